@@ -1,0 +1,36 @@
+"""jaxscope: see why JAX recompiled, what XLA made of your program, and keep it so in CI.
+
+The public names are resolved on first use: importing jaxscope imports neither jax nor a terminal
+library (a test looks at ``sys.modules``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "watch": "jaxscope.api",
+    "step": "jaxscope.api",
+    "record": "jaxscope.recording",
+    "open_run": "jaxscope.recording",
+    "JaxscopeError": "jaxscope.errors",
+}
+
+__all__ = ["JaxscopeError", "__version__", "open_run", "record", "step", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'jaxscope' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(where), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_WHERE))

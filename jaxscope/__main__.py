@@ -1,0 +1,5 @@
+"""``python -m jaxscope``."""
+
+from jaxscope.cli import main
+
+main()

@@ -1,0 +1,34 @@
+"""The errors jaxscope raises: what happened with the values, then the next command to type."""
+
+from __future__ import annotations
+
+
+class JaxscopeError(Exception):
+    """An error a person can act on.
+
+    Args:
+      message: what happened, with the values.
+      hint: the next command or edit, or None.
+      slug: a short name, stable between versions, for the documentation and for tests.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, slug: str = "error") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.slug = slug
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+
+class UsageError(JaxscopeError):
+    """The command line or the configuration asks for something that does not exist. Exit code 2."""
+
+
+class RunNotFound(JaxscopeError):
+    """No run directory under that name."""
+
+
+class LogError(JaxscopeError):
+    """A run directory that cannot be written or read at all."""

@@ -1,0 +1,229 @@
+"""A run directory: where it lies, what it is called, and the texts in it, each stored once.
+
+    .jaxscope/runs/train-20260102-030405-a1b2/
+        meta.json            what was started: name, argv, options
+        events/<pid>-<id>.jsonl   one append-only log per process (log.writer)
+        blobs/<sha256>.zst   StableHLO and HLO texts
+        output.log           the program's output, where a keeper owned its terminal
+        heartbeat            touched every second while a keeper watches the program
+
+Knows nothing of what the events mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from jaxscope.errors import LogError, RunNotFound
+
+HOME = ".jaxscope"
+ZSTD_LEVEL = 3
+MAX_TEXT_BYTES = 2 << 30  # a blob that claims to be larger is damaged or hostile
+
+
+def runs_home(start: Path | None = None) -> Path:
+    """``.jaxscope/runs`` under ``start`` (default: $JAXSCOPE_HOME, else the current directory)."""
+    if start is None:
+        home = os.environ.get("JAXSCOPE_HOME")
+        start = Path(home) if home else Path.cwd() / HOME
+        return start / "runs"
+    return start / HOME / "runs"
+
+
+def clean_name(text: str) -> str:
+    """A file name made of ``text``: letters, digits, dot, dash and underscore; never empty."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:60] or "run"
+
+
+def create(path: Path | None = None, *, name: str | None = None, **meta: Any) -> RunDir:
+    """Make a run directory.
+
+    Args:
+      path: where; None makes a new one under ``runs_home()`` from ``name`` and the time.
+      name: what the run is called; default: from the path.
+      meta: further entries of ``meta.json``; must be JSON.
+
+    Raises:
+      LogError: the directory cannot be made, or holds a recorded run already.
+    """
+    now = time.time()
+    stem = clean_name(name or (path.name if path else "run"))
+    if path is None:
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+        path = runs_home() / f"{stem}-{stamp}-{secrets.token_hex(2)}"
+    try:
+        if (path / "meta.json").exists():
+            raise LogError(
+                f"{path} already holds a recorded run",
+                hint="choose another directory with --out, or remove it: jaxscope runs rm " + str(path),
+                slug="run-exists",
+            )
+        (path / "events").mkdir(parents=True, exist_ok=True)
+        (path / "blobs").mkdir(exist_ok=True)
+        home = path.parent.parent
+        if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
+            (home / ".gitignore").write_text("*\n")
+        record = {"schema": 1, "name": stem if name is None else name, "started": now, **meta}
+        (path / "meta.json").write_text(json.dumps(record, indent=1) + "\n")
+    except OSError as e:
+        raise LogError(
+            f"cannot make the run directory {path}: {e.strerror or e}",
+            hint="choose a writable place with --out DIR, or set JAXSCOPE_HOME",
+            slug="run-unwritable",
+        ) from e
+    return RunDir(path)
+
+
+class RunDir:
+    """One run's directory. Cheap: holds a path, opens files only when asked."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).absolute()
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        try:
+            value = json.loads((self.path / "meta.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def name(self) -> str:
+        return str(self.meta.get("name") or self.path.name)
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events"
+
+    @property
+    def output(self) -> Path:
+        return self.path / "output.log"
+
+    @property
+    def heartbeat(self) -> Path:
+        return self.path / "heartbeat"
+
+    def logs(self) -> list[Path]:
+        """The event logs there are, one per process, oldest name first."""
+        try:
+            return sorted(p for p in self.events.iterdir() if p.suffix == ".jsonl")
+        except OSError:
+            return []
+
+    def put_text(self, text: str) -> tuple[str, int]:
+        """Store ``text`` once. Returns its sha256 and its size in bytes of UTF-8.
+
+        Raises:
+          OSError: the disk is full or the directory not writable.
+        """
+        data = text.encode("utf-8", "surrogatepass")
+        blob = hashlib.sha256(data).hexdigest()
+        target = self.path / "blobs" / f"{blob}.zst"
+        if not target.exists():
+            part = target.with_name(f"{blob}.{os.getpid()}.{secrets.token_hex(3)}.part")
+            try:
+                part.write_bytes(zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data))
+                part.replace(target)  # whole or not there at all
+            except OSError:
+                part.unlink(missing_ok=True)
+                raise
+        return blob, len(data)
+
+    def text(self, blob: str) -> str:
+        """The text stored under ``blob``.
+
+        Raises:
+          LogError: not there, damaged, or larger than 2 GiB.
+        """
+        if not re.fullmatch(r"[0-9a-f]{64}", blob):
+            raise LogError(f"not a text's hash: {blob[:80]!r}", slug="blob-name")
+        try:
+            with open(self.path / "blobs" / f"{blob}.zst", "rb") as f:
+                reader = zstandard.ZstdDecompressor().stream_reader(f)
+                data = reader.read(MAX_TEXT_BYTES + 1)
+        except (OSError, zstandard.ZstdError) as e:
+            raise LogError(f"text {blob[:12]} of {self.path} cannot be read: {e}", slug="blob-unreadable") from e
+        if len(data) > MAX_TEXT_BYTES:
+            raise LogError(f"text {blob[:12]} is larger than 2 GiB", slug="blob-too-large")
+        if hashlib.sha256(data).hexdigest() != blob:
+            raise LogError(f"text {blob[:12]} of {self.path} is damaged", slug="blob-damaged")
+        return data.decode("utf-8", "surrogatepass")
+
+    def bytes_on_disk(self) -> int:
+        return sum(p.stat().st_size for p in self.path.rglob("*") if p.is_file())
+
+    def remove(self) -> None:
+        """Delete the run. Refuses a directory that is no run.
+
+        Raises:
+          LogError: there is no meta.json in it.
+        """
+        if not (self.path / "meta.json").is_file():
+            raise LogError(f"{self.path} is not a jaxscope run; nothing was removed", slug="not-a-run")
+        shutil.rmtree(self.path)
+
+
+def all_runs(home: Path | None = None) -> list[RunDir]:
+    """The runs under ``home`` (default ``runs_home()``), oldest first."""
+    home = runs_home() if home is None else home
+    try:
+        found = [RunDir(p) for p in home.iterdir() if (p / "meta.json").is_file()]
+    except OSError:
+        return []
+
+    def started(run: RunDir) -> float:
+        value = run.meta.get("started")
+        return float(value) if isinstance(value, (int, float)) else 0.0
+
+    return sorted(found, key=lambda r: (started(r), r.path.name))
+
+
+def find(which: str | None = None) -> RunDir:
+    """The run meant by ``which``: a directory, a name, the beginning of one, or latest (None).
+
+    Raises:
+      RunNotFound: none, with the nearest names there are.
+    """
+    runs = all_runs()
+    if which in (None, "", "latest"):
+        if runs:
+            return runs[-1]
+        raise RunNotFound(
+            f"no run is recorded under {runs_home()}",
+            hint="record one: jaxscope run train.py",
+            slug="no-runs",
+        )
+    assert which is not None
+    path = Path(which)
+    if (path / "meta.json").is_file():
+        return RunDir(path)
+    named = [r for r in runs if which in (r.name, r.path.name)] or [
+        r for r in runs if r.path.name.startswith(which)
+    ]
+    if named:
+        return named[-1]
+    if path.is_dir():
+        raise RunNotFound(
+            f"{path} is a directory, but not a jaxscope run (no meta.json in it)",
+            hint="see what is recorded: jaxscope runs",
+            slug="not-a-run",
+        )
+    import difflib
+
+    near = difflib.get_close_matches(which, [r.path.name for r in runs] + [r.name for r in runs], 3, 0.3)
+    raise RunNotFound(
+        f"no run called {which!r} under {runs_home()}",
+        hint="did you mean " + ", ".join(dict.fromkeys(near)) + "?" if near else "see what is recorded: jaxscope runs",
+        slug="run-not-found",
+    )

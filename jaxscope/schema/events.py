@@ -1,0 +1,258 @@
+"""Everything capture can say: a tagged union of facts, plus Unknown for kinds from the future.
+
+Every field has a default, so that a log written by an older jaxscope decodes; fields a newer one
+added are ignored. What can be derived (causes, counts, findings) is never an event.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import msgspec
+
+from jaxscope.schema.keys import Captured, Device, Frame, Key, Memory, OutLeaf, Sharding
+
+SCHEMA = 1
+
+TRACE, LOWER, COMPILE = "trace", "lower", "compile"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    """What every event carries.
+
+    Attributes:
+      seq: number within one process's log, from 0.
+      t_ns: wall clock in nanoseconds since the epoch.
+      pid, thread: of the writer; ``thread`` is Python's ``threading.get_ident``.
+      process_index: JAX's process index, None until the backend is up.
+    """
+
+    seq: int = 0
+    t_ns: int = 0
+    pid: int = 0
+    thread: int = 0
+    process_index: int | None = None
+
+
+class RunStarted(Event, tag="RunStarted"):
+    """A process began recording. ``how``: run, record, env, child (spawned) or fork."""
+
+    schema: int = SCHEMA
+    name: str = ""
+    how: str = "run"
+    argv: list[str] = []
+    cwd: str = ""
+    python: str = ""
+    jax: str | None = None
+    jaxlib: str | None = None
+    jaxscope: str = ""
+    parent: int | None = None
+    ir: str | None = None
+
+
+class BackendSeen(Event, tag="BackendSeen"):
+    """Written when the program itself has started its backend: recording never starts one."""
+
+    platform: str = ""
+    platform_version: str | None = None
+    devices: list[Device] = []
+    process_count: int | None = None
+
+
+class FunctionSeen(Event, tag="FunctionSeen"):
+    """A function met for the first time.
+
+    ``function`` is its id: qualified name, file and first line, then the wrappers around it.
+    ``form``: def, lambda, partial, method, callable, primitive. ``chain`` names every layer from the
+    object given to jit to the user's function.
+    """
+
+    function: str = ""
+    name: str = ""
+    qualname: str = ""
+    module: str | None = None
+    file: str | None = None
+    line: int | None = None
+    form: str = "def"
+    wrappers: list[str] = []
+    library: bool = False
+    eager: bool = False
+    signature: str | None = None
+
+
+class ContextSeen(Event, tag="ContextSeen"):
+    """One set of trace-context settings, met for the first time; keys refer to it by ``context``."""
+
+    context: str = ""
+    settings: dict[str, str] = {}
+
+
+class Missed(Event, tag="Missed"):
+    """A call that left JAX's fast path, or asked for a trace ahead of time. ``call`` numbers it.
+
+    ``entry``: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...),
+    nested (inside another trace). ``site`` is the user's line; ``stack`` the user frames above it,
+    innermost first. ``key`` is None where only the compiled text is known.
+    """
+
+    call: int = 0
+    function: str = ""
+    entry: str = "call"
+    site: Frame | None = None
+    stack: list[Frame] = []
+    key: Key | None = None
+    step: int | None = None
+    inside: int | None = None
+    effects: list[str] = []
+
+
+class PhaseBegan(Event, tag="PhaseBegan"):
+    """``phase`` (trace, lower or compile) began for ``call``: what is being done *now*."""
+
+    call: int = 0
+    phase: str = TRACE
+
+
+class Traced(Event, tag="Traced"):
+    """The Python body ran. ``seconds`` is None for a trace inside another trace."""
+
+    call: int = 0
+    seconds: float | None = None
+    out_tree: str | None = None
+    out: list[OutLeaf] = []
+    captured: list[Captured] = []
+    equations: int | None = None
+    effects: list[str] = []
+
+
+class TraceReused(Event, tag="TraceReused"):
+    """The tracing phase found an earlier trace: the Python body did not run."""
+
+    call: int = 0
+    seconds: float | None = None
+
+
+class Lowered(Event, tag="Lowered"):
+    """StableHLO was made. ``program`` names it together with the compile options and the target."""
+
+    call: int = 0
+    seconds: float | None = None
+    module: str | None = None
+    donated: list[str] = []  # argument paths
+    num_partitions: int | None = None
+    platforms: list[str] = []
+
+
+class Compiled(Event, tag="Compiled"):
+    """An executable is there. ``persistent_cache``: hit, miss or off; the reason where one is known."""
+
+    call: int = 0
+    seconds: float | None = None
+    program: str | None = None
+    module: str | None = None
+    persistent_cache: str | None = None
+    persistent_cache_reason: str | None = None
+    out_shardings: list[Sharding] = []
+    out_sharding_of: list[int | None] = []  # per result, an index into out_shardings
+    out_committed: bool | None = None
+    dropped_arguments: list[int] = []  # flat positions XLA never reads
+    memory: Memory | None = None
+    cost: dict[str, float] = {}
+    fingerprint: str | None = None
+    devices: str | None = None
+
+
+class ProgramText(Event, tag="ProgramText"):
+    """A text of a program is stored under ``blob``. ``stage``: stablehlo or hlo."""
+
+    program: str = ""
+    stage: str = ""
+    blob: str = ""
+    bytes: int = 0
+
+
+class MissesCounted(Event, tag="MissesCounted"):
+    """Further fast-path misses with an unchanged key, counted only: ``count`` since the start."""
+
+    function: str = ""
+    count: int = 0
+
+
+class Step(Event, tag="Step"):
+    """Step ``index`` (from 1) ended. At most ten a second are written; misses carry their step."""
+
+    index: int = 0
+
+
+class Watched(Event, tag="Watched"):
+    """A function is being watched: its calls are counted."""
+
+    function: str = ""
+    step: bool = False
+
+
+class Called(Event, tag="Called"):
+    """``count`` calls of a watched function so far."""
+
+    function: str = ""
+    count: int = 0
+
+
+class ArgumentFate(Event, tag="ArgumentFate"):
+    """What had become of a call's array arguments when we next looked.
+
+    ``deleted``: donated and consumed; ``gone``: nobody holds it any more; ``kept``: alive.
+    ``seen``: next_call, next_event or exit.
+    """
+
+    call: int = 0
+    seen: str = ""
+    deleted: list[str] = []
+    gone: list[str] = []
+    kept: list[str] = []
+
+
+class Degraded(Event, tag="Degraded"):
+    """A part of the recording is not available, and why. Written once a part."""
+
+    seam: str = ""
+    reason: str = ""
+
+
+class RunEnded(Event, tag="RunEnded"):
+    """The process stopped recording in an orderly way. ``how``: exit or stop."""
+
+    how: str = "exit"
+
+
+class ProgramExited(Event, tag="ProgramExited"):
+    """Written by the keeper: the program's end as the operating system saw it."""
+
+    program_pid: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    seconds: float | None = None
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """An event of a kind this version does not know, kept as it was."""
+
+    kind: str
+    raw: dict[str, Any]
+
+    @property
+    def t_ns(self) -> int:
+        t = self.raw.get("t_ns", 0)
+        return t if isinstance(t, int) else 0
+
+    @property
+    def pid(self) -> int:
+        p = self.raw.get("pid", 0)
+        return p if isinstance(p, int) else 0
+
+
+AnyEvent = Union[
+    RunStarted, BackendSeen, FunctionSeen, ContextSeen, Missed, PhaseBegan, Traced, TraceReused,
+    Lowered, Compiled, ProgramText, MissesCounted, Step, Watched, Called, ArgumentFate, Degraded,
+    RunEnded, ProgramExited,
+]  # fmt: skip
