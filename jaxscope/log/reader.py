@@ -22,7 +22,8 @@ CHUNK = 8 << 20
 def decode(line: bytes) -> AnyEvent | Unknown | None:
     """One line of a log. None: not an event at all (damaged)."""
     try:
-        return _decoder.decode(line)
+        event: AnyEvent = _decoder.decode(line)
+        return event
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     try:

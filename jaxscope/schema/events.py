@@ -34,7 +34,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
     process_index: int | None = None
 
 
-class RunStarted(Event, tag="RunStarted"):
+class RunStarted(Event, frozen=True, tag="RunStarted"):
     """A process began recording. ``how``: run, record, env, child (spawned) or fork."""
 
     schema: int = SCHEMA
@@ -50,7 +50,7 @@ class RunStarted(Event, tag="RunStarted"):
     ir: str | None = None
 
 
-class BackendSeen(Event, tag="BackendSeen"):
+class BackendSeen(Event, frozen=True, tag="BackendSeen"):
     """Written when the program itself has started its backend: recording never starts one."""
 
     platform: str = ""
@@ -59,7 +59,7 @@ class BackendSeen(Event, tag="BackendSeen"):
     process_count: int | None = None
 
 
-class FunctionSeen(Event, tag="FunctionSeen"):
+class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
     """A function met for the first time.
 
     ``function`` is its id: qualified name, file and first line, then the wrappers around it.
@@ -80,14 +80,14 @@ class FunctionSeen(Event, tag="FunctionSeen"):
     signature: str | None = None
 
 
-class ContextSeen(Event, tag="ContextSeen"):
+class ContextSeen(Event, frozen=True, tag="ContextSeen"):
     """One set of trace-context settings, met for the first time; keys refer to it by ``context``."""
 
     context: str = ""
     settings: dict[str, str] = {}
 
 
-class Missed(Event, tag="Missed"):
+class Missed(Event, frozen=True, tag="Missed"):
     """A call that left JAX's fast path, or asked for a trace ahead of time. ``call`` numbers it.
 
     ``entry``: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...),
@@ -106,14 +106,14 @@ class Missed(Event, tag="Missed"):
     effects: list[str] = []
 
 
-class PhaseBegan(Event, tag="PhaseBegan"):
+class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
     """``phase`` (trace, lower or compile) began for ``call``: what is being done *now*."""
 
     call: int = 0
     phase: str = TRACE
 
 
-class Traced(Event, tag="Traced"):
+class Traced(Event, frozen=True, tag="Traced"):
     """The Python body ran. ``seconds`` is None for a trace inside another trace."""
 
     call: int = 0
@@ -125,14 +125,14 @@ class Traced(Event, tag="Traced"):
     effects: list[str] = []
 
 
-class TraceReused(Event, tag="TraceReused"):
+class TraceReused(Event, frozen=True, tag="TraceReused"):
     """The tracing phase found an earlier trace: the Python body did not run."""
 
     call: int = 0
     seconds: float | None = None
 
 
-class Lowered(Event, tag="Lowered"):
+class Lowered(Event, frozen=True, tag="Lowered"):
     """StableHLO was made. ``program`` names it together with the compile options and the target."""
 
     call: int = 0
@@ -143,7 +143,7 @@ class Lowered(Event, tag="Lowered"):
     platforms: list[str] = []
 
 
-class Compiled(Event, tag="Compiled"):
+class Compiled(Event, frozen=True, tag="Compiled"):
     """An executable is there. ``persistent_cache``: hit, miss or off; the reason where one is known."""
 
     call: int = 0
@@ -162,7 +162,7 @@ class Compiled(Event, tag="Compiled"):
     devices: str | None = None
 
 
-class ProgramText(Event, tag="ProgramText"):
+class ProgramText(Event, frozen=True, tag="ProgramText"):
     """A text of a program is stored under ``blob``. ``stage``: stablehlo or hlo."""
 
     program: str = ""
@@ -171,34 +171,34 @@ class ProgramText(Event, tag="ProgramText"):
     bytes: int = 0
 
 
-class MissesCounted(Event, tag="MissesCounted"):
+class MissesCounted(Event, frozen=True, tag="MissesCounted"):
     """Further fast-path misses with an unchanged key, counted only: ``count`` since the start."""
 
     function: str = ""
     count: int = 0
 
 
-class Step(Event, tag="Step"):
+class Step(Event, frozen=True, tag="Step"):
     """Step ``index`` (from 1) ended. At most ten a second are written; misses carry their step."""
 
     index: int = 0
 
 
-class Watched(Event, tag="Watched"):
+class Watched(Event, frozen=True, tag="Watched"):
     """A function is being watched: its calls are counted."""
 
     function: str = ""
     step: bool = False
 
 
-class Called(Event, tag="Called"):
+class Called(Event, frozen=True, tag="Called"):
     """``count`` calls of a watched function so far."""
 
     function: str = ""
     count: int = 0
 
 
-class ArgumentFate(Event, tag="ArgumentFate"):
+class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
     """What had become of a call's array arguments when we next looked.
 
     ``deleted``: donated and consumed; ``gone``: nobody holds it any more; ``kept``: alive.
@@ -212,20 +212,20 @@ class ArgumentFate(Event, tag="ArgumentFate"):
     kept: list[str] = []
 
 
-class Degraded(Event, tag="Degraded"):
+class Degraded(Event, frozen=True, tag="Degraded"):
     """A part of the recording is not available, and why. Written once a part."""
 
     seam: str = ""
     reason: str = ""
 
 
-class RunEnded(Event, tag="RunEnded"):
+class RunEnded(Event, frozen=True, tag="RunEnded"):
     """The process stopped recording in an orderly way. ``how``: exit or stop."""
 
     how: str = "exit"
 
 
-class ProgramExited(Event, tag="ProgramExited"):
+class ProgramExited(Event, frozen=True, tag="ProgramExited"):
     """Written by the keeper: the program's end as the operating system saw it."""
 
     program_pid: int = 0
