@@ -1,0 +1,1 @@
+"""Everything that runs inside the user's program. It writes facts to a log and draws no conclusions."""

@@ -57,6 +57,12 @@ class Writer:
         if not forked:
             self.stopped: str | None = None
 
+    def open(self) -> None:
+        """Make the log now rather than at the first event: a recording without any is seen too."""
+        with self._lock:
+            if self.stopped is None and self._fd is None:
+                self._open()
+
     def emit(self, event: E) -> None:
         """Append ``event`` with its sequence number, time and origin. Never raises."""
         with self._lock:

@@ -137,6 +137,7 @@ class Lowered(Event, frozen=True, tag="Lowered"):
 
     call: int = 0
     seconds: float | None = None
+    program: str | None = None
     module: str | None = None
     donated: list[str] = []  # argument paths
     num_partitions: int | None = None
@@ -160,6 +161,14 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     cost: dict[str, float] = {}
     fingerprint: str | None = None
     devices: str | None = None
+
+
+class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
+    """``phase`` ended with an exception of the program's own (or of JAX)."""
+
+    call: int = 0
+    phase: str = TRACE
+    seconds: float | None = None
 
 
 class ProgramText(Event, frozen=True, tag="ProgramText"):
@@ -253,6 +262,6 @@ class Unknown(msgspec.Struct, frozen=True):
 
 AnyEvent = Union[
     RunStarted, BackendSeen, FunctionSeen, ContextSeen, Missed, PhaseBegan, Traced, TraceReused,
-    Lowered, Compiled, ProgramText, MissesCounted, Step, Watched, Called, ArgumentFate, Degraded,
+    Lowered, Compiled, PhaseFailed, ProgramText, MissesCounted, Step, Watched, Called, ArgumentFate, Degraded,
     RunEnded, ProgramExited,
 ]  # fmt: skip

@@ -73,7 +73,6 @@ class Key(msgspec.Struct, frozen=True):
     context: str | None = None  # id of a ContextSeen event
     shardings: list[Sharding] = []
     function_object: int | None = None  # serial of the function object
-    jit_object: int | None = None  # serial of the jit instance around it
     missing: list[str] = []  # parts that could not be read on this JAX
 
 

@@ -1,0 +1,133 @@
+"""What user code calls: ``watch`` and ``step``. Near-free when nothing is recording.
+
+Imports neither jax nor anything heavy; the recording announces itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from typing import Any, TypeVar, overload
+
+from jaxscope.capture import announce
+
+F = TypeVar("F")
+
+_session: Any = None  # the recording of this process
+_watched: list[Any] = []  # weak references to the watched functions of this process
+
+
+class _Watched:
+    # Stands for the function it wraps and counts its calls while something records.
+    #
+    # Everything but the call goes to the wrapped object, ``__class__`` included, so that
+    # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` see what they
+    # saw before. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
+
+    __slots__ = ("__weakref__", "_jaxscope_add", "_jaxscope_function", "_jaxscope_step")
+
+    # A class has these of its own, and they would hide the function's.
+    __module__ = property(lambda self: self._jaxscope_function.__module__)  # type: ignore[assignment]
+    __doc__ = property(lambda self: self._jaxscope_function.__doc__)  # type: ignore[assignment]
+
+    def __init__(self, function: Any, step: bool) -> None:
+        object.__setattr__(self, "_jaxscope_function", function)
+        object.__setattr__(self, "_jaxscope_step", step)
+        object.__setattr__(self, "_jaxscope_add", None)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        add = self._jaxscope_add
+        if add is not None:
+            add()
+        return self._jaxscope_function(*args, **kwargs)
+
+    @property
+    def __class__(self) -> Any:
+        return type(self._jaxscope_function)
+
+    @property
+    def __wrapped__(self) -> Any:
+        return getattr(self._jaxscope_function, "__wrapped__", self._jaxscope_function)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jaxscope_function, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._jaxscope_function, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._jaxscope_function, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._jaxscope_function)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        if not hasattr(type(self._jaxscope_function), "__get__"):
+            return self  # a callable object in a class body is not a method
+        return types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return repr(self._jaxscope_function)
+
+    def __str__(self) -> str:
+        return str(self._jaxscope_function)
+
+    def __reduce__(self) -> Any:
+        # Pickled by name, as functions are: what is found under the name is this object again.
+        return getattr(self._jaxscope_function, "__qualname__", None) or repr(self)
+
+
+@overload
+def watch(function: F) -> F: ...
+@overload
+def watch(*, step: bool = ...) -> Any: ...
+def watch(function: Any = None, *, step: bool = False) -> Any:
+    """Watch a function: its calls are counted, and its steps where ``step``.
+
+    Works on a plain or a jitted function, a method, ``nnx.jit`` or ``eqx.filter_jit``; the result
+    has the whole interface of what it wraps. Use as ``@watch`` or ``@watch(step=True)``.
+
+    Raises:
+      TypeError: not callable.
+    """
+    if function is None:
+        return functools.partial(watch, step=step)
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(watch(function.__func__, step=step))
+    if not callable(function):
+        raise TypeError(f"jaxscope.watch needs a function, not {type(function).__name__}")
+    if type(function) is _Watched:
+        return function
+    watched = _Watched(function, step)
+    _watched.append(weakref.ref(watched, _watched.remove))
+    _attach(watched)
+    return watched
+
+
+def step() -> None:
+    """Mark the end of a step: call it at the end of the loop's body. Nothing happens unrecorded."""
+    if _session is not None:
+        _session.tally.mark()
+
+
+def _attach(watched: _Watched) -> None:
+    counter = None
+    if _session is not None:
+        counter = _session.watch(watched._jaxscope_function, watched._jaxscope_step)
+    object.__setattr__(watched, "_jaxscope_add", counter.add if counter is not None else None)
+
+
+def _follow(session: Any) -> None:
+    """A recording began (or ended: None)."""
+    global _session
+    _session = session
+    for ref in list(_watched):
+        watched = ref()
+        if watched is not None:
+            _attach(watched)
+
+
+announce.subscribe(_follow)

@@ -1,0 +1,116 @@
+"""Misses in progress: which call an event belongs to.
+
+An event knows its call by the call's frame on the stack. A frame's ``id`` is recycled as soon as
+the call is over, so the order of events decides too: trace < miss < lower < compile, each at most
+once a call. What is kept of a call are numbers and text, never an argument, a frame or a function.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from types import FrameType
+from typing import Any
+
+from jaxscope.capture import frames, seams
+from jaxscope.schema import events as ev
+
+# An end ranks one above its beginning.
+TRACE_RANK, MISS_RANK, LOWER_RANK, COMPILE_RANK = 1, 3, 4, 6
+RANKS = {ev.TRACE: TRACE_RANK, ev.LOWER: LOWER_RANK, ev.COMPILE: COMPILE_RANK}
+
+
+Place = tuple[int, int]  # id() of a call's frame and of its function, valid while it is on the stack
+
+
+def place(frame: FrameType | None) -> Place:
+    """Where a call runs. Frames of two calls may share an address; rarely the function too."""
+    if frame is None:
+        return 0, 0
+    local = frames.read(frame, "fun", "jit_func", "jaxpr")
+    return id(frame), id(local.get("fun", local.get("jit_func", local.get("jaxpr"))))
+
+
+class Call:
+    """One miss. ``detail``: a user's function, whose texts are kept."""
+
+    __slots__ = ("cache", "detail", "frame", "function", "number", "paths", "rank", "retraced")
+
+    def __init__(
+        self, number: int, frame: Place, function: str, detail: bool, paths: list[str], rank: int
+    ) -> None:
+        self.number = number
+        self.frame = frame
+        self.function = function
+        self.detail = detail
+        self.paths = paths  # of the flat arguments
+        self.rank = rank  # of the last event
+        self.retraced = False
+        self.cache: str | None = None  # what the persistent cache said
+
+
+class Calls(threading.local):
+    """The misses in progress on this thread, outermost first."""
+
+    def __init__(self) -> None:
+        self.open: list[Call] = []
+
+    def find(self, frame: FrameType, rank: int) -> Call | None:
+        """The call whose frame this is, if an event of ``rank`` can continue it."""
+        here = place(frame)
+        for i in range(len(self.open) - 1, -1, -1):
+            call = self.open[i]
+            if call.frame == here:
+                if rank > call.rank:
+                    call.rank = rank
+                    del self.open[i + 1 :]
+                    return call
+                del self.open[i:]
+                return None
+        return None
+
+    def tracing(self, frame: FrameType | None) -> Call | None:
+        """The call of this frame whose tracing phase has begun and whose body has not."""
+        here = place(frame)
+        for call in reversed(self.open):
+            if frame is not None and call.frame == here:
+                return call if call.rank == TRACE_RANK and not call.retraced else None
+        return None
+
+    def begin(self, call: Call, frame: FrameType | None) -> None:
+        """Enter ``call``; the calls that are no longer on the stack are over."""
+        self.prune(frame)
+        self.open.append(call)
+
+    def prune(self, frame: FrameType | None) -> None:
+        on_stack = {
+            place(f)
+            for f in frames.walk(frame.f_back if frame is not None else None)
+            if f.f_code.co_name in seams.CALL_FRAMES
+        }
+        self.open[:] = [c for c in self.open if c.frame in on_stack]
+
+    def running(self) -> set[int]:
+        return {c.number for c in self.open}
+
+
+class Weak:
+    """A dictionary by object identity that keeps no key alive and forgets dead ones."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+    def get(self, key: Any) -> Any:
+        found = self._items.get(id(key))
+        return found[1] if found is not None and found[0]() is key else None
+
+    def put(self, key: Any, value: Any) -> None:
+        number, items = id(key), self._items
+        try:
+            ref = weakref.ref(key, lambda _: items.pop(number, None))
+        except TypeError:
+            return
+        items[number] = (ref, value)
+
+    def values(self) -> list[Any]:
+        return [v for _, v in list(self._items.values())]

@@ -1,0 +1,106 @@
+"""Arrays a traced function took in without being passed them, by the name of the variable.
+
+JAX keeps the user's own object among the constants of the trace, so identity with a closure cell,
+a global the code names, or something they hold gives the name.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from jaxscope.capture import frames, paths
+from jaxscope.schema.keys import Captured
+
+MAX_REPORTED = 200
+
+
+def named_roots(function: Any) -> list[tuple[str, str, Any]]:
+    """(name, where, value) of what ``function`` can reach without arguments.
+
+    Closure cells first, then the globals its code and its inner functions name, then what a bound
+    method's object or a partial holds. Functions of the user's reached this way are followed once.
+    """
+    found: list[tuple[str, str, Any]] = []
+    queue: list[Any] = [function]
+    seen: set[int] = set()
+    while queue and len(seen) < 200:
+        current = queue.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        if isinstance(current, functools.partial):
+            found += [(f"partial.args[{i}]", "partial", v) for i, v in enumerate(current.args)]
+            found += [(f"partial.{k}", "partial", v) for k, v in current.keywords.items()]
+            queue.append(current.func)
+        elif isinstance(current, MethodType):
+            found.append(("self", "attribute", current.__self__))
+            queue.append(current.__func__)
+        elif isinstance(current, FunctionType):
+            values = _reached(current)
+            found += values
+            queue += [v for _, _, v in values if isinstance(v, (FunctionType, MethodType, functools.partial))]
+            inner = getattr(current, "__wrapped__", None)
+            if inner is not None:
+                queue.append(inner)
+        else:
+            inner = getattr(current, "__wrapped__", None) or getattr(current, "_fun", None)
+            if inner is not None:
+                queue.append(inner)
+    return found
+
+
+def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
+    code, space = function.__code__, function.__globals__
+    values: list[tuple[str, str, Any]] = []
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            values.append((name, "closure", cell.cell_contents))
+        except ValueError:  # not assigned yet
+            continue
+    if not frames.is_library(space.get("__name__")):
+        values += [(n, "global", space[n]) for n in sorted(_global_names(code)) if n in space]
+    return values
+
+
+def _global_names(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            names |= _global_names(const)
+    return names
+
+
+def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Captured]:
+    """What is known of each captured constant; the largest come first."""
+    if not constants:
+        return []
+    names: dict[int, tuple[str, str]] = {}
+    wanted = {id(c) for c in constants}
+    roots = named_roots(function)
+    for name, where, value in roots:
+        if id(value) in wanted:
+            names.setdefault(id(value), (name, where))
+    if wanted - names.keys():
+        for name, where, value in roots:
+            found = paths.walk([(name, value)], is_array, leaves=False)
+            for key, path in found.arrays.items():
+                if key in wanted:
+                    names.setdefault(key, (path, where))
+    facts = []
+    for c in constants:
+        name, where = names.get(id(c), (None, None))
+        shape = getattr(c, "shape", None)
+        size = getattr(c, "nbytes", None)
+        facts.append(
+            Captured(
+                name=name,
+                where=where,
+                shape=None if shape is None else tuple(int(d) for d in shape),
+                dtype=None if not hasattr(c, "dtype") else str(c.dtype),
+                bytes=int(size) if isinstance(size, int) else None,
+            )
+        )
+    facts.sort(key=lambda f: -(f.bytes or 0))
+    return facts[:MAX_REPORTED]

@@ -1,0 +1,211 @@
+"""Which function of the user's a call is about, and what stands around it.
+
+Between the user's function and the object that JAX compiles stand partials, bound methods,
+transforms and library wrappers; the user's is the innermost. Objects are numbered by weak
+reference: ``id()`` is recycled, so a lambda made anew usually gets the address of the dead one.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import weakref
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from jaxscope.capture import frames, seams
+from jaxscope.schema.events import FunctionSeen
+
+MAX_LAYERS = 24
+INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # where wrapper objects keep what they wrap
+
+
+class Layers(NamedTuple):
+    """The user's function and the names of the layers around it, outermost first."""
+
+    function: Any
+    wrappers: list[str]
+    form: str
+
+
+class Serials:
+    """Numbers objects in the order met, never reusing the number of a dead one."""
+
+    def __init__(self) -> None:
+        self._next = itertools.count(1)
+        self._seen: dict[int, tuple[Any, int]] = {}
+
+    def of(self, value: Any) -> int | None:
+        """The number of ``value``; None where it cannot be told apart from its successors."""
+        known = self._seen.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
+        try:
+            ref = weakref.ref(value)
+        except TypeError:
+            return None
+        number = next(self._next)
+        self._seen[id(value)] = (ref, number)
+        if len(self._seen) > 4096:
+            self._seen = {k: v for k, v in self._seen.items() if v[0]() is not None}
+        return number
+
+
+def _label(layer: Any) -> str:
+    """A wrapper's public name: ``jax.grad`` for ``jax._src.api.grad.<locals>.grad_f``."""
+    module = str(getattr(layer, "__module__", "") or type(layer).__module__)
+    code = getattr(layer, "__code__", None)
+    if code is not None:
+        # functools.wraps copies the module of what it wraps: the code knows better.
+        module = str(getattr(layer, "__globals__", {}).get("__name__", module))
+        name = code.co_qualname.partition(".<locals>")[0]
+    else:
+        name = type(layer).__qualname__
+    if frames.is_library(module):
+        return f"{frames.root(module)}.{_PUBLIC.get(name, name)}"
+    return name
+
+
+_PUBLIC = {
+    "JitFn": "nnx.jit",
+    "SimpleJitFn": "nnx.jit",
+    "SimpleJitPartialFn": "nnx.jit_partial",
+    "_filter_jit_cache": "filter_jit",
+    "_JitWrapper": "filter_jit",
+    "_cached_shard_map": "pmap",
+    "_shard_map": "shard_map",
+    "without_state": "transform",
+    "transform_with_state": "transform",
+}
+
+
+def _is_users(value: Any) -> bool:
+    return isinstance(value, FunctionType) and not frames.is_library(value.__globals__.get("__name__"))
+
+
+def _held(layer: Any) -> list[Any]:
+    """Callables a wrapper closes over or keeps in its usual attributes."""
+    found = []
+    for cell in getattr(layer, "__closure__", None) or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # a cell not filled yet
+            continue
+    attributes = getattr(layer, "__dict__", None)
+    if isinstance(attributes, dict):
+        found += [attributes[n] for n in INNER if n in attributes]
+    elif not isinstance(layer, (FunctionType, BuiltinFunctionType)):
+        found += [getattr(layer, n) for n in ("f", "fun") if hasattr(layer, n)]
+    return [v for v in found if callable(v) and not isinstance(v, type)]
+
+
+def _step_in(layer: Any) -> tuple[Any, str] | None:
+    """The next layer inside ``layer`` and the name of the one left behind; None at the user's."""
+    if isinstance(layer, functools.partial):
+        return layer.func, "functools.partial"
+    if isinstance(layer, MethodType):
+        return layer.__func__, ""
+    inner = getattr(layer, "__wrapped__", None)
+    if callable(inner) and inner is not layer:
+        return inner, _label(layer)
+    if _is_users(layer):
+        return None
+    module = getattr(layer, "__globals__", {}).get("__name__") or type(layer).__module__
+    if not frames.is_library(module):
+        return None
+    # A library's wrapper that does not say what it wraps: look for the one user function it holds.
+    queue, seen = [(layer, 0)], {id(layer)}
+    while queue:
+        current, depth = queue.pop(0)
+        for held in _held(current):
+            if id(held) in seen or len(seen) > 200:
+                continue
+            seen.add(id(held))
+            target = held.__func__ if isinstance(held, MethodType) else held
+            if _is_users(target) or (isinstance(held, functools.partial) and _is_users(held.func)):
+                return held, _label(layer)
+            if depth < 5:
+                queue.append((held, depth + 1))
+    return None
+
+
+def unwrap(function: Any) -> Layers:
+    """From what was given to jit to the user's own function."""
+    wrappers: list[str] = []
+    form = "def"
+    current = function
+    for _ in range(MAX_LAYERS):
+        if isinstance(current, functools.partial):
+            form = "partial"
+        elif isinstance(current, MethodType) and form == "def":
+            form = "method"
+        inner = _step_in(current)
+        if inner is None:
+            break
+        current, left = inner
+        if left and left != "jax.api_boundary" and (not wrappers or wrappers[-1] != left):
+            wrappers.append(left)
+    if isinstance(current, FunctionType):
+        if current.__name__ == "<lambda>" and form == "def":
+            form = "lambda"
+    elif not isinstance(current, (BuiltinFunctionType, type)) and form == "def":
+        form = "callable"
+    return Layers(current, wrappers, form)
+
+
+def function_id(qualname: str, file: str | None, line: int | None, wrappers: list[str]) -> str:
+    around = "".join(f" | {w}" for w in wrappers)
+    return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}"
+
+
+def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
+    """The event that introduces ``function``, the object given to jit."""
+    eager = seams.is_eager(function)
+    layers = unwrap(function)
+    inner = layers.function
+    wrappers = [*(extra_wrappers or []), *layers.wrappers]
+    code = getattr(inner, "__code__", None)
+    if code is None and not isinstance(inner, (type, BuiltinFunctionType)):
+        code = getattr(type(inner).__dict__.get("__call__"), "__code__", None)
+    owner = inner if hasattr(inner, "__qualname__") else type(inner)
+    qualname = str(getattr(owner, "__qualname__", owner))
+    name = str(getattr(owner, "__name__", qualname))
+    module = getattr(inner, "__globals__", {}).get("__name__") or getattr(owner, "__module__", None)
+    file = code.co_filename if code is not None else None
+    line = code.co_firstlineno if code is not None else None
+    if eager:
+        qualname = name = str(getattr(function, "__name__", name))
+        file = line = None
+        wrappers = []
+    try:
+        signature = str(inspect.signature(inner))[:500] if code is not None and not eager else None
+    except (TypeError, ValueError):
+        signature = None
+    return FunctionSeen(
+        function=f"{name} (eager)" if eager else function_id(qualname, file, line, wrappers),
+        name=name,
+        qualname=qualname,
+        module=str(module) if module else None,
+        file=file,
+        line=line,
+        form="primitive" if eager else layers.form,
+        wrappers=wrappers,
+        library=not eager and frames.is_library(module),
+        eager=eager,
+        signature=signature,
+    )
+
+
+def describe_traced(jaxpr: Any) -> FunctionSeen:
+    """The same where only a jaxpr is at hand: under grad and vmap, or lowered ahead of time."""
+    name, file, line = seams.function_source(jaxpr)
+    inside_jax = file is not None and any(f"/{r}/" in file for r in frames.JAX_ROOTS)
+    return FunctionSeen(
+        function=function_id(name, file, line, []),
+        name=name.rpartition(".")[2],
+        qualname=name,
+        file=file,
+        line=line,
+        library=inside_jax or file is None,
+    )

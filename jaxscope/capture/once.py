@@ -1,0 +1,85 @@
+"""What is written once and referred to afterwards: functions, context settings, the backend."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+from jaxscope.capture import frames, functions, seams, shield, texts
+from jaxscope.capture.calls import Weak
+from jaxscope.capture.wrappers import UserCall
+from jaxscope.log.writer import Writer
+from jaxscope.schema import events as ev
+
+UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
+
+
+class Once:
+    """The things this recording has introduced already."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._functions: set[str] = set()
+        self._by_object = Weak()
+        self._by_place: dict[tuple[str | None, int | None, str], ev.FunctionSeen] = {}
+        self._contexts: dict[tuple[tuple[str, str], ...], str] = {}
+        self._backend = False
+
+    def function(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
+        """The event that introduces a function given to jit, written the first time."""
+        return self.introduce(self.describe(function, user))
+
+    def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
+        """The same, without writing it."""
+        subject = user.function if user is not None else function
+        seen: ev.FunctionSeen | None = self._by_object.get(subject)
+        if seen is None:
+            seen = functions.describe(subject, [user.wrapper] if user is not None else None)
+            self._by_object.put(subject, seen)
+        return seen
+
+    def traced(self, jaxpr: Any) -> ev.FunctionSeen:
+        """The same where only the jaxpr is at hand; a function met before is recognised by its line."""
+        seen = functions.describe_traced(jaxpr)
+        return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
+
+    def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
+        if seen.function not in self._functions:
+            self._functions.add(seen.function)
+            self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
+            self._writer.emit(seen)
+        return seen
+
+    def context(self) -> str:
+        """The id of the trace-context settings of this moment."""
+        settings = seams.context_settings()
+        content = tuple(sorted(settings.items()))
+        known = self._contexts.get(content)
+        if known is None:
+            known = self._contexts[content] = f"c{len(self._contexts) + 1}"
+            self._writer.emit(ev.ContextSeen(context=known, settings=settings))
+        return known
+
+    def backend(self, stack: dict[str, FrameType]) -> None:
+        """Platform and devices, once a phase shows that the program has started its backend."""
+        if self._backend:
+            return
+        for name in (seams.LOWER_FRAME, seams.COMPILE_FRAME, seams.EXECUTABLE_FRAME):
+            if name in stack:
+                backend = frames.read(stack[name], "backend").get("backend")
+                if backend is not None:
+                    self._backend = True
+                    shield.attempt("backend", self._write_backend, backend)
+                return
+
+    def _write_backend(self, backend: Any) -> None:
+        found = texts.devices(backend)
+        self._writer.process_index = int(backend.process_index())
+        self._writer.emit(
+            ev.BackendSeen(
+                platform=str(backend.platform),
+                platform_version=str(backend.platform_version)[:200],
+                devices=found,
+                process_count=len({d.process_index for d in found}),
+            )
+        )

@@ -1,0 +1,89 @@
+"""Names for the arrays inside a value: ``state.params['dense']['kernel']``.
+
+Walks containers and objects by identity, calling none of the user's code: no property, no
+``__getattr__``, no ``__repr__``. Holds nothing after it returns but what it returns.
+"""
+
+from __future__ import annotations
+
+import collections
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+MAX_NODES = 50_000
+MAX_DEPTH = 24
+
+PLAIN = (str, bytes, int, float, complex, bool, type(None))
+CODE = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
+
+
+class Found:
+    """Array paths by ``id`` (valid while the walked value lives), and the other leaves in order."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, str] = {}
+        self.others: list[tuple[str, Any]] = []
+        self.cut = False
+
+
+def children(value: Any) -> list[tuple[str, Any]] | None:
+    """(path step, child) pairs of a container or object; None for a leaf."""
+    if isinstance(value, dict):
+        return [(f"[{k!r}]" if isinstance(k, PLAIN) else f"[<{type(k).__name__}>]", v) for k, v in list(value.items())]
+    if isinstance(value, tuple) and hasattr(type(value), "_fields"):
+        return [(f".{n}", v) for n, v in zip(type(value)._fields, value, strict=False)]
+    if isinstance(value, (list, tuple, collections.deque)):
+        return [(f"[{i}]", v) for i, v in enumerate(value)]
+    if isinstance(value, (*PLAIN, *CODE, np.generic)):
+        return None
+    raw = _slot(value, "_raw_value")  # flax nnx.Variable: the value goes by the variable's own name
+    if raw is not None:
+        return [("", raw)]
+    attributes = _slot(value, "__dict__")
+    if not isinstance(attributes, dict):
+        names = getattr(type(value), "__dataclass_fields__", None)
+        if names is None:
+            return None
+        attributes = {n: _slot(value, n) for n in names}
+    # Flax keeps bookkeeping under _pytree__... and _object__...: no name the user would know.
+    return [(f".{n}", v) for n, v in list(attributes.items()) if not (isinstance(n, str) and n.startswith("_") and "__" in n)]
+
+
+def _slot(value: Any, name: str) -> Any:
+    try:
+        return object.__getattribute__(value, name)
+    except Exception:
+        return None
+
+
+def walk(roots: list[tuple[str, Any]], is_array: Any, *, leaves: bool = True) -> Found:
+    """Name every array reachable from ``roots``, shortest path first.
+
+    Args:
+      roots: (name, value) pairs.
+      is_array: tells an array; called with every object met.
+      leaves: also collect what is neither array nor container.
+    """
+    found = Found()
+    queue: collections.deque[tuple[str, Any, int]] = collections.deque((n, v, 0) for n, v in roots)
+    seen: set[int] = set()
+    while queue:
+        path, value, depth = queue.popleft()
+        if is_array(value):
+            found.arrays.setdefault(id(value), path)
+            continue
+        inner = children(value)
+        if inner is None:
+            if leaves:
+                found.others.append((path, value))
+            continue
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if len(seen) > MAX_NODES or depth >= MAX_DEPTH:
+            found.cut = True
+            continue
+        queue.extend((path + step, child, depth + 1) for step, child in inner)
+    return found

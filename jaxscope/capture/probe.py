@@ -1,0 +1,329 @@
+"""JAX's own miss-path events -> Missed, PhaseBegan and what the phases made.
+
+Nothing of JAX or of the user is replaced. JAX announces each phase to its public monitoring
+listeners and each miss through one test slot; inside the callback, and only there, the frames of
+the miss path are on the stack and their locals say everything else. A call that takes JAX's fast
+path fires none of these: no code of ours runs on it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from jaxscope.capture import frames, functions, seams, shield, signature, wrappers
+from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, place
+from jaxscope.capture.fates import Fates
+from jaxscope.capture.once import UNREADABLE, Once
+from jaxscope.capture.phases import Lowering, Phases, Stack, effects
+from jaxscope.capture.repeats import Repeats
+from jaxscope.log.writer import Writer
+from jaxscope.schema import events as ev
+
+PHASES = {
+    "/jax/core/compile/jaxpr_trace_duration": ev.TRACE,
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": ev.LOWER,
+    "/jax/core/compile/backend_compile_duration": ev.COMPILE,
+}
+CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cache_misses": "miss"}
+
+
+class Probe:
+    """The listeners of one recording; ``install`` and ``remove`` bracket it.
+
+    Args:
+      writer: where facts go.
+      ir: which texts of user functions are kept: none, stats, stablehlo, hlo or all.
+      step: the current step, or None.
+      before: called at each miss before anything is written (pending call counts).
+    """
+
+    def __init__(self, writer: Writer, ir: str, step: Callable[[], int | None], before: Callable[[], None]) -> None:
+        self._writer = writer
+        self._step = step
+        self._before = before
+        self._numbers = itertools.count(1)
+        self._serials = functions.Serials()
+        self._calls = Calls()
+        self._repeats = Repeats(writer.emit)
+        self._previous: Any = None
+        self.once = Once(writer)
+        self._phases = Phases(writer, self.once, ir)
+        self.fates = Fates(writer.emit)
+        self.callbacks = 0  # how many ran: a test asserts that warm calls add none
+
+    def install(self) -> None:
+        self._listen()
+        if seams.has_test_slot():
+            self._previous = seams.test_listener()
+            seams.set_test_listener(self.on_test)
+
+    def remove(self) -> None:
+        import jax
+
+        for name, listener in (
+            ("unregister_event_duration_listener", self.on_duration),
+            ("unregister_event_listener", self.on_event),
+            ("unregister_scalar_listener", self.on_scalar),
+        ):
+            try:
+                getattr(jax.monitoring, name)(listener)
+            except Exception:  # dropped by clear_event_listeners(), or no such function
+                pass
+        if seams.has_test_slot() and seams.test_listener() == self.on_test:
+            seams.set_test_listener(self._previous)
+
+    def _listen(self) -> None:
+        import jax
+
+        jax.monitoring.register_event_duration_secs_listener(self.on_duration)
+        jax.monitoring.register_event_listener(self.on_event)
+        if hasattr(jax.monitoring, "register_scalar_listener"):
+            jax.monitoring.register_scalar_listener(self.on_scalar)
+
+    def _still_listening(self) -> None:
+        """``jax.monitoring.clear_event_listeners()`` drops ours with all others: come back."""
+        import jax
+
+        listeners = getattr(jax.monitoring, "get_event_duration_listeners", None)
+        if listeners is not None and self.on_duration not in listeners():
+            scalars = getattr(jax.monitoring, "get_scalar_listeners", lambda: ())()
+            if self.on_scalar in scalars:  # 0.10 and 0.12 forget to clear these
+                jax.monitoring.unregister_scalar_listener(self.on_scalar)
+            self._listen()
+            self._writer.emit(
+                ev.Degraded(
+                    seam="listeners",
+                    reason="the program called jax.monitoring.clear_event_listeners(); phases that ended before we listened again are missing",
+                )
+            )
+
+    # -- callbacks: each begins with the cheapest possible look ------------------------------------
+
+    def on_test(self, name: str, *args: Any) -> None:
+        if name == seams.EVENT_MISS:
+            self._guarded("miss_event", self._missed, sys._getframe(1))
+        elif name == seams.EVENT_TRACE:
+            self._guarded("trace_event", self._tracing, sys._getframe(1))
+        elif name == seams.EVENT_LOWER:
+            self._guarded("lower_event", self._still_listening)
+        if self._previous is not None:
+            self._previous(name, *args)
+
+    def on_scalar(self, event: str, value: float | int, **_: Any) -> None:
+        if event in PHASES:
+            self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
+
+    def on_duration(self, event: str, duration: float, **_: Any) -> None:
+        if event in PHASES:
+            self._guarded("phase_durations", self._ended, PHASES[event], duration, sys._getframe(1))
+
+    def on_event(self, event: str, **_: Any) -> None:
+        if event in CACHE:
+            self._guarded("cache_events", self._cache, CACHE[event])
+
+    def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
+        if not shield.enter():
+            return
+        try:
+            self.callbacks += 1
+            shield.attempt(name, action, *args)
+        finally:
+            shield.leave()
+
+    # -- what they mean -----------------------------------------------------------------------------
+
+    def _missed(self, event_frame: FrameType) -> None:
+        """The call left the fast path; whether it will lower or compile is not known yet."""
+        impl = event_frame.f_back  # test_event < _pjit_call_impl_python
+        local = frames.read(impl, "jaxpr", "args") if impl is not None else {}
+        jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
+        if jaxpr is not None and self._repeats.counted(jaxpr, arguments):
+            return
+        call, _ = self._call_at(event_frame, MISS_RANK)
+        if jaxpr is not None and not call.retraced:
+            self._repeats.note(jaxpr, arguments, call.function)
+
+    def _tracing(self, event_frame: FrameType) -> None:
+        """A body is about to run under trace; only jit's own traces count, not a scan's or a cond's."""
+        tracer = event_frame.f_back  # test_event < trace_to_jaxpr < _trace_for_jit
+        if tracer is None or tracer.f_back is None or tracer.f_back.f_code.co_name != seams.TRACE_FRAME:
+            return
+        stack, frame = seams.stack_of_call(event_frame)
+        call = self._calls.tracing(frame)
+        if call is None:  # inside another trace, or under a transform: it has no phase of its own
+            source = self._source(stack, frame)
+            seen = self.once.describe(source["fun"]) if "fun" in source else None
+            if seen is not None and (seen.library or seen.eager):
+                return  # jnp functions inside the user's trace: part of it, hundreds in a model
+            call = self._begin(stack, frame, source, TRACE_RANK, nested=_inside_trace(tracer.f_back))
+            self._writer.emit(ev.Traced(call=call.number))
+        call.retraced = True
+
+    def _began(self, phase: str, event_frame: FrameType) -> None:
+        call, _ = self._call_at(event_frame, RANKS[phase])
+        self._writer.emit(ev.PhaseBegan(call=call.number, phase=phase))
+
+    def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
+        call, stack = self._call_at(event_frame, RANKS[phase] + 1)
+        if phase == ev.TRACE:
+            self._phases.traced(call, stack, seconds)
+        elif phase == ev.LOWER:
+            self._phases.lowered(call, stack, seconds)
+        else:
+            self._phases.compiled(call, stack, seconds)
+
+    def _cache(self, said: str) -> None:
+        if self._calls.open:
+            self._calls.open[-1].cache = said
+
+    # -- the call an event belongs to ---------------------------------------------------------------
+
+    def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
+        """The call in progress at this event, begun now if it is new."""
+        stack, frame = seams.stack_of_call(event_frame)
+        earlier: Call | None = None
+        if frame is not None:
+            call = self._calls.find(frame, rank)
+            if call is not None:
+                return call, stack
+        source = self._source(stack, frame)
+        if frame is None:
+            # Ahead of time, trace, lowering and compilation come from calls of their own; the
+            # jaxpr, then the module, leads back to the first.
+            earlier = self._phases.traces.get(source.get("jaxpr"))
+            lowering: Lowering | None = self._phases.modules.get(source.get("module"))
+            if lowering is not None:
+                earlier = lowering.call
+            if earlier is not None and rank > earlier.rank:
+                earlier.rank = rank
+                self._calls.begin(earlier, event_frame)
+                return earlier, stack
+        call = self._begin(stack, frame, source, rank, earlier=earlier)
+        if lowering_of := source.get("module"):
+            known: Lowering | None = self._phases.modules.get(lowering_of)
+            if known is not None and frame is None:
+                known.call = call
+        return call, stack
+
+    def _source(self, stack: Stack, frame: FrameType | None) -> dict[str, Any]:
+        """Where the key can be read: the call's own frame, else JAX's lower-level ones."""
+        found: dict[str, Any] = {}
+        if frame is not None:
+            local = frames.read(frame, "fun", "jit_info", "jit_func", "args", "kwargs")
+            if "jit_func" in local:
+                local["fun"] = getattr(local["jit_func"], "_fun", None)
+                local["jit_info"] = getattr(local["jit_func"], "_jit_info", None)
+            if local.get("fun") is not None and "args" in local and "kwargs" in local:
+                found = {k: local[k] for k in ("fun", "jit_info", "args", "kwargs")}
+        for name in (seams.IMPL_FRAME, seams.RESOLVE_FRAME, seams.LOWERER_FRAME):
+            if name in stack:
+                for key, value in frames.read(stack[name], "args", "jaxpr").items():
+                    found.setdefault(key, value)
+        for name, variable in ((seams.COMPILE_FRAME, "computation"), (seams.EXECUTABLE_FRAME, "hlo")):
+            if name in stack:
+                found.setdefault("module", frames.read(stack[name], variable).get(variable))
+        return found
+
+    def _begin(
+        self, stack: Stack, frame: FrameType | None, source: dict[str, Any], rank: int, *, nested: bool = False, earlier: Call | None = None
+    ) -> Call:
+        """A new miss: read its key, its function and the user's line, and write Missed."""
+        outermost = frame if frame is not None else next(iter(stack.values()), None)
+        self._calls.prune(outermost)
+        if self.fates:
+            shield.attempt("argument_fates", self.fates.look, "next_event", self._calls.running())
+        self._before()
+        self.once.backend(stack)
+
+        function = source.get("fun")
+        user = None
+        if frame is not None and function is not None:
+            user = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
+        read = shield.attempt("signature", self._key, source, user)
+        if function is not None:
+            seen = shield.attempt("function", self.once.function, function, user)
+        elif earlier is None:
+            seen = shield.attempt("function", self.once.traced, source.get("jaxpr"))
+        else:
+            seen = None
+        seen = seen or UNREADABLE
+        stack_above = frames.user_frames(outermost)
+        key = read.key if read is not None else None
+        paths = [leaf.path for leaf in key.arguments] if key is not None else []
+        call = Call(
+            next(self._numbers),
+            place(frame),
+            earlier.function if earlier is not None else seen.function,
+            earlier.detail if earlier is not None else not (seen.library or seen.eager),
+            paths,
+            rank,
+        )
+        entry = _entry(frame, nested)
+        self._writer.emit(
+            ev.Missed(
+                call=call.number,
+                function=call.function,
+                entry=entry,
+                site=stack_above[0] if stack_above else None,
+                stack=stack_above[1:],
+                key=key,
+                step=self._step(),
+                inside=self._calls.open[-1].number if self._calls.open else None,
+                effects=shield.attempt("effects", effects, source.get("jaxpr")) or [],
+            )
+        )
+        if read is not None and entry != "aot":
+            self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
+        self._calls.begin(call, outermost)
+        return call
+
+    def _key(self, source: dict[str, Any], user: wrappers.UserCall | None) -> signature.Read | None:
+        context = shield.attempt("trace_context", self.once.context)
+        if "fun" in source:
+            return signature.of_call(
+                source["fun"], source.get("jit_info"), tuple(source["args"]), dict(source["kwargs"]), user, self._serials, context
+            )
+        if "args" not in source:
+            return None
+        info = seams.debug_info(source.get("jaxpr"))
+        return signature.of_flat(list(source["args"]), getattr(info, "arg_names", None), context)
+
+    # -- for the session ------------------------------------------------------------------------------
+
+    def look(self, seen: str) -> None:
+        """See what became of the arguments of calls that are over; ``seen`` says why now."""
+        if self.fates:
+            shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
+
+    def flush(self) -> None:
+        """Write what was only counted so far."""
+        shield.attempt("repeats", self._repeats.flush)
+
+
+def _entry(frame: FrameType | None, nested: bool) -> str:
+    if nested:
+        return "nested"
+    if frame is None or frame.f_code.co_name == "jit_trace":
+        return "aot"
+    if frame.f_code.co_name == "call_impl_cache_miss" or _under_transform(frame):
+        return "transform"
+    return "call"
+
+
+def _under_transform(frame: FrameType) -> bool:
+    """A jitted function given tracers by grad, vmap or another transform."""
+    import jax
+
+    local = frames.read(frame, "args", "kwargs")
+    values = [*local.get("args", ()), *local.get("kwargs", {}).values()]
+    return any(isinstance(v, jax.core.Tracer) for v in jax.tree_util.tree_leaves(values))
+
+
+def _inside_trace(frame: FrameType) -> bool:
+    """Does another trace stand further up?"""
+    return any(f.f_code.co_name in seams.TRACER_FRAMES and seams.in_jax(f) for f in frames.walk(frame))
+

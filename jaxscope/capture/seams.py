@@ -1,0 +1,316 @@
+"""EVERY private name of JAX, each as a named behaviour with its evidence.
+
+A seam that is missing on this JAX costs the fields it gives, never the recording: ``table`` says
+which are there and why not, ``jaxscope doctor`` prints it, and the log carries it as Degraded.
+
+Evidence: read in the sources of JAX 0.10.2 and 0.12.0.1 and checked by tests on both. The shape of
+a miss, innermost frame first, is::
+
+    jit:   _trace_for_jit < _infer_params < cache_miss < api_boundary < caller
+           _pjit_call_impl_python < _run_python_pjit < cache_miss < ...
+           _cached_lowering_to_hlo < lower_sharding_computation < _pjit_lower < _resolve_and_lower < ...
+           _cached_compilation < from_hlo < MeshComputation.compile < _pjit_call_impl_python < ...
+    under grad, vmap:   _pjit_call_impl_python < call_impl_cache_miss < _pjit_call_impl < ...
+    ahead of time:      _trace_for_jit < _infer_params < jit_trace;  _pjit_lower < ... < Traced.lower;
+                        _cached_compilation < from_hlo < ... < Lowered.compile
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from collections.abc import Callable, Iterable
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from jaxscope.capture import frames
+
+# Function names of JAX's miss path, as they stand on the stack.
+CALL_FRAMES = ("cache_miss", "call_impl_cache_miss", "jit_trace")
+TRACE_FRAME = "_trace_for_jit"
+TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
+IMPL_FRAME = "_pjit_call_impl_python"
+RESOLVE_FRAME = "_resolve_and_lower"
+LOWERER_FRAME = "_pjit_lower"
+LOWER_FRAME = "_cached_lowering_to_hlo"
+COMPILE_FRAME = "_cached_compilation"
+EXECUTABLE_FRAME = "from_hlo"
+PMAP_FRAME = ("wrapped", "jax._src.pmap")
+
+# Names that come through the test-event slot and matter here; everything else is dropped first
+# thing, because ``device_put`` and effects use the same slot on warm calls.
+EVENT_MISS = "jit_cpp_cache_miss"
+EVENT_TRACE = "trace_to_jaxpr"
+EVENT_LOWER = "lower_jaxpr_to_module"
+
+
+class Seam(NamedTuple):
+    """One behaviour of this JAX: what it gives, and how to tell that it is there."""
+
+    name: str
+    gives: str
+    check: Callable[[], str | None]  # None: available; else the reason why not
+
+
+class Status(NamedTuple):
+    name: str
+    gives: str
+    available: bool
+    reason: str | None
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _code(function: Any) -> CodeType | None:
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    if code is None:
+        # JAX's weakref_lru_cache is a C++ object without __wrapped__; the garbage collector knows
+        # the function in it, beside the key function and the explainer (both defined elsewhere).
+        for held in gc.get_referents(function):
+            found = getattr(held, "__code__", None)
+            if isinstance(found, CodeType) and found.co_name not in ("trace_context", "<lambda>", "_ignore"):
+                return found
+    return code
+
+
+def _inner(code: CodeType | None, name: str) -> CodeType | None:
+    """The code of the function ``name`` that ``code`` defines."""
+    for const in code.co_consts if code is not None else ():
+        if isinstance(const, CodeType) and const.co_name == name:
+            return const
+    return None
+
+
+def _lacks(code: CodeType | None, where: str, names: Iterable[str]) -> str | None:
+    if code is None:
+        return f"{where} is not there"
+    have = {*code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    lost = [n for n in names if n not in have]
+    return f"{where} has no local {', '.join(lost)}" if lost else None
+
+
+def _frame_of(module: str, function: str, *names: str) -> Callable[[], str | None]:
+    def check() -> str | None:
+        found = getattr(_module(module), function, None)
+        if found is None:
+            return f"{module}.{function} is not there"
+        return _lacks(_code(found), f"{module}.{function}", names)
+
+    return check
+
+
+def _cache_miss() -> str | None:
+    pjit = _module("jax._src.pjit")
+    return _lacks(
+        _inner(_code(getattr(pjit, "_cpp_pjit", None)), "cache_miss"),
+        "jax._src.pjit.cache_miss",
+        ("fun", "jit_info", "args", "kwargs"),
+    )
+
+
+def _from_hlo() -> str | None:
+    pxla = _module("jax._src.interpreters.pxla")
+    owner = getattr(pxla, "UnloadedMeshExecutable", None)
+    return _lacks(
+        _code(getattr(owner, "from_hlo", None)),
+        "UnloadedMeshExecutable.from_hlo",
+        ("out_shardings", "kept_var_idx", "backend", "device_list", "committed", "global_out_avals"),
+    )
+
+
+def _attribute(module: str, name: str) -> Callable[[], str | None]:
+    return lambda: None if hasattr(_module(module), name) else f"{module}.{name} is not there"
+
+
+def _scalars() -> str | None:
+    monitoring = _module("jax.monitoring")
+    if not hasattr(monitoring, "register_scalar_listener"):
+        return "jax.monitoring.register_scalar_listener is not there"
+    enter = getattr(getattr(_module("jax._src.dispatch"), "LogElapsedTimeContextManager", None), "__enter__", None)
+    code = _code(enter)
+    if code is None or "record_scalar" not in code.co_names:
+        return "phases do not announce their beginning"
+    return None
+
+
+SEAMS = (
+    Seam("phase_durations", "seconds of every trace, lowering and compilation", _attribute("jax.monitoring", "register_event_duration_secs_listener")),
+    Seam("phase_starts", "what is being compiled now", _scalars),
+    Seam("cache_events", "persistent-cache hits and misses", _attribute("jax.monitoring", "register_event_listener")),
+    Seam("miss_event", "calls that leave the fast path; traces told from trace-cache hits", _attribute("jax._src.util", "test_event_listener")),
+    Seam("call_frame", "the function, its jit options and its arguments by name", _cache_miss),
+    Seam("trace_frame", "results of a trace, captured constants", _frame_of("jax._src.pjit", "_trace_for_jit", "fun", "jaxpr", "out_avals", "args", "kwargs")),
+    Seam("impl_frame", "calls under grad, vmap and other transforms", _frame_of("jax._src.pjit", "_pjit_call_impl_python", "args", "jaxpr", "donated_invars")),
+    Seam("lower_frame", "StableHLO, donation", _frame_of("jax._src.interpreters.pxla", "_cached_lowering_to_hlo", "lowering_result", "num_const_args", "module_name", "platforms", "num_devices")),
+    Seam("compile_frame", "compiled HLO, memory and cost", _frame_of("jax._src.interpreters.pxla", "_cached_compilation", "xla_executable", "computation", "host_callbacks")),
+    Seam("executable_frame", "shardings of results, arguments XLA drops", _from_hlo),
+    Seam("trace_context", "every setting that is part of the cache key", lambda: None if hasattr(_module("jax._src.config"), "trace_context_names") else "jax._src.config.trace_context_names is not there"),
+    Seam("recover_shardings", "result shardings in the user's mesh axes", _attribute("jax._src.interpreters.pxla", "_maybe_get_and_check_out_shardings")),
+    Seam("post_hook", "counting calls of --step-function", _attribute("jax._src.api", "_post_hook_state")),
+)  # fmt: skip
+
+
+def table() -> list[Status]:
+    """Every seam with whether this JAX has it; imports jax."""
+    rows = []
+    for seam in SEAMS:
+        try:
+            reason = seam.check()
+        except Exception as e:  # a module moved: that is the reason
+            reason = f"{type(e).__name__}: {e}"
+        rows.append(Status(seam.name, seam.gives, reason is None, reason))
+    return rows
+
+
+def in_jax(frame: FrameType) -> bool:
+    return frames.root(frames.module_of(frame)) == "jax"
+
+
+def stack_of_call(frame: FrameType | None) -> tuple[dict[str, FrameType], FrameType | None]:
+    """JAX's frames from here up to the call in progress.
+
+    Returns the innermost frame by function name, and the frame of the call itself (one of
+    CALL_FRAMES), None where the work was asked for ahead of time (``Traced.lower``,
+    ``Lowered.compile``). The walk ends at the first frame that is not JAX's.
+    """
+    by_name: dict[str, FrameType] = {}
+    for f in frames.walk(frame):
+        if not in_jax(f):
+            if frames.root(frames.module_of(f)) == frames.OWN_ROOT:
+                continue  # our own listener, innermost
+            break
+        name = f.f_code.co_name
+        by_name.setdefault(name, f)
+        if name in CALL_FRAMES:
+            return by_name, f
+    return by_name, None
+
+
+def context_settings() -> dict[str, str]:
+    """Every trace-context setting by name: what JAX's trace cache compares besides the arguments."""
+    config = _module("jax._src.config")
+    values = config.trace_context()
+    names = list(config.trace_context_names())
+    if len(names) != len(values):
+        names = [f"setting {i}" for i in range(len(values))]
+    settings = {str(n): _short(v) for n, v in zip(names, values, strict=True)}
+    # Not among the named ones where a default device is set by a context manager: read beside them.
+    device = config.default_device.value
+    if device is not None:
+        settings["jax_default_device"] = str(device)
+    return settings
+
+
+def _short(value: object) -> str:
+    return str(value)[:400]
+
+
+def const_arrays(jaxpr: Any) -> list[Any]:
+    """The arrays a trace captured: ``ClosedJaxpr.consts`` (0.10), ``Jaxpr.consts`` (0.12)."""
+    return list(getattr(jaxpr, "consts", ()))
+
+
+def debug_info(jaxpr: Any) -> Any:
+    info = getattr(jaxpr, "debug_info", None)
+    return info if info is not None else getattr(getattr(jaxpr, "jaxpr", None), "debug_info", None)
+
+
+def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
+    """(name, file, line) of the traced function where only its jaxpr is at hand.
+
+    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``.
+    """
+    source = str(getattr(debug_info(jaxpr), "func_src_info", "") or "")
+    name, _, place = source.partition(" at ")
+    file, _, line = place.rpartition(":")
+    return name or "<unknown>", file or None, int(line) if line.isdigit() else None
+
+
+def equation_count(jaxpr: Any) -> int | None:
+    eqns = getattr(jaxpr, "eqns", None)
+    return None if eqns is None else len(eqns)
+
+
+def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
+    """(tree, [(path, aval)]) of a trace's results; a FlatTree on both versions."""
+    keystr = _module("jax.tree_util").keystr
+    avals = list(out_avals)
+    tree = str(out_avals.tree)
+    try:
+        paths = [keystr(p) for p in out_avals.paths]
+    except Exception:
+        paths = []
+    if len(paths) != len(avals):
+        paths = [f"[{i}]" for i in range(len(avals))]
+    return tree, list(zip(paths, avals, strict=True))
+
+
+def recovered_out_shardings(executable: Any, local: dict[str, Any]) -> list[Any]:
+    """The result shardings as JAX will report them, from ``from_hlo``'s locals.
+
+    Calls the two pure functions that JAX itself calls a moment later; on one device it is trivial.
+    """
+    pxla = _module("jax._src.interpreters.pxla")
+    devices, avals = local["device_list"], local["global_out_avals"]
+    ordered = len(local.get("ordered_effects") or ())
+    found = pxla._maybe_get_and_check_out_shardings(executable, local["out_shardings"], devices, avals, ordered)
+    return list(
+        pxla.maybe_recover_user_shardings(
+            local["in_shardings"],
+            found,
+            local["global_in_avals"],
+            avals,
+            local.get("intermediate_shardings"),
+            local.get("context_mesh"),
+        )
+    )
+
+
+def is_eager(function: Any) -> bool:
+    """A primitive applied outside jit: ``dispatch.xla_primitive_callable`` marks its function."""
+    return getattr(function, "_apply_primitive", False) is True
+
+
+def test_listener() -> Any:
+    return getattr(_module("jax._src.util"), "test_event_listener", None)
+
+
+def set_test_listener(listener: Any) -> None:
+    _module("jax._src.util").test_event_listener = listener
+
+
+def has_test_slot() -> bool:
+    return hasattr(_module("jax._src.util"), "test_event_listener")
+
+
+def committed(value: Any) -> bool | None:
+    found = getattr(value, "committed", getattr(value, "_committed", None))
+    return found if isinstance(found, bool) else None
+
+
+def on_fast_path(name: str, counters: dict[int, Any], counter_of: Callable[[Any], Any]) -> Callable[[], None]:
+    """Count the fast-path calls of the jitted functions called ``name``; about 0.5 us a call.
+
+    ``_post_hook_state`` is called after each fast-path call with (function, args, kwargs, outs); it
+    exists for ``jax_debug_nans``, so a hook already there is chained. Returns how to undo it.
+
+    Raises:
+      AttributeError: no such hook on this JAX.
+    """
+    state = _module("jax._src.api")._post_hook_state
+    previous = state.get_global()
+
+    def hook(function: Any, args: Any, kwargs: Any, outs: Any) -> None:
+        if previous is not None:
+            previous(function, args, kwargs, outs)
+        counter = counters.get(id(function))
+        if counter is None and id(function) not in counters:
+            matches = getattr(function, "__name__", None) == name or getattr(function, "__qualname__", None) == name
+            counter = counters[id(function)] = counter_of(function) if matches else None
+        if counter is not None:
+            counter.add()
+
+    state.set_global(hook)
+    return lambda: state.set_global(previous)

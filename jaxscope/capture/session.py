@@ -1,0 +1,170 @@
+"""One recording in this process: started and stopped here, at most one at a time.
+
+Owns the writer and the probe; handles exit, fork and the environment that ``jaxscope run`` sets.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from jaxscope.capture import announce, frames, functions, seams, shield
+from jaxscope.capture.probe import Probe
+from jaxscope.capture.steps import Counter, Tally
+from jaxscope.log.store import RunDir
+from jaxscope.log.writer import Writer
+from jaxscope.schema import events as ev
+
+RUN_VARIABLE = "JAXSCOPE_RUN"
+OPTIONS_VARIABLE = "JAXSCOPE_OPTIONS"
+IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
+
+
+class Options(msgspec.Struct, frozen=True, rename="kebab"):
+    """What a recording keeps; the names are those of the command line."""
+
+    ir: str = "all"
+    wrapper_libraries: list[str] = []
+    step_function: str | None = None
+
+
+class Session:
+    """A recording from ``start`` to ``stop``."""
+
+    def __init__(self, run: RunDir, how: str, options: Options) -> None:
+        self.run = run
+        self.options = options
+        self._how = how
+        frames.configure(options.wrapper_libraries)
+        self.writer = Writer(run, self._first)
+        shield.reset(self._degraded)
+        self.tally = Tally(self.writer.emit, self._called)
+        self.probe = Probe(self.writer, options.ir, lambda: self.tally.current, self.tally.flush)
+        self._unhook: Callable[[], None] | None = None
+
+    def begin(self) -> None:
+        self.writer.open()
+        for status in seams.table():
+            if not status.available:
+                self._degraded(status.name, status.reason or "")
+        self.probe.install()
+        if self.options.step_function:
+            self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
+
+    def end(self, how: str) -> None:
+        self.probe.remove()
+        if self._unhook is not None:
+            shield.attempt("post_hook", self._unhook)
+        self.tally.flush()
+        self.probe.flush()
+        self.probe.look("exit")
+        self.writer.emit(ev.RunEnded(how=how))
+        self.writer.close()
+
+    def watch(self, function: Any, step: bool) -> Counter | None:
+        """Count the calls of ``function`` from now on."""
+        return shield.attempt("watch", self._watch, function, step)
+
+    def _watch(self, function: Any, step: bool) -> Counter:
+        seen = self.probe.once.introduce(functions.describe(getattr(function, "_fun", function)))
+        return self.tally.watch(seen.function, step)
+
+    def _called(self) -> None:
+        self.probe.look("next_call")
+
+    def _count_steps(self, name: str) -> Callable[[], None]:
+        counters: dict[int, Counter] = {}
+
+        def counter_of(function: Any) -> Counter:
+            return self._watch(function, True)
+
+        return seams.on_fast_path(name, counters, counter_of)
+
+    def _first(self, forked: bool) -> ev.Event:
+        import jax
+        import jaxlib
+
+        from jaxscope import __version__
+
+        how = self._how
+        if forked:
+            how = "fork"
+        elif self._how == "run" and "--multiprocessing-fork" in sys.argv:
+            how = "child"
+        return ev.RunStarted(
+            name=self.run.path.name,
+            how=how,
+            argv=[str(a) for a in getattr(sys, "orig_argv", sys.argv)],
+            cwd=_cwd(),
+            python=sys.version.split()[0],
+            jax=jax.__version__,
+            jaxlib=jaxlib.__version__,
+            jaxscope=__version__,
+            parent=os.getppid(),
+            ir=self.options.ir,
+        )
+
+    def _degraded(self, name: str, reason: str) -> None:
+        self.writer.emit(ev.Degraded(seam=name, reason=reason))
+
+
+def _cwd() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # removed under us
+        return ""
+
+
+_lock = threading.Lock()
+
+
+def current() -> Session | None:
+    """The recording of this process, if there is one."""
+    session: Session | None = announce.current
+    return session
+
+
+def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
+    """Begin recording to ``run``. Imports jax; a recording already under way is returned as it is."""
+    with _lock:
+        active = current()
+        if active is not None:
+            return active
+        session = Session(run, how, options or Options())
+        session.begin()
+        atexit.register(stop, "exit")
+        announce.tell(session)
+    return session
+
+
+def stop(how: str = "stop") -> None:
+    """End the recording of this process; nothing happens where there is none."""
+    with _lock:
+        session = current()
+        if session is None:
+            return
+        announce.tell(None)
+    session.end(how)
+    if how != "exit":
+        atexit.unregister(stop)
+
+
+def start_from_environment() -> Session | None:
+    """What ``jaxscope run`` asked this process for. None: nothing, or it cannot be read."""
+    where = os.environ.get(RUN_VARIABLE)
+    if not where:
+        return None
+    try:
+        options = msgspec.convert(json.loads(os.environ.get(OPTIONS_VARIABLE) or "{}"), Options, strict=False)
+    except (ValueError, msgspec.MsgspecError) as e:
+        sys.stderr.write(f"jaxscope: {OPTIONS_VARIABLE} cannot be read ({e}); the defaults are used\n")
+        options = Options()
+    return start(RunDir(where), how="run", options=options)

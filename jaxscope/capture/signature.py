@@ -1,0 +1,360 @@
+"""Call arguments -> the cache key as data: avals, static values, tree, shardings, context.
+
+Reads metadata only: no device is waited for, no buffer fetched, no array kept (``refs`` are weak).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import weakref
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxscope.capture import paths, seams
+from jaxscope.capture.functions import Serials
+from jaxscope.capture.wrappers import UserCall
+from jaxscope.schema.keys import Key, Leaf, Sharding, Static
+
+MAX_TEXT = 4000
+MAX_REPR = 300
+MAX_STATICS = 500
+ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
+
+
+class Read(NamedTuple):
+    """A key, and weak references to the jax.Arrays in it by leaf position."""
+
+    key: Key
+    refs: list[tuple[int, weakref.ref[Any]]]
+
+
+class Shardings:
+    """The shardings of one key, each once."""
+
+    def __init__(self) -> None:
+        self.table: list[Sharding] = []
+        self._by_id: dict[int, int] = {}  # valid while the arrays are in our hands
+        self._by_fact: dict[str, int] = {}
+
+    def index(self, sharding: Any) -> int | None:
+        if sharding is None:
+            return None
+        known = self._by_id.get(id(sharding))
+        if known is None:
+            fact = read_sharding(sharding)
+            name = repr(fact)
+            known = self._by_fact.get(name)
+            if known is None:
+                known = self._by_fact[name] = len(self.table)
+                self.table.append(fact)
+            self._by_id[id(sharding)] = known
+        return known
+
+
+def device_ranges(ids: list[int]) -> str:
+    """``[0,1,2,3,8]`` -> ``0-3,8``; the order is the mesh's, so it is kept."""
+    parts: list[str] = []
+    start = previous = None
+    for i in [*ids, None]:
+        if start is not None and (i is None or previous is None or i != previous + 1):
+            parts.append(str(start) if start == previous else f"{start}-{previous}")
+            start = i
+        elif start is None:
+            start = i
+        previous = i
+    return ",".join(parts)
+
+
+def read_sharding(sharding: Any) -> Sharding:
+    """A sharding as data; works for every public kind and for what JAX may add."""
+    kind = type(sharding).__name__
+    memory_kind = getattr(sharding, "memory_kind", None)
+    mesh = getattr(sharding, "mesh", None)
+    spec = getattr(sharding, "spec", None)
+    if mesh is not None and spec is not None and hasattr(mesh, "axis_names"):
+        types = [str(t) for t in getattr(mesh, "axis_types", None) or ()]
+        axes = [
+            (str(n), int(s), types[i] if i < len(types) else None)
+            for i, (n, s) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+        ]
+        ids = [d.id for d in mesh.devices.flat] if hasattr(mesh, "devices") else []
+        shown = str(spec).replace("PartitionSpec", "P")
+        text = f"{shown} on {','.join(f'{n}={s}' for n, s, _ in axes)}"
+        return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)
+    try:
+        # In the order of the assignment where there is one: it is part of the key.
+        assignment = getattr(sharding, "_device_assignment", None) or sorted(sharding.device_set, key=lambda d: d.id)
+        ids = [d.id for d in assignment]
+        platform = next(iter(sharding.device_set)).platform
+    except Exception:
+        ids, platform = [], "?"
+    devices = device_ranges(ids)
+    if kind == "SingleDeviceSharding" and ids:
+        return Sharding(kind, f"{platform}:{devices}", devices, None, None, memory_kind)
+    detail = ADDRESS.sub("", str(getattr(sharding, "_hlo_sharding", sharding)))[:MAX_REPR]
+    return Sharding(kind, f"{kind}({detail})", devices, None, None, memory_kind)
+
+
+def type_name(value: Any) -> str:
+    import jax
+
+    if isinstance(value, jax.core.Tracer):
+        return "Tracer"
+    if isinstance(value, jax.Array):
+        return "jax.Array"
+    kind = type(value)
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+
+
+def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
+    """One argument leaf. Fields that cannot be read are None."""
+    import jax
+
+    kind = type_name(value)
+    aval = getattr(value, "aval", None)  # arrays, and the stand-ins JAX lowers with
+    if aval is None:
+        try:
+            aval = jax.typeof(value)
+        except Exception:
+            aval = value  # ShapeDtypeStruct and whatever else has a shape and a dtype
+    shape = getattr(aval, "shape", None)
+    sharding = committed = layout = None
+    if kind != "Tracer":
+        sharding = getattr(value, "sharding", None)
+        committed = seams.committed(value)
+        form = getattr(value, "format", None)
+        layout = getattr(getattr(form, "layout", None), "major_to_minor", None)
+    dtype = getattr(aval, "dtype", None)
+    return Leaf(
+        path=path,
+        type=kind,
+        shape=dimensions(shape),
+        dtype=None if dtype is None else str(dtype),
+        weak_type=_bool(getattr(aval, "weak_type", None)),
+        sharding=shardings.index(sharding),
+        committed=committed,
+        memory_kind=getattr(sharding, "memory_kind", None),
+        layout=None if layout is None else str(tuple(layout)),
+    )
+
+
+def dimensions(shape: Any) -> tuple[int | str, ...] | None:
+    """Sizes as integers; symbolic dimensions as text."""
+    return None if shape is None else tuple(int(d) if isinstance(d, (int, np.integer)) else str(d) for d in shape)
+
+
+def _bool(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def shown(value: Any) -> str:
+    """A value in few words, never with an address."""
+    if isinstance(value, FunctionType):
+        code = value.__code__
+        return f"<function {value.__qualname__} at {code.co_filename}:{code.co_firstlineno}>"
+    if isinstance(value, (MethodType, BuiltinFunctionType)):
+        return f"<{type(value).__name__} {getattr(value, '__qualname__', '?')}>"
+    if isinstance(value, type):
+        return f"<class {value.__module__}.{value.__qualname__}>"
+    if isinstance(value, np.ndarray):
+        return f"<numpy {value.dtype}{list(value.shape)}>"
+    try:
+        text = repr(value)
+    except Exception as e:  # the user's own __repr__
+        return f"<{type(value).__qualname__}; its repr raised {type(e).__name__}>"
+    text = ADDRESS.sub("", str(text))
+    return text if len(text) <= MAX_REPR else text[: MAX_REPR - 1] + "…"
+
+
+def static(path: str, value: Any, serials: Serials) -> Static:
+    """A value compared by its own ``__eq__`` and ``__hash__``."""
+    try:
+        hashed: int | None = hash(value)
+    except Exception:
+        hashed = None
+    kind = type(value)
+    by_identity = kind.__eq__ is object.__eq__ or isinstance(value, (FunctionType, type))
+    return Static(
+        path=path,
+        repr=shown(value),
+        type=kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}",
+        compares="identity" if by_identity else "value",
+        serial=serials.of(value) if not isinstance(value, paths.PLAIN) else None,
+        hash=hashed,
+    )
+
+
+def limited(text: str) -> str:
+    """Long texts are cut, with a hash of the whole so that a difference still shows."""
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
+    """Names of ``count`` positional arguments; ``args[3]`` where the signature does not tell."""
+    names: list[str] = []
+    variadic = "args"
+    for p in signature.parameters.values() if signature is not None else ():
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+        elif p.kind == p.VAR_POSITIONAL:
+            variadic = p.name
+    fixed = len(names)
+    return [*names, *(f"{variadic}[{i}]" for i in range(max(0, count - fixed)))][:count]
+
+
+def keyword_name(signature: inspect.Signature | None, name: str) -> str:
+    for p in signature.parameters.values() if signature is not None else ():
+        if p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            return name
+    for p in signature.parameters.values() if signature is not None else ():
+        if p.kind == p.VAR_KEYWORD:
+            return f"{p.name}[{name!r}]"
+    return name
+
+
+def call_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    form = f"{len(args)} positional"
+    return f"{form}, keywords: {', '.join(sorted(kwargs))}" if kwargs else form
+
+
+def is_array(value: Any) -> bool:
+    import jax
+
+    return isinstance(value, (jax.Array, np.ndarray, jax.ShapeDtypeStruct))
+
+
+def options(info: Any) -> dict[str, str]:
+    """What was passed to jit, where it is not the default."""
+    found: dict[str, str] = {}
+    for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "compiler_options_kvs"):
+        value = getattr(info, name, None)
+        if value:
+            found[name.removesuffix("_kvs")] = limited(str(value))
+    for name in ("device", "backend"):
+        value = getattr(info, name, None)
+        if value is not None:
+            found[name] = str(value)
+    for name in ("keep_unused", "use_resource_env"):
+        if getattr(info, name, False):
+            found[name] = "True"
+    inline = str(getattr(info, "inline", False))
+    if inline not in ("False", "Inline.AUTO"):
+        found["inline"] = inline
+    for name in ("in_shardings", "out_shardings", "in_layouts", "out_layouts"):
+        leaves = getattr(info, f"{name}_leaves", ())
+        if any(v is not None and "Unspecified" not in type(v).__name__ for v in leaves):
+            texts = [_option_sharding(v) for v in leaves]
+            found[name] = limited(", ".join(texts))
+    return found
+
+
+def _option_sharding(value: Any) -> str:
+    if value is None or "Unspecified" in type(value).__name__:
+        return "unspecified"
+    if hasattr(value, "device_set"):
+        fact = read_sharding(value)
+        return f"{fact.text} devices {fact.devices}" + (f" {fact.memory_kind}" if fact.memory_kind else "")
+    return ADDRESS.sub("", str(value))
+
+
+def of_call(
+    function: Any,
+    info: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    user: UserCall | None,
+    serials: Serials,
+    context: str | None,
+) -> Read:
+    """The key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
+    import jax
+
+    signature = getattr(info, "fun_signature", None)
+    static_nums = {n if n >= 0 else n + len(args) for n in getattr(info, "static_argnums", ())}
+    static_names = set(getattr(info, "static_argnames", ()))
+    names = parameter_names(signature, len(args))
+    dynamic = [i for i in range(len(args)) if i not in static_nums]
+    dynamic_keywords = {k: v for k, v in kwargs.items() if k not in static_names}
+    statics = [static(names[i], args[i], serials) for i in range(len(args)) if i in static_nums and user is None]
+    statics += [static(k, v, serials) for k, v in kwargs.items() if k in static_names]
+
+    flat, tree = jax.tree_util.tree_flatten_with_path((tuple(args[i] for i in dynamic), dynamic_keywords))
+    keystr = jax.tree_util.keystr
+    users_names: dict[int, str] = {}
+    form = call_form(args, kwargs)
+    if user is not None:
+        found = _users_names(user)
+        users_names = found.arrays
+        statics += [static(p, v, serials) for p, v in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]]
+        form = call_form(user.args, user.kwargs)
+        # The wrapper's own static part: what it compares beyond what we can name.
+        statics += [_opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums) if i < len(args)]
+    shardings = Shardings()
+    leaves: list[Leaf] = []
+    refs: list[tuple[int, weakref.ref[Any]]] = []
+    for position, (path, value) in enumerate(flat):
+        group, first, *rest = path
+        top = names[dynamic[first.idx]] if group.idx == 0 else keyword_name(signature, first.key)
+        leaves.append(leaf(users_names.get(id(value)) or top + keystr(tuple(rest)), value, shardings))
+        if _is_concrete(value):
+            refs.append((position, weakref.ref(value)))
+    return Read(
+        Key(
+            arguments=leaves,
+            static=statics,
+            tree=limited(ADDRESS.sub("", str(tree))),
+            call_form=form,
+            options=options(info),
+            context=context,
+            shardings=shardings.table,
+            function_object=serials.of(function),
+        ),
+        refs,
+    )
+
+
+def _opaque(path: str, value: Any) -> Static:
+    try:
+        hashed: int | None = hash(value)
+    except Exception:
+        hashed = None
+    return Static(path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed)
+
+
+def _users_names(user: UserCall) -> paths.Found:
+    roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
+    roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
+    return paths.walk(roots, is_array)
+
+
+def _is_concrete(value: Any) -> bool:
+    import jax
+
+    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+
+
+def of_flat(values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None) -> Read:
+    """A key where only flat arguments are known: under a transform, or lowered ahead of time."""
+    shardings = Shardings()
+    known = list(names or ())
+    leaves = [
+        leaf((known[i] if i < len(known) else "") or f"args[{i}]", v, shardings) for i, v in enumerate(values)
+    ]
+    refs = [(i, weakref.ref(v)) for i, v in enumerate(values) if _is_concrete(v)]
+    return Read(
+        Key(
+            arguments=leaves,
+            context=context,
+            shardings=shardings.table,
+            missing=["static", "tree", "options", "function_object"],
+        ),
+        refs,
+    )

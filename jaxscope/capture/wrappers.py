@@ -1,0 +1,105 @@
+"""What library wrappers know of the user's call: the function and the arguments as the user passed them.
+
+``nnx.jit`` and ``eqx.filter_jit`` take the arguments apart before they call ``jax.jit``: in the
+cache key stand ``args[0][1]...`` and whole graph definitions. One or two frames further up stand
+the user's own arguments. Array leaves are the same objects in both, so paths carry over.
+
+To add a library: one entry in ADAPTERS.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NamedTuple
+
+from jaxscope.capture import frames
+
+
+class UserCall(NamedTuple):
+    """A call as its author wrote it."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    signature: inspect.Signature | None
+    wrapper: str
+
+
+def _nnx(frame: FrameType) -> UserCall | None:
+    local = frames.read(frame, "self", "args", "kwargs")
+    if len(local) != 3:
+        return None
+    function = getattr(local["self"], "fun", None)
+    return UserCall(function, tuple(local["args"]), dict(local["kwargs"]), _signature(function), "flax.nnx.jit")
+
+
+def _filter_jit(frame: FrameType) -> UserCall | None:
+    local = frames.read(frame, "jit_wrapper", "args", "kwargs")
+    if len(local) != 3:
+        return None
+    wrapper = local["jit_wrapper"]
+    function = wrapper.__wrapped__
+    return UserCall(
+        function, tuple(local["args"]), dict(local["kwargs"]), getattr(wrapper, "_signature", None), "equinox.filter_jit"
+    )
+
+
+def _pmap(frame: FrameType) -> UserCall | None:
+    # jax 0.10 on: pmap.<locals>.wrapped calls a jitted shard_map; the user's function is two
+    # closures away (wrapped -> infer_params -> wrapped_fun, a WrappedFun).
+    local = frames.read(frame, "args", "kwargs", "infer_params")
+    infer = local.get("infer_params")
+    cells = dict(zip(infer.__code__.co_freevars, infer.__closure__ or (), strict=False)) if infer else {}
+    if "wrapped_fun" not in cells or "args" not in local:
+        return None
+    held = cells["wrapped_fun"].cell_contents
+    function = getattr(held, "f", held)
+    return UserCall(function, tuple(local["args"]), dict(local["kwargs"]), _signature(function), "jax.pmap")
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+# What the wrapper gives to jit (module, a part of its qualified name); ends of the wrapper's own
+# frames; how to read them.
+ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall | None]], ...] = (
+    (
+        "flax.nnx.transforms.compilation",
+        "Jit",
+        ("JitWrapped.__call__", "JitPartialWrapped.__call__", "JitWrapped.lower", "JitWrapped.trace"),
+        _nnx,
+    ),
+    ("equinox._jit", "_filter_jit_cache", ("_call",), _filter_jit),
+    ("jax._src.pmap", "_fun", ("pmap.<locals>.wrapped",), _pmap),
+)
+LOOK = 12  # frames between jit and the wrapper's own
+
+
+def _made_by(function: object) -> tuple[str, str]:
+    """Module and qualified name of the code behind ``function``: functools.wraps copies both."""
+    while getattr(function, "__globals__", {}).get("__name__") == "jax._src.traceback_util":
+        function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return type(function).__module__, type(function).__qualname__
+    return str(getattr(function, "__globals__", {}).get("__name__", "")), code.co_qualname
+
+
+def user_call(function: object, frame: FrameType | None) -> UserCall | None:
+    """The user's call behind ``jit(function)`` called at ``frame``, where a known wrapper made it."""
+    module, qualname = _made_by(function)
+    for owner, part, endings, adapter in ADAPTERS:
+        if module != owner or part not in qualname:
+            continue
+        for _, f in zip(range(LOOK), frames.walk(frame), strict=False):
+            if frames.is_user(f):
+                return None  # what lies above is another call
+            if frames.module_of(f) == owner and f.f_code.co_qualname.endswith(endings):
+                return adapter(f)
+    return None

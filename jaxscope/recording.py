@@ -1,0 +1,124 @@
+"""Record a block of code, and read what was recorded.
+
+One of the few rooms that see both wings; the reading wing is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jaxscope.log import store
+
+if TYPE_CHECKING:
+    from jaxscope.model.run import Run
+
+
+class Recording:
+    """A recording in code: a context manager, or ``start`` and ``stop``.
+
+    Inside ``jaxscope run``, or another recording, the block is part of that one.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, ir: str = "all", name: str | None = None) -> None:
+        self._path = Path(path) if path is not None else None
+        self._ir = ir
+        self._name = name
+        self._mine = False
+        self._run: store.RunDir | None = None
+
+    def start(self) -> Recording:
+        """Begin recording. Imports jax.
+
+        Raises:
+          LogError: the run directory cannot be made.
+          UsageError: ``ir`` is not one of none, stats, stablehlo, hlo, all.
+        """
+        from jaxscope.capture import session
+        from jaxscope.errors import UsageError
+
+        if self._ir not in session.IR_CHOICES:
+            raise UsageError(f"ir={self._ir!r} is not one of {', '.join(session.IR_CHOICES)}", slug="ir-choice")
+        active = session.current()
+        if active is not None:
+            self._run = active.run
+            if self._path is not None:
+                sys.stderr.write(f"jaxscope: already recording to {active.run.path}; this block is part of it\n")
+            return self
+        name = self._name or (self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session")
+        self._run = store.create(self._path, name=name, how="record", argv=list(sys.argv))
+        session.start(self._run, how="record", options=session.Options(ir=self._ir))
+        self._mine = True
+        return self
+
+    def stop(self) -> None:
+        """End the recording, where it was this one that began it."""
+        if self._mine:
+            from jaxscope.capture import session
+
+            self._mine = False
+            session.stop("stop")
+
+    def __enter__(self) -> Recording:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def path(self) -> Path:
+        """The run directory.
+
+        Raises:
+          UsageError: nothing has been recorded yet.
+        """
+        return self._directory().path
+
+    def read(self) -> Run:
+        """What has been recorded so far: functions, compilations, programs."""
+        from jaxscope.model import load
+
+        return load.load(self._directory())
+
+    def report(self, *, file: Any = None, **options: Any) -> None:
+        """Print the report (to ``file``, default stdout), as ``jaxscope report`` does."""
+        from jaxscope.report import text
+
+        text.print_report(self.read(), file=file, **options)
+
+    def _directory(self) -> store.RunDir:
+        from jaxscope.errors import UsageError
+
+        if self._run is None:
+            raise UsageError(
+                "nothing has been recorded yet", hint="use it as: with jaxscope.record() as run: ...", slug="not-started"
+            )
+        return self._run
+
+    def __repr__(self) -> str:
+        state = "not started" if self._run is None else f"recording to {self._run.path}" if self._mine else str(self._run.path)
+        return f"<jaxscope.Recording {state}>"
+
+
+def record(path: str | Path | None = None, *, ir: str = "all", name: str | None = None) -> Recording:
+    """Record a block without the command line.
+
+    Args:
+      path: the run directory; default: a new one under ``.jaxscope/runs``.
+      ir: which texts of user functions are kept: none, stats, stablehlo, hlo, all.
+      name: what the run is called.
+    """
+    return Recording(path, ir=ir, name=name)
+
+
+def open_run(which: str | Path | None = "latest") -> Run:
+    """Read a recorded run: a directory, a name, or ``latest``.
+
+    Raises:
+      RunNotFound: there is none.
+    """
+    from jaxscope.model import load
+
+    return load.load(store.find(None if which is None else str(which)))
