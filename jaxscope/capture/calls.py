@@ -34,7 +34,7 @@ def place(frame: FrameType | None) -> Place:
 class Call:
     """One miss. ``detail``: a user's function, whose texts are kept."""
 
-    __slots__ = ("cache", "detail", "frame", "function", "number", "paths", "rank", "retraced")
+    __slots__ = ("cache", "detail", "frame", "function", "number", "paths", "rank", "retraced", "told")
 
     def __init__(
         self, number: int, frame: Place, function: str, detail: bool, paths: list[str], rank: int
@@ -45,7 +45,8 @@ class Call:
         self.detail = detail
         self.paths = paths  # of the flat arguments
         self.rank = rank  # of the last event
-        self.retraced = False
+        self.retraced = False  # its Python body ran
+        self.told = False  # and Traced is written
         self.cache: str | None = None  # what the persistent cache said
 
 

@@ -76,21 +76,19 @@ def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Capture
     """What is known of each captured constant; the largest come first."""
     if not constants:
         return []
-    names: dict[int, tuple[str, str]] = {}
-    wanted = {id(c) for c in constants}
+    names: dict[paths.Identity, tuple[str, str]] = {}
+    wanted = {paths.identity(c) for c in constants}
     roots = named_roots(function)
     for name, where, value in roots:
-        if id(value) in wanted:
-            names.setdefault(id(value), (name, where))
+        if is_array(value):
+            names.setdefault(paths.identity(value), (name, where))
     if wanted - names.keys():
         for name, where, value in roots:
-            found = paths.walk([(name, value)], is_array, leaves=False)
-            for key, path in found.arrays.items():
-                if key in wanted:
-                    names.setdefault(key, (path, where))
+            for key, path in paths.walk([(name, value)], is_array, leaves=False).arrays.items():
+                names.setdefault(key, (path, where))
     facts = []
     for c in constants:
-        name, where = names.get(id(c), (None, None))
+        name, where = names.get(paths.identity(c), (None, None))
         shape = getattr(c, "shape", None)
         size = getattr(c, "nbytes", None)
         facts.append(

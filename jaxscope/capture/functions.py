@@ -52,13 +52,22 @@ class Serials:
         return number
 
 
+def defined_in(function: Any) -> str:
+    """The module a function's code is in, whatever functools.wraps says."""
+    return str(getattr(function, "__globals__", {}).get("__name__", ""))
+
+
 def _label(layer: Any) -> str:
     """A wrapper's public name: ``jax.grad`` for ``jax._src.api.grad.<locals>.grad_f``."""
     module = str(getattr(layer, "__module__", "") or type(layer).__module__)
+    if defined_in(layer) == "jax._src.traceback_util":
+        # api_boundary's closure: functools.wraps hid which transform it stands before.
+        inside = [c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)]
+        layer = inside[0] if inside else layer
     code = getattr(layer, "__code__", None)
     if code is not None:
         # functools.wraps copies the module of what it wraps: the code knows better.
-        module = str(getattr(layer, "__globals__", {}).get("__name__", module))
+        module = defined_in(layer) or module
         name = code.co_qualname.partition(".<locals>")[0]
     else:
         name = type(layer).__qualname__
@@ -81,7 +90,7 @@ _PUBLIC = {
 
 
 def _is_users(value: Any) -> bool:
-    return isinstance(value, FunctionType) and not frames.is_library(value.__globals__.get("__name__"))
+    return isinstance(value, FunctionType) and not frames.is_library(defined_in(value))
 
 
 def _held(layer: Any) -> list[Any]:
@@ -111,7 +120,7 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
         return inner, _label(layer)
     if _is_users(layer):
         return None
-    module = getattr(layer, "__globals__", {}).get("__name__") or type(layer).__module__
+    module = defined_in(layer) or type(layer).__module__
     if not frames.is_library(module):
         return None
     # A library's wrapper that does not say what it wraps: look for the one user function it holds.
@@ -171,7 +180,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     owner = inner if hasattr(inner, "__qualname__") else type(inner)
     qualname = str(getattr(owner, "__qualname__", owner))
     name = str(getattr(owner, "__name__", qualname))
-    module = getattr(inner, "__globals__", {}).get("__name__") or getattr(owner, "__module__", None)
+    module = defined_in(inner) or getattr(owner, "__module__", None)
     file = code.co_filename if code is not None else None
     line = code.co_firstlineno if code is not None else None
     if eager:

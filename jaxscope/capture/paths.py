@@ -19,11 +19,21 @@ PLAIN = (str, bytes, int, float, complex, bool, type(None))
 CODE = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 
 
+Identity = int | tuple[int, int]
+
+
+def identity(value: Any) -> Identity:
+    """What makes an array this one. JAX takes NumPy arrays in as views: theirs is the memory."""
+    if isinstance(value, np.ndarray):
+        return value.__array_interface__["data"][0], value.nbytes
+    return id(value)
+
+
 class Found:
-    """Array paths by ``id`` (valid while the walked value lives), and the other leaves in order."""
+    """Array paths by identity (valid while the walked value lives), and the other leaves in order."""
 
     def __init__(self) -> None:
-        self.arrays: dict[int, str] = {}
+        self.arrays: dict[Identity, str] = {}
         self.others: list[tuple[str, Any]] = []
         self.cut = False
 
@@ -72,7 +82,7 @@ def walk(roots: list[tuple[str, Any]], is_array: Any, *, leaves: bool = True) ->
     while queue:
         path, value, depth = queue.popleft()
         if is_array(value):
-            found.arrays.setdefault(id(value), path)
+            found.arrays.setdefault(identity(value), path)
             continue
         inner = children(value)
         if inner is None:

@@ -49,6 +49,7 @@ class Phases:
         if not call.retraced:
             self._writer.emit(ev.TraceReused(call=call.number, seconds=seconds))
             return
+        call.told = True
         tree, out = shield.attempt("trace_results", results, local.get("out_avals")) or (None, [])
         captured = shield.attempt(
             "captured_constants", captures.of_trace, local.get("fun"), seams.const_arrays(jaxpr), signature.is_array

@@ -88,18 +88,15 @@ class Probe:
         """``jax.monitoring.clear_event_listeners()`` drops ours with all others: come back."""
         import jax
 
-        listeners = getattr(jax.monitoring, "get_event_duration_listeners", None)
-        if listeners is not None and self.on_duration not in listeners():
-            scalars = getattr(jax.monitoring, "get_scalar_listeners", lambda: ())()
-            if self.on_scalar in scalars:  # 0.10 and 0.12 forget to clear these
-                jax.monitoring.unregister_scalar_listener(self.on_scalar)
-            self._listen()
-            self._writer.emit(
-                ev.Degraded(
-                    seam="listeners",
-                    reason="the program called jax.monitoring.clear_event_listeners(); phases that ended before we listened again are missing",
-                )
-            )
+        if seams.is_listening(self.on_duration):
+            return
+        try:
+            jax.monitoring.unregister_scalar_listener(self.on_scalar)  # 0.10 and 0.12 forget to clear these
+        except Exception:
+            pass
+        self._listen()
+        reason = "the program called jax.monitoring.clear_event_listeners(); one trace may be missing"
+        self._writer.emit(ev.Degraded(seam="listeners", reason=reason))
 
     # -- callbacks: each begins with the cheapest possible look ------------------------------------
 
@@ -109,7 +106,7 @@ class Probe:
         elif name == seams.EVENT_TRACE:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
         elif name == seams.EVENT_LOWER:
-            self._guarded("lower_event", self._still_listening)
+            self._guarded("listeners", self._still_listening)
         if self._previous is not None:
             self._previous(name, *args)
 
@@ -160,7 +157,10 @@ class Probe:
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
             call = self._begin(stack, frame, source, TRACE_RANK, nested=_inside_trace(tracer.f_back))
+            call.told = True
             self._writer.emit(ev.Traced(call=call.number))
+        else:
+            self._still_listening()
         call.retraced = True
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
@@ -189,6 +189,9 @@ class Probe:
         if frame is not None:
             call = self._calls.find(frame, rank)
             if call is not None:
+                if rank >= MISS_RANK and call.retraced and not call.told:
+                    call.told = True  # the end of its trace never reached us
+                    self._writer.emit(ev.Traced(call=call.number))
                 return call, stack
         source = self._source(stack, frame)
         if frame is None:

@@ -35,7 +35,8 @@ LOWERER_FRAME = "_pjit_lower"
 LOWER_FRAME = "_cached_lowering_to_hlo"
 COMPILE_FRAME = "_cached_compilation"
 EXECUTABLE_FRAME = "from_hlo"
-PMAP_FRAME = ("wrapped", "jax._src.pmap")
+# What a user's frame calls: beyond it lies another call.
+ENTRANCES = ("reraise_with_filtered_traceback", "lower", "compile", "trace", "eval_shape", "__call__", "call")
 
 # Names that come through the test-event slot and matter here; everything else is dropped first
 # thing, because ``device_put`` and effects use the same slot on warm calls.
@@ -173,18 +174,20 @@ def stack_of_call(frame: FrameType | None) -> tuple[dict[str, FrameType], FrameT
 
     Returns the innermost frame by function name, and the frame of the call itself (one of
     CALL_FRAMES), None where the work was asked for ahead of time (``Traced.lower``,
-    ``Lowered.compile``). The walk ends at the first frame that is not JAX's.
+    ``Lowered.compile``). The walk ends where JAX was entered.
     """
     by_name: dict[str, FrameType] = {}
+    below = ""
     for f in frames.walk(frame):
-        if not in_jax(f):
-            if frames.root(frames.module_of(f)) == frames.OWN_ROOT:
-                continue  # our own listener, innermost
-            break
         name = f.f_code.co_name
-        by_name.setdefault(name, f)
-        if name in CALL_FRAMES:
-            return by_name, f
+        if in_jax(f):
+            by_name.setdefault(name, f)
+            if name in CALL_FRAMES:
+                return by_name, f
+        elif below in ENTRANCES:
+            break
+        # else our own listener, or a function that somebody put in the place of one of JAX's
+        below = name
     return by_name, None
 
 
@@ -283,6 +286,12 @@ def set_test_listener(listener: Any) -> None:
 
 def has_test_slot() -> bool:
     return hasattr(_module("jax._src.util"), "test_event_listener")
+
+
+def is_listening(listener: Any) -> bool:
+    """Is ``listener`` still told of durations? True where this JAX cannot say."""
+    known = getattr(_module("jax._src.monitoring"), "get_event_duration_listeners", None)
+    return known is None or listener in known()
 
 
 def committed(value: Any) -> bool | None:

@@ -288,7 +288,7 @@ def of_call(
 
     flat, tree = jax.tree_util.tree_flatten_with_path((tuple(args[i] for i in dynamic), dynamic_keywords))
     keystr = jax.tree_util.keystr
-    users_names: dict[int, str] = {}
+    users_names: dict[paths.Identity, str] = {}
     form = call_form(args, kwargs)
     if user is not None:
         found = _users_names(user)
@@ -303,7 +303,7 @@ def of_call(
     for position, (path, value) in enumerate(flat):
         group, first, *rest = path
         top = names[dynamic[first.idx]] if group.idx == 0 else keyword_name(signature, first.key)
-        leaves.append(leaf(users_names.get(id(value)) or top + keystr(tuple(rest)), value, shardings))
+        leaves.append(leaf(users_names.get(paths.identity(value)) or top + keystr(tuple(rest)), value, shardings))
         if _is_concrete(value):
             refs.append((position, weakref.ref(value)))
     return Read(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
-from jaxscope.capture import frames
+from jaxscope.capture import frames, functions
 
 
 class UserCall(NamedTuple):
@@ -83,12 +83,12 @@ LOOK = 12  # frames between jit and the wrapper's own
 
 def _made_by(function: object) -> tuple[str, str]:
     """Module and qualified name of the code behind ``function``: functools.wraps copies both."""
-    while getattr(function, "__globals__", {}).get("__name__") == "jax._src.traceback_util":
+    while functions.defined_in(function) == "jax._src.traceback_util":
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
     if code is None:
         return type(function).__module__, type(function).__qualname__
-    return str(getattr(function, "__globals__", {}).get("__name__", "")), code.co_qualname
+    return functions.defined_in(function), code.co_qualname
 
 
 def user_call(function: object, frame: FrameType | None) -> UserCall | None:
