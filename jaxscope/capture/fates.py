@@ -22,6 +22,7 @@ class Fates:
     def __init__(self, emit: Callable[[ArgumentFate], None]) -> None:
         self._emit = emit
         self._pending: list[tuple[int, int, list[tuple[str, weakref.ref[Any]]]]] = []
+        self.fresh = False  # something to look at since the last look
 
     def __bool__(self) -> bool:
         return bool(self._pending)
@@ -29,12 +30,14 @@ class Fates:
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
+            self.fresh = True
             if len(self._pending) > MAX_PENDING:
                 self._pending.pop(0)
 
     def look(self, seen: str, running: set[int]) -> None:
         """Report the calls of this thread that are not in ``running``; at exit, all."""
         here = threading.get_ident()
+        self.fresh = False
         waiting, self._pending = self._pending, []
         for call, thread, refs in waiting:
             if seen != "exit" and (thread != here or call in running):

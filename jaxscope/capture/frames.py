@@ -20,6 +20,7 @@ WRAPPER_ROOTS = frozenset(
     {
         *("flax", "equinox", "haiku", "optax", "keras", "chex", "orbax", "functools", "contextlib"),
         *("jaxtyping", "beartype", "typeguard"),  # decorate what the user wrote
+        *("numpy", "scipy"),  # np.mean(x) calls x.mean()
         *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
     }
 )

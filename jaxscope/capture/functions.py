@@ -59,7 +59,6 @@ def defined_in(function: Any) -> str:
 
 def _label(layer: Any) -> str:
     """A wrapper's public name: ``jax.grad`` for ``jax._src.api.grad.<locals>.grad_f``."""
-    module = str(getattr(layer, "__module__", "") or type(layer).__module__)
     if defined_in(layer) == "jax._src.traceback_util":
         # api_boundary's closure: functools.wraps hid which transform it stands before.
         inside = [c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)]
@@ -67,19 +66,18 @@ def _label(layer: Any) -> str:
     code = getattr(layer, "__code__", None)
     if code is not None:
         # functools.wraps copies the module of what it wraps: the code knows better.
-        module = defined_in(layer) or module
+        module = defined_in(layer)
         name = code.co_qualname.partition(".<locals>")[0]
     else:
-        name = type(layer).__qualname__
+        module, name = type(layer).__module__, type(layer).__qualname__
     if frames.is_library(module):
         return f"{frames.root(module)}.{_PUBLIC.get(name, name)}"
     return name
 
 
 _PUBLIC = {
-    "JitFn": "nnx.jit",
-    "SimpleJitFn": "nnx.jit",
-    "SimpleJitPartialFn": "nnx.jit_partial",
+    **dict.fromkeys(("JitFn", "SimpleJitFn", "JitWrapped", "SimpleJitWrapped"), "nnx.jit"),
+    **dict.fromkeys(("SimpleJitPartialFn", "SimpleJitPartialWrapped"), "nnx.jit_partial"),
     "_filter_jit_cache": "filter_jit",
     "_JitWrapper": "filter_jit",
     "_cached_shard_map": "pmap",

@@ -20,6 +20,7 @@ from jaxscope.capture.fates import Fates
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.repeats import Repeats
+from jaxscope.capture.steps import Tally
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
@@ -37,14 +38,12 @@ class Probe:
     Args:
       writer: where facts go.
       ir: which texts of user functions are kept: none, stats, stablehlo, hlo or all.
-      step: the current step, or None.
-      before: called at each miss before anything is written (pending call counts).
     """
 
-    def __init__(self, writer: Writer, ir: str, step: Callable[[], int | None], before: Callable[[], None]) -> None:
+    def __init__(self, writer: Writer, ir: str) -> None:
         self._writer = writer
-        self._step = step
-        self._before = before
+        self.tally: Tally | None = None  # steps, and call counts to be written before each miss
+        self.step_function: str | None = None  # by name, where its calls are the steps
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self._calls = Calls()
@@ -138,8 +137,13 @@ class Probe:
         impl = event_frame.f_back  # test_event < _pjit_call_impl_python
         local = frames.read(impl, "jaxpr", "args") if impl is not None else {}
         jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
-        if jaxpr is not None and self._repeats.counted(jaxpr, arguments):
-            return
+        if jaxpr is not None:
+            function = self._repeats.counted(jaxpr, arguments)
+            if function is not None:
+                if self.step_function is not None and self.tally is not None and self.tally.stepper is not None:
+                    if self.tally.stepper.function == function:
+                        self.tally.stepper.add()
+                return
         call, _ = self._call_at(event_frame, MISS_RANK)
         if jaxpr is not None and not call.retraced:
             self._repeats.note(jaxpr, arguments, call.function)
@@ -239,7 +243,8 @@ class Probe:
         self._calls.prune(outermost)
         if self.fates:
             shield.attempt("argument_fates", self.fates.look, "next_event", self._calls.running())
-        self._before()
+        if self.tally is not None:
+            self.tally.flush()
         self.once.backend(stack)
 
         function = source.get("fun")
@@ -254,6 +259,9 @@ class Probe:
         else:
             seen = None
         seen = seen or UNREADABLE
+        entry = _entry(frame, nested)
+        if entry == "call" and self.step_function in (seen.name, seen.qualname) and self.tally is not None:
+            (self.tally.stepper or self.tally.watch(seen.function, True)).add()
         stack_above = frames.user_frames(outermost)
         key = read.key if read is not None else None
         paths = [leaf.path for leaf in key.arguments] if key is not None else []
@@ -265,7 +273,6 @@ class Probe:
             paths,
             rank,
         )
-        entry = _entry(frame, nested)
         self._writer.emit(
             ev.Missed(
                 call=call.number,
@@ -274,7 +281,7 @@ class Probe:
                 site=stack_above[0] if stack_above else None,
                 stack=stack_above[1:],
                 key=key,
-                step=self._step(),
+                step=self.tally.current if self.tally is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,
                 effects=shield.attempt("effects", effects, source.get("jaxpr")) or [],
             )
@@ -300,6 +307,7 @@ class Probe:
     def look(self, seen: str) -> None:
         """See what became of the arguments of calls that are over; ``seen`` says why now."""
         if self.fates:
+            self._calls.prune(sys._getframe())
             shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
 
     def flush(self) -> None:

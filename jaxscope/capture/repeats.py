@@ -39,17 +39,17 @@ class Repeats:
         self._by_jaxpr = Weak()
         self._sums: dict[str, int] = {}
 
-    def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> bool:
-        """True: one more of the same, counted; nothing else is to be done."""
+    def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
+        """The function's id: one more of the same, counted, and nothing else is to be done. Else None."""
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
         if repeat is None or repeat.same < UNCHANGED or repeat.types != tuple(map(type, arguments)):
-            return False
+            return None
         repeat.total += 1
         now = time.monotonic_ns()
         if now >= repeat.due:
             repeat.due = now + INTERVAL_NS
             self.flush()
-        return True
+        return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
         """A miss of ``jaxpr`` was described in full."""

@@ -46,8 +46,9 @@ class Session:
         frames.configure(options.wrapper_libraries)
         self.writer = Writer(run, self._first)
         shield.reset(self._degraded)
-        self.tally = Tally(self.writer.emit, self._called)
-        self.probe = Probe(self.writer, options.ir, lambda: self.tally.current, self.tally.flush)
+        self.probe = Probe(self.writer, options.ir)
+        self.tally = Tally(self.writer.emit, self.probe.fates, lambda: self.probe.look("next_call"))
+        self.probe.tally = self.tally
         self._unhook: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -77,16 +78,21 @@ class Session:
         seen = self.probe.once.introduce(functions.describe(getattr(function, "_fun", function)))
         return self.tally.watch(seen.function, step)
 
-    def _called(self) -> None:
-        self.probe.look("next_call")
-
     def _count_steps(self, name: str) -> Callable[[], None]:
-        counters: dict[int, Counter] = {}
+        """Steps are the calls of the jitted function called ``name``: hook those of the fast path.
 
-        def counter_of(function: Any) -> Counter:
-            return self._watch(function, True)
+        The others are misses, which the probe sees.
+        """
+        self.probe.step_function = name
+        counters: dict[int, Counter | None] = {}
 
-        return seams.on_fast_path(name, counters, counter_of)
+        def counter_of(function: Any) -> Counter | None:
+            if id(function) not in counters:
+                named = name in (getattr(function, "__name__", None), getattr(function, "__qualname__", None))
+                counters[id(function)] = (self.tally.stepper or self._watch(function, True)) if named else None
+            return counters[id(function)]
+
+        return seams.on_fast_path(counter_of)
 
     def _first(self, forked: bool) -> ev.Event:
         import jax

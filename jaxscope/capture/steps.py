@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from jaxscope.capture.fates import Fates
 from jaxscope.schema import events as ev
 
 INTERVAL_NS = 100_000_000
@@ -31,6 +32,8 @@ class Counter:
         self.count += 1
         if self.tally.stepper is None:
             self.tally.stepper = self
+        if self.tally.fates.fresh:
+            self.tally.look()
         now = time.monotonic_ns()
         if now >= self.due:
             self.due = now + INTERVAL_NS
@@ -44,9 +47,10 @@ class Tally:
     at the k-th call of the step function; before the first it is step 0.
     """
 
-    def __init__(self, emit: Callable[[ev.Event], None], called: Callable[[], None]) -> None:
+    def __init__(self, emit: Callable[[ev.Event], None], fates: Fates, look: Callable[[], None]) -> None:
         self._emit = emit
-        self._called = called
+        self.fates = fates
+        self.look = look
         self._counters: dict[str, Counter] = {}
         self.stepper: Counter | None = None  # whose calls are the steps
         self._explicit = False
@@ -72,7 +76,8 @@ class Tally:
         if now >= self._due or self.marks <= 10:
             self._due = now + INTERVAL_NS
             self._write_mark()
-        self._called()
+        if self.fates.fresh:
+            self.look()
 
     @property
     def current(self) -> int | None:
@@ -85,14 +90,11 @@ class Tally:
         if counter.count != counter.written:
             counter.written = counter.count
             self._emit(ev.Called(function=counter.function, count=counter.count))
-        self._called()
 
     def flush(self) -> None:
         """Write what is pending; at misses and at the end."""
-        for counter in self._counters.values():
-            if counter.count != counter.written:
-                counter.written = counter.count
-                self._emit(ev.Called(function=counter.function, count=counter.count))
+        for counter in list(self._counters.values()):
+            self.write(counter)
         if self.marks != self._marks_written:
             self._write_mark()
 

@@ -1,0 +1,54 @@
+"""Reading the stack: the user's lines, and locals without a trace."""
+
+import sys
+import weakref
+
+from jaxscope.capture import frames
+
+
+class Thing:
+    pass
+
+
+def test_a_local_that_was_read_dies_when_the_program_lets_it_go():
+    """Before Python 3.13 ``f_locals`` caches a dict on the frame that would keep it."""
+    x = Thing()
+    ref = weakref.ref(x)
+    assert frames.read(sys._getframe(), "x", "no_such_name")["x"] is x
+    x = None
+    assert ref() is None
+
+
+def test_reading_changes_no_local_of_the_program():
+    x, y = 1, 2
+    assert frames.read(sys._getframe(), "x") == {"x": 1}
+    assert (x, y) == (1, 2) and locals()["y"] == 2
+
+
+def test_module_namespaces_are_left_alone():
+    code = compile("import sys\nframe = sys._getframe()\nfound = read(frame, 'frame')\n", "m", "exec")
+    space = {"read": frames.read, "__name__": "m"}
+    exec(code, space)
+    assert space["found"] == {} and "frame" in space
+
+
+def calls_back(module: str, act):
+    """A function that lives in ``module`` and calls ``act``."""
+    space = {"__name__": module}
+    exec("def call(act):\n    return act()\n", space)
+    return space["call"](act)
+
+
+def test_frames_of_jax_and_of_wrapper_libraries_are_not_the_users():
+    seen = calls_back("flax.nnx.transforms", lambda: frames.user_frames(sys._getframe(1)))
+    assert seen[0].function.startswith("test_frames_of_jax") or seen[0].function == "calls_back"
+    assert not any("flax" in f.file for f in seen)
+
+
+def test_further_wrapper_libraries_can_be_named():
+    try:
+        frames.configure(["mylib"])
+        assert frames.is_library("mylib.training") and not frames.is_library("mylibrary")
+    finally:
+        frames.configure([])
+    assert not frames.is_library("mylib.training")
