@@ -46,6 +46,10 @@ class Phases:
             self._failed(call, ev.TRACE, seconds)
             return
         self.traces.put(jaxpr, call)
+        if frame is None:
+            # Degraded (JAX before 0.10): a trace cannot be told from a trace-cache hit.
+            self._writer.emit(ev.Traced(call=call.number, seconds=seconds))
+            return
         if not call.retraced:
             self._writer.emit(ev.TraceReused(call=call.number, seconds=seconds))
             return

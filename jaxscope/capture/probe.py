@@ -134,15 +134,15 @@ class Probe:
 
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""
-        impl = event_frame.f_back  # test_event < _pjit_call_impl_python
+        impl = _up(event_frame, (seams.IMPL_FRAME,))
         local = frames.read(impl, "jaxpr", "args") if impl is not None else {}
         jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
         if jaxpr is not None:
             function = self._repeats.counted(jaxpr, arguments)
             if function is not None:
-                if self.step_function is not None and self.tally is not None and self.tally.stepper is not None:
-                    if self.tally.stepper.function == function:
-                        self.tally.stepper.add()
+                stepper = self.tally.stepper if self.tally is not None and self.step_function else None
+                if stepper is not None and stepper.function == function:
+                    stepper.add()
                 return
         call, _ = self._call_at(event_frame, MISS_RANK)
         if jaxpr is not None and not call.retraced:
@@ -150,7 +150,7 @@ class Probe:
 
     def _tracing(self, event_frame: FrameType) -> None:
         """A body is about to run under trace; only jit's own traces count, not a scan's or a cond's."""
-        tracer = event_frame.f_back  # test_event < trace_to_jaxpr < _trace_for_jit
+        tracer = _up(event_frame, seams.TRACER_FRAMES)
         if tracer is None or tracer.f_back is None or tracer.f_back.f_code.co_name != seams.TRACE_FRAME:
             return
         stack, frame = seams.stack_of_call(event_frame)
@@ -313,6 +313,15 @@ class Probe:
     def flush(self) -> None:
         """Write what was only counted so far."""
         shield.attempt("repeats", self._repeats.flush)
+
+
+def _up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
+    """The nearest frame so named: one up from JAX's event, more where somebody else listens in between."""
+    for _ in range(8):
+        if frame is None or frame.f_code.co_name in names:
+            return frame
+        frame = frame.f_back
+    return None
 
 
 def _entry(frame: FrameType | None, nested: bool) -> str:

@@ -55,7 +55,7 @@ class Session:
         self.writer.open()
         for status in seams.table():
             if not status.available:
-                self._degraded(status.name, status.reason or "")
+                shield.switch_off(status.name, status.reason or "")
         self.probe.install()
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
