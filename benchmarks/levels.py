@@ -84,8 +84,12 @@ def main() -> int:
             if real != mine:
                 reason = EXPECTED.get(name)
                 disagree += reason is None
-                print(f"{name}\n   real {real}\n   seen {mine}\n   {'expected: ' + reason if reason else 'NOT EXPECTED'} {error or ''}")
-    print(f"{len(retrace_causes.CASES)} cases under JAX {retrace_causes.jax.__version__}: {disagree} unexpected disagreements")
+                print(
+                    f"{name}\n   real {real}\n   seen {mine}\n   {'expected: ' + reason if reason else 'NOT EXPECTED'} {error or ''}"
+                )
+    print(
+        f"{len(retrace_causes.CASES)} cases under JAX {retrace_causes.jax.__version__}: {disagree} unexpected disagreements"
+    )
     broken = [f"{e.seam}: {e.reason}" for e in everything if isinstance(e, ev.Degraded)]
     print("degraded:", broken) if broken else None
     return 1 if disagree or broken else 0

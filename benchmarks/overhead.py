@@ -161,7 +161,11 @@ def off_the_fast_path(quick: bool) -> dict:
             for block in range(10 if quick else 41):
                 random.shuffle(order)
                 for name in order:
-                    with jaxscope.record(Path(directory) / f"{block}") if name == "recorded" else contextlib.nullcontext():
+                    with (
+                        jaxscope.record(Path(directory) / f"{block}")
+                        if name == "recorded"
+                        else contextlib.nullcontext()
+                    ):
                         timed(function, argument, 10)
                         before = session.current().probe.callbacks if name == "recorded" else 0
                         times[name].append(timed(function, argument, count))
@@ -238,7 +242,9 @@ def compile_share(quick: bool) -> dict:
             random.shuffle(order)
             for name in order:
                 where = str(Path(directory) / f"run{n}") if name == "recorded" else "bare"
-                done = subprocess.run([sys.executable, str(program), where], capture_output=True, text=True, check=True)
+                done = subprocess.run(
+                    [sys.executable, str(program), where], capture_output=True, text=True, check=True
+                )
                 times[name].append(float(done.stdout))
     base = times["bare"]
 
@@ -274,12 +280,18 @@ def main() -> None:
     for part in ("warm_call", "off_the_fast_path"):
         for label, found in figures[part].items():
             ran = found.get("callbacks_run_on_warm_calls", found.get("callbacks_per_call"))
-            print(f"\n{part.replace('_', ' ')}, {label}: callbacks {'per call' if 'per' in ' '.join(found) else 'run'} {ran}")
+            print(
+                f"\n{part.replace('_', ' ')}, {label}: callbacks {'per call' if 'per' in ' '.join(found) else 'run'} {ran}"
+            )
             for r in found["rows"]:
-                print(f"   {r['variant']:28} {r['median_ns']:>9,} ns   {r['delta_ns']:>+8,} ns  IQR [{r['iqr_ns'][0]:+,}, {r['iqr_ns'][1]:+,}]")
+                print(
+                    f"   {r['variant']:28} {r['median_ns']:>9,} ns   {r['delta_ns']:>+8,} ns  IQR [{r['iqr_ns'][0]:+,}, {r['iqr_ns'][1]:+,}]"
+                )
     print("\ntrace + lower + compile, 12-layer transformer step")
     for r in figures["transformer_12_layers"]["rows"]:
-        print(f"   {r['variant']:28} {r['median_seconds']:>7.3f} s   {r['extra_percent']:>+6.2f} %  IQR [{r['iqr_percent'][0]:+.2f}, {r['iqr_percent'][1]:+.2f}]")
+        print(
+            f"   {r['variant']:28} {r['median_seconds']:>7.3f} s   {r['extra_percent']:>+6.2f} %  IQR [{r['iqr_percent'][0]:+.2f}, {r['iqr_percent'][1]:+.2f}]"
+        )
     if options.out:
         options.out.write_text(json.dumps(figures, indent=1) + "\n")
 

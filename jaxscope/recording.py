@@ -40,14 +40,20 @@ class Recording:
         from jaxscope.errors import UsageError
 
         if self._ir not in session.IR_CHOICES:
-            raise UsageError(f"ir={self._ir!r} is not one of {', '.join(session.IR_CHOICES)}", slug="ir-choice")
+            raise UsageError(
+                f"ir={self._ir!r} is not one of {', '.join(session.IR_CHOICES)}", slug="ir-choice"
+            )
         active = session.current()
         if active is not None:
             self._run = active.run
             if self._path is not None:
-                sys.stderr.write(f"jaxscope: already recording to {active.run.path}; this block is part of it\n")
+                sys.stderr.write(
+                    f"jaxscope: already recording to {active.run.path}; this block is part of it\n"
+                )
             return self
-        name = self._name or (self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session")
+        name = self._name or (
+            self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session"
+        )
         self._run = store.create(self._path, name=name, how="record", argv=list(sys.argv))
         session.start(self._run, how="record", options=session.Options(ir=self._ir))
         self._mine = True
@@ -64,7 +70,9 @@ class Recording:
     def __enter__(self) -> Recording:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     @property
@@ -93,12 +101,20 @@ class Recording:
 
         if self._run is None:
             raise UsageError(
-                "nothing has been recorded yet", hint="use it as: with jaxscope.record() as run: ...", slug="not-started"
+                "nothing has been recorded yet",
+                hint="use it as: with jaxscope.record() as run: ...",
+                slug="not-started",
             )
         return self._run
 
     def __repr__(self) -> str:
-        state = "not started" if self._run is None else f"recording to {self._run.path}" if self._mine else str(self._run.path)
+        state = (
+            "not started"
+            if self._run is None
+            else f"recording to {self._run.path}"
+            if self._mine
+            else str(self._run.path)
+        )
         return f"<jaxscope.Recording {state}>"
 
 

@@ -62,7 +62,9 @@ def record(tmp_path, clean_env):
     """
     count = 0
 
-    def go(program, *args: str, env: dict | None = None, timeout: float = 240, check: bool = True, **options) -> Recorded:
+    def go(
+        program, *args: str, env: dict | None = None, timeout: float = 240, check: bool = True, **options
+    ) -> Recorded:
         nonlocal count
         count += 1
         if not isinstance(program, Path):

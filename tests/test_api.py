@@ -53,7 +53,9 @@ def test_a_watched_function_keeps_the_whole_interface(record, tmp_path, clean_en
     bare = record(INTERFACE.replace("WATCHED", "(lambda f: f)").replace("WATCH", ""))
     watched = record(INTERFACE.replace("WATCHED", "jaxscope.watch").replace("WATCH", "import jaxscope"))
     assert watched.out == bare.out and "(x, y=2.0) The docstring. plain __main__" in bare.out
-    assert calls(watched, "plain") >= 2 and calls(watched, "jitted") >= 3 and calls(watched, "Model.method") >= 1
+    assert (
+        calls(watched, "plain") >= 2 and calls(watched, "jitted") >= 3 and calls(watched, "Model.method") >= 1
+    )
 
 
 def test_library_wrappers_can_be_watched(record):
@@ -91,7 +93,9 @@ def test_steps_are_the_calls_of_the_step_function_or_the_marks(record):
             MARK
         first(jnp.ones(10))
         """
-    by_calls = record(code.replace("IMPORT", "@jaxscope.watch(step=True)\n        @jax.jit").replace("MARK", ""))
+    by_calls = record(
+        code.replace("IMPORT", "@jaxscope.watch(step=True)\n        @jax.jit").replace("MARK", "")
+    )
     assert [m.step for m in by_calls.misses("step")] == [1, 4]
     assert [m.step for m in by_calls.misses("<lambda>")] == [0, 6]
     by_marks = record(code.replace("IMPORT", "@jax.jit").replace("MARK", "jaxscope.step()"))

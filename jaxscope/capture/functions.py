@@ -61,7 +61,9 @@ def _label(layer: Any) -> str:
     """A wrapper's public name: ``jax.grad`` for ``jax._src.api.grad.<locals>.grad_f``."""
     if defined_in(layer) == "jax._src.traceback_util":
         # api_boundary's closure: functools.wraps hid which transform it stands before.
-        inside = [c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)]
+        inside = [
+            c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)
+        ]
         layer = inside[0] if inside else layer
     code = getattr(layer, "__code__", None)
     if code is not None:

@@ -41,7 +41,10 @@ class Found:
 def children(value: Any) -> list[tuple[str, Any]] | None:
     """(path step, child) pairs of a container or object; None for a leaf."""
     if isinstance(value, dict):
-        return [(f"[{k!r}]" if isinstance(k, PLAIN) else f"[<{type(k).__name__}>]", v) for k, v in list(value.items())]
+        return [
+            (f"[{k!r}]" if isinstance(k, PLAIN) else f"[<{type(k).__name__}>]", v)
+            for k, v in list(value.items())
+        ]
     if isinstance(value, tuple) and hasattr(type(value), "_fields"):
         return [(f".{n}", v) for n, v in zip(type(value)._fields, value, strict=False)]
     if isinstance(value, (list, tuple, collections.deque)):
@@ -58,7 +61,11 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
             return None
         attributes = {n: _slot(value, n) for n in names}
     # Flax keeps bookkeeping under _pytree__... and _object__...: no name the user would know.
-    return [(f".{n}", v) for n, v in list(attributes.items()) if not (isinstance(n, str) and n.startswith("_") and "__" in n)]
+    return [
+        (f".{n}", v)
+        for n, v in list(attributes.items())
+        if not (isinstance(n, str) and n.startswith("_") and "__" in n)
+    ]
 
 
 def _slot(value: Any, name: str) -> Any:

@@ -56,7 +56,11 @@ class Phases:
         call.told = True
         tree, out = shield.attempt("trace_results", results, local.get("out_avals")) or (None, [])
         captured = shield.attempt(
-            "captured_constants", captures.of_trace, local.get("fun"), seams.const_arrays(jaxpr), signature.is_array
+            "captured_constants",
+            captures.of_trace,
+            local.get("fun"),
+            seams.const_arrays(jaxpr),
+            signature.is_array,
         )
         self._writer.emit(
             ev.Traced(
@@ -100,7 +104,9 @@ class Phases:
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
         frame = stack.get(seams.COMPILE_FRAME)
-        local = frames.read(frame, "computation", "xla_executable", "host_callbacks") if frame is not None else {}
+        local = (
+            frames.read(frame, "computation", "xla_executable", "host_callbacks") if frame is not None else {}
+        )
         executable = local.get("xla_executable")
         if frame is not None and executable is None:
             self._failed(call, ev.COMPILE, seconds)
@@ -116,7 +122,9 @@ class Phases:
             if call.detail and program is not None and self._ir in ("all", "hlo"):
                 shield.attempt("hlo", self._hlo, program, executable)
         if executable is not None and seams.EXECUTABLE_FRAME in stack:
-            results = shield.attempt("executable", _executable, stack[seams.EXECUTABLE_FRAME], executable, lowering)
+            results = shield.attempt(
+                "executable", _executable, stack[seams.EXECUTABLE_FRAME], executable, lowering
+            )
         callbacks = bool(local.get("host_callbacks"))
         cache = shield.attempt("persistent_cache", persistent_cache, call.cache, seconds, callbacks)
         self._writer.emit(
@@ -228,7 +236,9 @@ def persistent_cache(seen: str | None, seconds: float, callbacks: bool) -> tuple
 def effects(jaxpr: Any) -> list[str]:
     """Names of a trace's effects, without addresses."""
     found = getattr(jaxpr, "effects", None) or ()
-    return sorted({type(e).__name__ if "object at" in str(e) else signature.ADDRESS.sub("", str(e)) for e in found})
+    return sorted(
+        {type(e).__name__ if "object at" in str(e) else signature.ADDRESS.sub("", str(e)) for e in found}
+    )
 
 
 def _text(value: object) -> str | None:

@@ -236,7 +236,14 @@ class Probe:
         return found
 
     def _begin(
-        self, stack: Stack, frame: FrameType | None, source: dict[str, Any], rank: int, *, nested: bool = False, earlier: Call | None = None
+        self,
+        stack: Stack,
+        frame: FrameType | None,
+        source: dict[str, Any],
+        rank: int,
+        *,
+        nested: bool = False,
+        earlier: Call | None = None,
     ) -> Call:
         """A new miss: read its key, its function and the user's line, and write Missed."""
         outermost = frame if frame is not None else next(iter(stack.values()), None)
@@ -295,12 +302,22 @@ class Probe:
         context = shield.attempt("trace_context", self.once.context)
         if "fun" in source:
             return signature.of_call(
-                source["fun"], source.get("jit_info"), tuple(source["args"]), dict(source["kwargs"]), user, self._serials, context
+                source["fun"],
+                source.get("jit_info"),
+                tuple(source["args"]),
+                dict(source["kwargs"]),
+                user,
+                self._serials,
+                context,
             )
         if "args" not in source:
             return None
-        info = seams.debug_info(source.get("jaxpr"))
-        return signature.of_flat(list(source["args"]), getattr(info, "arg_names", None), context)
+        values = list(source["args"])
+        names = getattr(seams.debug_info(source.get("jaxpr")), "arg_names", None)
+        around = self._calls.open[-1].paths if self._calls.open else []
+        if not any(names or ()) and len(around) == len(values):
+            names = tuple(around)  # grad and vmap call the function's own jaxpr with the same arguments
+        return signature.of_flat(values, names, context)
 
     # -- for the session ------------------------------------------------------------------------------
 
@@ -346,4 +363,3 @@ def _under_transform(frame: FrameType) -> bool:
 def _inside_trace(frame: FrameType) -> bool:
     """Does another trace stand further up?"""
     return any(f.f_code.co_name in seams.TRACER_FRAMES and seams.in_jax(f) for f in frames.walk(frame))
-

@@ -67,7 +67,9 @@ class Repeats:
         for repeat in self._by_jaxpr.values():
             if repeat.total != repeat.written:
                 # Summed by name, so that what a jaxpr counted outlives it.
-                self._sums[repeat.function] = self._sums.get(repeat.function, 0) + repeat.total - repeat.written
+                self._sums[repeat.function] = (
+                    self._sums.get(repeat.function, 0) + repeat.total - repeat.written
+                )
                 repeat.written = repeat.total
                 grown.add(repeat.function)
         for function in sorted(grown):

@@ -129,7 +129,9 @@ def _scalars() -> str | None:
     monitoring = _module("jax.monitoring")
     if not hasattr(monitoring, "register_scalar_listener"):
         return "jax.monitoring.register_scalar_listener is not there"
-    enter = getattr(getattr(_module("jax._src.dispatch"), "LogElapsedTimeContextManager", None), "__enter__", None)
+    enter = getattr(
+        getattr(_module("jax._src.dispatch"), "LogElapsedTimeContextManager", None), "__enter__", None
+    )
     code = _code(enter)
     if code is None or "record_scalar" not in code.co_names:
         return "phases do not announce their beginning"
@@ -258,7 +260,9 @@ def recovered_out_shardings(executable: Any, local: dict[str, Any]) -> list[Any]
     pxla = _module("jax._src.interpreters.pxla")
     devices, avals = local["device_list"], local["global_out_avals"]
     ordered = len(local.get("ordered_effects") or ())
-    found = pxla._maybe_get_and_check_out_shardings(executable, local["out_shardings"], devices, avals, ordered)
+    found = pxla._maybe_get_and_check_out_shardings(
+        executable, local["out_shardings"], devices, avals, ordered
+    )
     return list(
         pxla.maybe_recover_user_shardings(
             local["in_shardings"],

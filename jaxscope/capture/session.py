@@ -49,6 +49,7 @@ class Session:
         self.probe = Probe(self.writer, options.ir)
         self.tally = Tally(self.writer.emit, self.probe.fates, lambda: self.probe.look("next_call"))
         self.probe.tally = self.tally
+        os.register_at_fork(after_in_child=self.tally.forked)
         self._unhook: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -89,7 +90,9 @@ class Session:
         def counter_of(function: Any) -> Counter | None:
             if id(function) not in counters:
                 named = name in (getattr(function, "__name__", None), getattr(function, "__qualname__", None))
-                counters[id(function)] = (self.tally.stepper or self._watch(function, True)) if named else None
+                counters[id(function)] = (
+                    (self.tally.stepper or self._watch(function, True)) if named else None
+                )
             return counters[id(function)]
 
         return seams.on_fast_path(counter_of)

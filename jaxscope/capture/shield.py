@@ -1,7 +1,8 @@
 """No exception of ours reaches the user's program.
 
 Every callback and every seam runs inside ``attempt``. What fails is reported once, as a Degraded
-event with its reason, and switched off for the rest of the process; everything else goes on.
+event with its reason; what fails STRIKES times is switched off for the rest of the process (one odd
+object must not blind us to all others). Everything else goes on.
 
 KeyboardInterrupt and SystemExit pass: they are the user's, even when they arrive in our code.
 """
@@ -15,7 +16,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_off: dict[str, str] = {}
+STRIKES = 3
+
+_off: set[str] = set()
+_failures: dict[str, int] = {}
 _report: Callable[[str, str], None] | None = None
 _local = threading.local()
 
@@ -27,20 +31,21 @@ def reset(report: Callable[[str, str], None] | None) -> None:
     """Start afresh; ``report(name, reason)`` is told of each part the first time it fails."""
     global _report
     _off.clear()
+    _failures.clear()
     _report = report
 
 
-def broken() -> dict[str, str]:
-    """The parts switched off so far, with the reason."""
-    return dict(_off)
-
-
 def switch_off(name: str, reason: str) -> None:
-    """Give up on ``name``; said once."""
-    if name in _off:
-        return
-    _off[name] = reason
-    if _report is not None:
+    """Do without ``name`` from now on: this JAX does not have it."""
+    _off.add(name)
+    _failed(name, reason)
+
+
+def _failed(name: str, reason: str) -> None:
+    _failures[name] = _failures.get(name, 0) + 1
+    if _failures[name] >= STRIKES:
+        _off.add(name)
+    if _failures[name] == 1 and _report is not None:
         try:
             _report(name, reason)
         except Exception:  # the log itself failed: there is nobody left to tell
@@ -48,7 +53,7 @@ def switch_off(name: str, reason: str) -> None:
 
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """``action(*args)``, or None where it fails now or has failed before."""
+    """``action(*args)``, or None where it fails or is switched off."""
     if name in _off:
         return None
     try:
@@ -57,7 +62,7 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
         return action(*args)
     except Exception as e:
         # Text only: the exception's traceback holds frames, and frames hold arrays.
-        switch_off(name, f"{type(e).__name__}: {str(e)[:300]}")
+        _failed(name, f"{type(e).__name__}: {str(e)[:300]}")
         return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import reprlib
 import weakref
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -23,6 +24,11 @@ MAX_TEXT = 4000
 MAX_REPR = 300
 MAX_STATICS = 500
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
+
+
+_short = reprlib.Repr()
+_short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 20
+_short.maxstring = _short.maxother = _short.maxlong = MAX_REPR
 
 
 class Read(NamedTuple):
@@ -87,7 +93,9 @@ def read_sharding(sharding: Any) -> Sharding:
         return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)
     try:
         # In the order of the assignment where there is one: it is part of the key.
-        assignment = getattr(sharding, "_device_assignment", None) or sorted(sharding.device_set, key=lambda d: d.id)
+        assignment = getattr(sharding, "_device_assignment", None) or sorted(
+            sharding.device_set, key=lambda d: d.id
+        )
         ids = [d.id for d in assignment]
         platform = next(iter(sharding.device_set)).platform
     except Exception:
@@ -146,7 +154,11 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
 
 def dimensions(shape: Any) -> tuple[int | str, ...] | None:
     """Sizes as integers; symbolic dimensions as text."""
-    return None if shape is None else tuple(int(d) if isinstance(d, (int, np.integer)) else str(d) for d in shape)
+    return (
+        None
+        if shape is None
+        else tuple(int(d) if isinstance(d, (int, np.integer)) else str(d) for d in shape)
+    )
 
 
 def _bool(value: object) -> bool | None:
@@ -165,7 +177,12 @@ def shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"<numpy {value.dtype}{list(value.shape)}>"
     try:
-        text = repr(value)
+        # reprlib looks into a container a few levels and elements deep: one may hold a million.
+        text = (
+            _short.repr(value)
+            if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset))
+            else repr(value)
+        )
     except Exception as e:  # the user's own __repr__
         return f"<{type(value).__qualname__}; its repr raised {type(e).__name__}>"
     text = ADDRESS.sub("", str(text))
@@ -234,7 +251,13 @@ def is_array(value: Any) -> bool:
 def options(info: Any) -> dict[str, str]:
     """What was passed to jit, where it is not the default."""
     found: dict[str, str] = {}
-    for name in ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "compiler_options_kvs"):
+    for name in (
+        "static_argnums",
+        "static_argnames",
+        "donate_argnums",
+        "donate_argnames",
+        "compiler_options_kvs",
+    ):
         value = getattr(info, name, None)
         if value:
             found[name.removesuffix("_kvs")] = limited(str(value))
@@ -283,7 +306,9 @@ def of_call(
     names = parameter_names(signature, len(args))
     dynamic = [i for i in range(len(args)) if i not in static_nums]
     dynamic_keywords = {k: v for k, v in kwargs.items() if k not in static_names}
-    statics = [static(names[i], args[i], serials) for i in range(len(args)) if i in static_nums and user is None]
+    statics = [
+        static(names[i], args[i], serials) for i in range(len(args)) if i in static_nums and user is None
+    ]
     statics += [static(k, v, serials) for k, v in kwargs.items() if k in static_names]
 
     flat, tree = jax.tree_util.tree_flatten_with_path((tuple(args[i] for i in dynamic), dynamic_keywords))
@@ -296,14 +321,18 @@ def of_call(
         statics += [static(p, v, serials) for p, v in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]]
         form = call_form(user.args, user.kwargs)
         # The wrapper's own static part: what it compares beyond what we can name.
-        statics += [_opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums) if i < len(args)]
+        statics += [
+            _opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums) if i < len(args)
+        ]
     shardings = Shardings()
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
     for position, (path, value) in enumerate(flat):
         group, first, *rest = path
         top = names[dynamic[first.idx]] if group.idx == 0 else keyword_name(signature, first.key)
-        leaves.append(leaf(users_names.get(paths.identity(value)) or top + keystr(tuple(rest)), value, shardings))
+        leaves.append(
+            leaf(users_names.get(paths.identity(value)) or top + keystr(tuple(rest)), value, shardings)
+        )
         if _is_concrete(value):
             refs.append((position, weakref.ref(value)))
     return Read(
@@ -326,7 +355,9 @@ def _opaque(path: str, value: Any) -> Static:
         hashed: int | None = hash(value)
     except Exception:
         hashed = None
-    return Static(path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed)
+    return Static(
+        path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed
+    )
 
 
 def _users_names(user: UserCall) -> paths.Found:

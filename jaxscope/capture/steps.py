@@ -91,6 +91,12 @@ class Tally:
             counter.written = counter.count
             self._emit(ev.Called(function=counter.function, count=counter.count))
 
+    def forked(self) -> None:
+        """In a forked child: what the parent counted is the parent's."""
+        for counter in self._counters.values():
+            counter.count = counter.written = 0
+        self.marks = self._marks_written = 0
+
     def flush(self) -> None:
         """Write what is pending; at misses and at the end."""
         for counter in list(self._counters.values()):

@@ -75,4 +75,7 @@ def fingerprint(executable: Any) -> str | None:
 
 
 def devices(backend: Any) -> list[Device]:
-    return [Device(id=d.id, kind=str(d.device_kind), process_index=int(d.process_index)) for d in backend.devices()]
+    return [
+        Device(id=d.id, kind=str(d.device_kind), process_index=int(d.process_index))
+        for d in backend.devices()
+    ]

@@ -32,7 +32,9 @@ def _nnx(frame: FrameType) -> UserCall | None:
     if len(local) != 3:
         return None
     function = getattr(local["self"], "fun", None)
-    return UserCall(function, tuple(local["args"]), dict(local["kwargs"]), _signature(function), "flax.nnx.jit")
+    return UserCall(
+        function, tuple(local["args"]), dict(local["kwargs"]), _signature(function), "flax.nnx.jit"
+    )
 
 
 def _filter_jit(frame: FrameType) -> UserCall | None:
@@ -42,7 +44,11 @@ def _filter_jit(frame: FrameType) -> UserCall | None:
     wrapper = local["jit_wrapper"]
     function = wrapper.__wrapped__
     return UserCall(
-        function, tuple(local["args"]), dict(local["kwargs"]), getattr(wrapper, "_signature", None), "equinox.filter_jit"
+        function,
+        tuple(local["args"]),
+        dict(local["kwargs"]),
+        getattr(wrapper, "_signature", None),
+        "equinox.filter_jit",
     )
 
 

@@ -1,0 +1,153 @@
+"""The command line: finds the verb, runs its handler, turns what went wrong into a message and an exit code.
+
+The only place that calls sys.exit. A verb's file is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from jaxscope import __version__
+from jaxscope.errors import JaxscopeError, UsageError
+
+INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
+
+# (verb, what for, an example); grouped by what somebody wants. Each is a module of this package.
+VERBS: dict[str, list[tuple[str, str, str]]] = {
+    "Record a program": [
+        ("run", "run it as python would, and record what JAX compiles", "jaxscope run train.py --lr 0.1"),
+    ],
+    "See what happened": [
+        ("report", "what was compiled, how long it took, what differed", "jaxscope report"),
+        (
+            "dump",
+            "the texts: StableHLO, HLO and cache keys, as files",
+            "jaxscope dump latest train_step -o out",
+        ),
+    ],
+    "Keep house": [
+        ("runs", "list the recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
+        ("doctor", "versions, and what can be recorded with this JAX", "jaxscope doctor"),
+    ],
+}
+HIDDEN = {"_follow": "run"}  # verb -> the module that adds it
+_MODULES = {verb: verb for group in VERBS.values() for verb, _, _ in group} | HIDDEN
+
+
+class Parser(argparse.ArgumentParser):
+    """Complaints leave by the one door that all errors take; every help keeps its own line breaks."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        wrong = message.removeprefix("unrecognized arguments: ")
+        options = [o for action in self._actions for o in action.option_strings]
+        near = difflib.get_close_matches(wrong.split(" ")[0], options, 1) if wrong != message else []
+        hint = f"did you mean {near[0]}?" if near else f"see: {self.prog} --help"
+        raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """The entry point. Exit code 2: wrong usage or an error of ours."""
+    sys.exit(command(sys.argv[1:] if argv is None else list(argv)))
+
+
+def command(argv: list[str]) -> int:
+    """Run one command line and return its exit code; raises nothing a person should see as a traceback."""
+    from jaxscope.report.console import tolerant
+
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            tolerant(stream)
+    try:
+        try:
+            code = _dispatch(argv)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        return code
+    except JaxscopeError as e:
+        _complain(e)
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`| head`). Python would complain once more at exit, when it flushes stdout.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def _dispatch(argv: list[str]) -> int:
+    first = argv[0] if argv else ""
+    if not argv:
+        sys.stderr.write(overview() + "\n")
+        return USAGE
+    if first in ("-h", "--help", "help") and len(argv) < 2:
+        print(overview())  # noqa: T201
+        return 0
+    if first == "help":
+        argv = [argv[1], "--help"]
+        first = argv[0]
+    if first in ("-V", "--version", "version"):
+        print(f"jaxscope {__version__}")  # noqa: T201
+        return 0
+    if first not in _MODULES:
+        raise UsageError(f"there is no command {first!r}", hint=_instead(argv), slug="no-such-command")
+    parser = Parser(prog="jaxscope", add_help=False)
+    subparsers = parser.add_subparsers(dest="verb", parser_class=Parser)
+    importlib.import_module(f"jaxscope.cli.{_MODULES[first]}").add_parser(subparsers)
+    try:
+        # The verb's own parser, so that what it does not know is its own complaint.
+        args = subparsers.choices[first].parse_args(argv[1:])
+    except SystemExit as e:  # --help
+        return e.code if isinstance(e.code, int) else 0
+    return int(args.handler(args))
+
+
+def overview() -> str:
+    """The page that ``jaxscope --help`` prints."""
+    lines = ["jaxscope: see why JAX recompiled, and what XLA made of your program.", ""]
+    for title, verbs in VERBS.items():
+        lines.append(title)
+        for verb, what, example in verbs:
+            lines += [f"  {verb:<8} {what}", f"           $ {example}"]
+        lines.append("")
+    lines += [
+        "Begin with the command you use already, and put jaxscope run in front of it:",
+        "  $ jaxscope run train.py",
+        "  $ jaxscope report",
+        "",
+        "jaxscope <command> --help says more. Runs are kept in .jaxscope/runs (or $JAXSCOPE_HOME).",
+    ]
+    return "\n".join(lines)
+
+
+def _instead(argv: list[str]) -> str:
+    word = argv[0]
+    verbs = [v for v in _MODULES if v not in HIDDEN]
+    if (word.startswith("-") and word[:2] in ("-m", "-c")) or word.endswith(".py"):
+        return "to record it: jaxscope run " + " ".join(argv[:3])
+    near = difflib.get_close_matches(word.casefold(), verbs, 1, 0.5)
+    if not near:
+        near = [v for v in verbs if v.startswith(word.casefold())][:1]
+    return f"did you mean: jaxscope {near[0]}" if near else f"the commands are: {', '.join(verbs)}"
+
+
+def _complain(e: JaxscopeError) -> None:
+    from jaxscope.report.escape import escape
+
+    text = f"jaxscope: {escape(e.message)}\n" + (f"  {escape(e.hint)}\n" if e.hint else "")
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed
+        sys.stderr.write(text)
+        sys.stderr.flush()

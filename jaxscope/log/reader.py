@@ -7,7 +7,7 @@ middle, kinds from a newer version, processes that appear later. Knows nothing o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.schema.events import AnyEvent, Unknown
 
 _decoder = msgspec.json.Decoder(AnyEvent)
-CHUNK = 8 << 20
+CHUNK = 1 << 20
 
 
 def decode(line: bytes) -> AnyEvent | Unknown | None:
@@ -43,10 +43,10 @@ class _File:
         self.offset = 0
         self.damaged = 0
 
-    def read(self) -> list[AnyEvent | Unknown]:
+    def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
         events: list[AnyEvent | Unknown] = []
         try:
-            with open(self.path, "rb") as f:
+            with self.path.open("rb") as f:
                 if os.fstat(f.fileno()).st_size <= self.offset:
                     return events
                 f.seek(self.offset)
@@ -60,6 +60,8 @@ class _File:
                             events.append(event)
                         elif line.strip():
                             self.damaged += 1
+                    if progress is not None:
+                        progress(len(chunk))
         except OSError:
             pass
         return events
@@ -68,8 +70,9 @@ class _File:
 class Reader:
     """Follows a run's logs.
 
-    ``poll`` returns what is new since the last call, in order of time across processes (within a
-    process always in the order written). ``damaged`` counts lines that were no events.
+    ``entries`` returns what is new since the last call as (log, event), in order of time across
+    processes (within a process always in the order written); ``log`` is the name of the file, which
+    tells a recycled process id from its predecessor. ``damaged`` counts lines that were no events.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -81,21 +84,47 @@ class Reader:
         return sum(f.damaged for f in self._files.values())
 
     def poll(self) -> list[AnyEvent | Unknown]:
+        """``entries`` without the logs' names."""
+        return [event for _, event in self.entries()]
+
+    def entries(
+        self, progress: Callable[[int, int], None] | None = None
+    ) -> list[tuple[str, AnyEvent | Unknown]]:
+        """What is new; ``progress(done, total)`` is told the bytes read so far."""
         for path in self.run.logs():
             self._files.setdefault(path, _File(path))
-        batches = [f.read() for f in self._files.values()]
-        batches = [b for b in batches if b]
+        told: Callable[[int], None] | None = None
+        if progress is not None:
+            total, done = self._unread(), 0
+
+            def told(count: int) -> None:
+                nonlocal done
+                done += count
+                progress(done, max(done, total))
+
+        batches = [(path.stem, f.read(told)) for path, f in self._files.items()]
+        batches = [b for b in batches if b[1]]
         if len(batches) == 1:
-            return batches[0]
+            log, events = batches[0]
+            return [(log, event) for event in events]
         # Clocks of one process may step back; its own order is kept by a running maximum.
-        keyed: list[tuple[int, int, int, AnyEvent | Unknown]] = []
-        for source, batch in enumerate(batches):
+        keyed: list[tuple[int, int, int, str, AnyEvent | Unknown]] = []
+        for source, (log, batch) in enumerate(batches):
             latest = 0
             for n, event in enumerate(batch):
                 latest = max(latest, event.t_ns)
-                keyed.append((latest, source, n, event))
+                keyed.append((latest, source, n, log, event))
         keyed.sort(key=lambda k: k[:3])
-        return [k[3] for k in keyed]
+        return [k[3:] for k in keyed]
+
+    def _unread(self) -> int:
+        total = 0
+        for path, f in self._files.items():
+            try:
+                total += max(0, path.stat().st_size - f.offset)
+            except OSError:
+                continue
+        return total
 
 
 def read(run: RunDir) -> Iterator[AnyEvent | Unknown]:

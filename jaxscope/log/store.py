@@ -149,11 +149,13 @@ class RunDir:
         if not re.fullmatch(r"[0-9a-f]{64}", blob):
             raise LogError(f"not a text's hash: {blob[:80]!r}", slug="blob-name")
         try:
-            with open(self.path / "blobs" / f"{blob}.zst", "rb") as f:
+            with (self.path / "blobs" / f"{blob}.zst").open("rb") as f:
                 reader = zstandard.ZstdDecompressor().stream_reader(f)
                 data = reader.read(MAX_TEXT_BYTES + 1)
         except (OSError, zstandard.ZstdError) as e:
-            raise LogError(f"text {blob[:12]} of {self.path} cannot be read: {e}", slug="blob-unreadable") from e
+            raise LogError(
+                f"text {blob[:12]} of {self.path} cannot be read: {e}", slug="blob-unreadable"
+            ) from e
         if len(data) > MAX_TEXT_BYTES:
             raise LogError(f"text {blob[:12]} is larger than 2 GiB", slug="blob-too-large")
         if hashlib.sha256(data).hexdigest() != blob:
@@ -161,7 +163,14 @@ class RunDir:
         return data.decode("utf-8", "surrogatepass")
 
     def bytes_on_disk(self) -> int:
-        return sum(p.stat().st_size for p in self.path.rglob("*") if p.is_file())
+        total = 0
+        for p in self.path.rglob("*"):
+            try:
+                if p.is_file():
+                    total += p.stat().st_size
+            except OSError:  # a text's .part was renamed under us
+                continue
+        return total
 
     def remove(self) -> None:
         """Delete the run. Refuses a directory that is no run.
@@ -224,6 +233,8 @@ def find(which: str | None = None) -> RunDir:
     near = difflib.get_close_matches(which, [r.path.name for r in runs] + [r.name for r in runs], 3, 0.3)
     raise RunNotFound(
         f"no run called {which!r} under {runs_home()}",
-        hint="did you mean " + ", ".join(dict.fromkeys(near)) + "?" if near else "see what is recorded: jaxscope runs",
+        hint="did you mean " + ", ".join(dict.fromkeys(near)) + "?"
+        if near
+        else "see what is recorded: jaxscope runs",
         slug="run-not-found",
     )

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -112,7 +112,10 @@ class Writer:
             thread=threading.get_ident(),
             process_index=self.process_index,
         )
-        line = self._encoder.encode(stamped) + b"\n"
+        try:
+            line = self._encoder.encode(stamped) + b"\n"
+        except UnicodeEncodeError:  # a file name or an argument that is not UTF-8 (os.fsdecode)
+            line = self._encoder.encode(_spelled_out(msgspec.to_builtins(stamped))) + b"\n"
         try:
             written = os.write(self._fd, line)
             if written != len(line):
@@ -146,3 +149,14 @@ class Writer:
             sys.stderr.write(f"jaxscope: recording stopped: {reason}; the program goes on\n")
         except Exception:  # stderr may be closed: the program must not notice
             pass
+
+
+def _spelled_out(value: Any) -> Any:
+    """Plain data whose texts have their lone surrogates as escapes: UTF-8 has no place for them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_spelled_out(k): _spelled_out(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_spelled_out(v) for v in value]
+    return value

@@ -6,7 +6,7 @@ added are ignored. What can be derived (causes, counts, findings) is never an ev
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 import msgspec
 
@@ -260,8 +260,8 @@ class Unknown(msgspec.Struct, frozen=True):
         return p if isinstance(p, int) else 0
 
 
-AnyEvent = Union[
-    RunStarted, BackendSeen, FunctionSeen, ContextSeen, Missed, PhaseBegan, Traced, TraceReused,
-    Lowered, Compiled, PhaseFailed, ProgramText, MissesCounted, Step, Watched, Called, ArgumentFate, Degraded,
-    RunEnded, ProgramExited,
-]  # fmt: skip
+AnyEvent = (
+    RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
+    | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called
+    | ArgumentFate | Degraded | RunEnded | ProgramExited
+)  # fmt: skip

@@ -52,11 +52,19 @@ def test_every_lowering_and_compilation_of_a_real_program_is_seen_once(name, rec
         return Counter((e.module or "?").removeprefix("jit(").removesuffix(")") for e in run.of(kind))
 
     assert of_module(ev.Lowered) == Counter({k: v["lowerings"] for k, v in theirs.items() if v["lowerings"]})
-    assert of_module(ev.Compiled) == Counter({k: v["compilations"] for k, v in theirs.items() if v["compilations"]})
+    assert of_module(ev.Compiled) == Counter(
+        {k: v["compilations"] for k, v in theirs.items() if v["compilations"]}
+    )
 
     users = {e.function: e.name for e in run.of(ev.FunctionSeen) if not e.library and not e.eager}
-    outer = {e.call: users[e.function] for e in run.of(ev.Missed) if e.function in users and e.entry in ("call", "aot")}
-    traced = Counter(UNDER_PMAP.get(outer[e.call], outer[e.call]) for e in run.of(ev.Traced) if e.call in outer)
+    outer = {
+        e.call: users[e.function]
+        for e in run.of(ev.Missed)
+        if e.function in users and e.entry in ("call", "aot")
+    }
+    traced = Counter(
+        UNDER_PMAP.get(outer[e.call], outer[e.call]) for e in run.of(ev.Traced) if e.call in outer
+    )
     for function, count in traced.items():
         assert theirs[function]["traces"] == count, function
     assert traced or name == "numpyro_nuts", "no function of the user's was seen at all"
@@ -65,6 +73,8 @@ def test_every_lowering_and_compilation_of_a_real_program_is_seen_once(name, rec
 
 def test_the_levels_of_92_labelled_misses_agree_with_independent_counters(clean_env):
     script = PROGRAMS.parent.parent / "benchmarks" / "levels.py"
-    done = subprocess.run([sys.executable, str(script)], env=clean_env, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        [sys.executable, str(script)], env=clean_env, capture_output=True, text=True, timeout=240
+    )
     assert done.returncode == 0, done.stdout
     assert "92 cases" in done.stdout

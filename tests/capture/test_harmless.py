@@ -65,7 +65,17 @@ def test_a_fault_in_any_part_changes_nothing_and_is_reported_once(record, tmp_pa
     expected = bare_run(program, clean_env)
     assert expected[0] == 1 and "the user's own error" in expected[2] and "x is" in expected[1]
     # All at once, then some one by one: those before may have hidden those behind them.
-    for fault in (",".join(names), "phase_durations", "miss_event", "trace_event", "signature", "function", "hlo", "executable", "memory"):
+    for fault in (
+        ",".join(names),
+        "phase_durations",
+        "miss_event",
+        "trace_event",
+        "signature",
+        "function",
+        "hlo",
+        "executable",
+        "memory",
+    ):
         run = record(program, check=False, env={"JAXSCOPE_FAULTS": fault})
         assert (run.code, run.out, traceback_of(run.err, program)) == expected, fault
         said = [e.seam for e in run.of(ev.Degraded)]
@@ -206,7 +216,9 @@ def test_nothing_private_is_named_outside_the_seams():
         for node in ast.walk(ast.parse(path.read_text())):
             named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not any("jax._src" in n or ("jaxlib" in n.split(".")[:1] and "_" in n) for n in named), path
+            assert not any("jax._src" in n or ("jaxlib" in n.split(".")[:1] and "_" in n) for n in named), (
+                path
+            )
             assert not (isinstance(node, ast.Attribute) and node.attr == "_src"), path
 
 
@@ -215,4 +227,3 @@ def test_importing_jaxscope_imports_neither_jax_nor_a_terminal_library(module):
     code = f"import {module}, sys; print([m for m in ('jax', 'textual', 'rich', 'networkx') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-

@@ -39,8 +39,17 @@ def test_arguments_go_by_parameter_name_and_tree_path(record):
         "scale",
     ]
     by_path = {leaf.path: leaf for leaf in key.arguments}
-    kernel, ids, nu = by_path["state.params['dense']['kernel']"], by_path["batch['ids']"], by_path["rest[0].nu"]
-    assert (kernel.type, kernel.shape, kernel.dtype, kernel.weak_type) == ("jax.Array", (2, 3), "float32", False)
+    kernel, ids, nu = (
+        by_path["state.params['dense']['kernel']"],
+        by_path["batch['ids']"],
+        by_path["rest[0].nu"],
+    )
+    assert (kernel.type, kernel.shape, kernel.dtype, kernel.weak_type) == (
+        "jax.Array",
+        (2, 3),
+        "float32",
+        False,
+    )
     assert (kernel.committed, kernel.layout) == (False, "(0, 1)") and kernel.memory_kind
     assert (ids.type, ids.dtype, ids.sharding, ids.committed) == ("numpy.ndarray", "int32", None, None)
     assert (nu.type, nu.weak_type) == ("float", True)
@@ -124,7 +133,10 @@ def test_results_captured_constants_and_dropped_arguments_are_known(record):
         ("['b'][0]", (50,), False),
         ("['b'][1]", (), True),
     ]
-    assert {(c.name, c.where, c.bytes) for c in traced.captured} == {("TABLE", "global", 400), ("mask", "closure", 200)}
+    assert {(c.name, c.where, c.bytes) for c in traced.captured} == {
+        ("TABLE", "global", 400),
+        ("mask", "closure", 200),
+    }
     (compiled,) = run.for_calls(ev.Compiled, misses)
     assert compiled.dropped_arguments == [1]
     (method,) = run.for_calls(ev.Traced, run.misses("Model.forward"))
@@ -210,7 +222,10 @@ def test_persistent_cache_hits_and_misses_are_told_with_the_reason(record, tmp_p
         jax.clear_caches(); f(x)
         """.replace("CACHE", repr(str(tmp_path / "cache")))
     run = record(code)
-    said = [(c.persistent_cache, c.persistent_cache_reason) for c in run.for_calls(ev.Compiled, run.misses("<lambda>"))]
+    said = [
+        (c.persistent_cache, c.persistent_cache_reason)
+        for c in run.for_calls(ev.Compiled, run.misses("<lambda>"))
+    ]
     assert [s[0] for s in said] == ["miss", "miss", "hit", "off"]
     assert "below jax_persistent_cache_min_compile_time_secs" in said[0][1]
     assert said[1][1] is None and "jax_enable_compilation_cache" in said[3][1]

@@ -70,7 +70,10 @@ def test_nothing_that_was_recorded_is_lost_when_the_program_is_killed(sig, tmp_p
     program = tmp_path / "endless.py"
     program.write_text(ENDLESS)
     child = subprocess.Popen(
-        [sys.executable, str(program), str(tmp_path / "run")], env=clean_env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, str(program), str(tmp_path / "run")],
+        env=clean_env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert child.stdout.readline() == b"ready\n"
     child.send_signal(sig)
@@ -139,7 +142,11 @@ def test_recordings_follow_each_other_and_nest_in_one_process(record):
             print(name, kinds.count("Compiled") >= 1, kinds[0], kinds[-1])
         """
     )
-    assert run.out.splitlines() == ["True", "first True RunStarted RunEnded", "second True RunStarted RunEnded"]
+    assert run.out.splitlines() == [
+        "True",
+        "first True RunStarted RunEnded",
+        "second True RunStarted RunEnded",
+    ]
     assert "already recording to" in run.err
 
 
@@ -168,7 +175,13 @@ jax.distributed.shutdown()
     )
     env = {**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     children = [
-        subprocess.Popen([sys.executable, str(program), str(i), str(port), str(tmp_path)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, str(program), str(i), str(port), str(tmp_path)],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for i in range(2)
     ]
     outs = [c.communicate(timeout=120) for c in children]
@@ -182,5 +195,3 @@ jax.distributed.shutdown()
         assert {e.process_index for e in compiled} == {index}
         programs.append([e.program for e in compiled])
     assert programs[0] == programs[1]
-
-

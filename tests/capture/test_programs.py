@@ -18,7 +18,12 @@ def line_of(program: Path, text: str) -> int:
     ("program", "function", "wrappers", "paths"),
     [
         ("nnx_train", "train_step", ["flax.nnx.jit"], {"model.linear.bias"}),
-        ("equinox_train", "make_step", ["equinox.filter_jit"], {"model.layers[0].weight", "opt_state[0].count"}),
+        (
+            "equinox_train",
+            "make_step",
+            ["equinox.filter_jit"],
+            {"model.layers[0].weight", "opt_state[0].count"},
+        ),
         ("optax_train", None, [], set()),
         ("haiku_train", "update", [], {"state.params['mlp/~/linear_0']['w']", "state.opt_state[0].count"}),
     ],
@@ -107,7 +112,9 @@ def test_a_phase_that_raises_is_called_failed(record):
     assert [f.phase for f in run.for_calls(ev.PhaseFailed, [miss])] == ["trace"]
 
 
-@pytest.mark.parametrize(("ir", "stages"), [("all", {"stablehlo", "hlo"}), ("hlo", {"hlo"}), ("stats", set()), ("none", set())])
+@pytest.mark.parametrize(
+    ("ir", "stages"), [("all", {"stablehlo", "hlo"}), ("hlo", {"hlo"}), ("stats", set()), ("none", set())]
+)
 def test_ir_decides_which_texts_of_user_functions_are_kept(ir, stages, record):
     run = record(
         """

@@ -1,0 +1,58 @@
+"""How one argument leaf is spelled for people: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``.
+
+Pure text from a schema Leaf; knows nothing of keys or of what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# What the leaf's Python type is called in a sentence; anything else goes by its own name.
+TYPE_NAMES = {
+    "ArrayImpl": "jax.Array",
+    "Array": "jax.Array",
+    "ndarray": "numpy array",
+    "numpy": "numpy array",
+    "numpy.ndarray": "numpy array",
+}
+
+_SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
+
+
+def short_dtype(dtype: str | None) -> str:
+    """``bf16`` for ``bfloat16``, ``u8`` for ``uint8``; extended types (``key<fry>``) as they are.
+
+    The replacements are those of ``jax._src.dtypes.short_dtype_name``, so that a spelling here can
+    be searched for in a jaxpr.
+    """
+    if dtype is None:
+        return "?"
+    if "<" in dtype:
+        return dtype
+    for long, short in _SHORT:
+        dtype = dtype.replace(long, short)
+    return dtype
+
+
+def short_shape(shape: Sequence[int | str] | None) -> str:
+    """``[32,512]``; ``[?]`` where it is not known."""
+    return "[?]" if shape is None else "[" + ",".join(map(str, shape)) + "]"
+
+
+def short_aval(
+    shape: Sequence[int | str] | None,
+    dtype: str | None,
+    weak_type: bool | None = None,
+    type_name: str | None = None,
+) -> str:
+    """One abstract value: ``f32[32,512]``, with `` weak`` and the Python type where they are given."""
+    if shape is None and dtype is None:
+        return type_text(type_name) if type_name else "?"
+    text = short_dtype(dtype) + short_shape(shape)
+    if weak_type:
+        text += " weak"
+    return f"{type_text(type_name)} {text}" if type_name else text
+
+
+def type_text(name: str | None) -> str:
+    return "?" if name is None else TYPE_NAMES.get(name, name)

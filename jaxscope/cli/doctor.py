@@ -1,0 +1,116 @@
+"""``jaxscope doctor``: versions, where runs go, and what can be recorded with this JAX.
+
+Imports jax, and the writing wing's table of seams, late and only here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from jaxscope import __version__
+from jaxscope.log import store
+
+DESCRIPTION = """\
+Versions, where runs are kept, and every place where jaxscope looks into JAX: whether this JAX has it,
+what is lost where it has not, and why. Nothing is compiled and no device is started.
+Exit code 1 where something is missing.
+"""
+SUPPORTED = ((0, 10), (0, 12))
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``doctor``."""
+    parser = subparsers.add_parser("doctor", help="what can be recorded here", description=DESCRIPTION)
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print the tables. 0: all is well; 1: something is missing."""
+    from jaxscope.report.console import console
+    from jaxscope.report.escape import escape
+    from jaxscope.report.lines import BLANK, line, put
+
+    page = console(sys.stdout)
+    well = True
+
+    def fact(name: str, value: str, good: bool | None = None) -> None:
+        nonlocal well
+        well = well and good is not False
+        mark = {True: ("ok       ", "green"), False: ("missing  ", "bold red"), None: ("         ", "")}[good]
+        put(page, [line(mark, (f"{name:<20}", "bold"), escape(value), hang=29)])
+
+    fact("jaxscope", __version__)
+    fact("python", f"{platform.python_version()}, {sys.executable}")
+    fact("system", f"{platform.system()} {platform.release()}, {platform.machine()}")
+    jax, why = _version("jax")
+    fact("jax", jax or why, jax is not None)
+    jaxlib, why = _version("jaxlib")
+    fact("jaxlib", jaxlib or why, jaxlib is not None)
+    said = unsupported(jax)
+    if said:
+        fact("", said)
+    home = store.runs_home()
+    problem = unwritable(home)
+    fact("run directory", str(home) if problem is None else f"{home}: {problem}", problem is None)
+    rows = _seams() if jax is not None else []
+    if rows:
+        put(page, [BLANK, line("What jaxscope reads from JAX")])
+    for row in rows:
+        gives = str(row.gives)
+        fact(
+            str(row.name),
+            gives if row.available else f"lost: {gives}. Why: {row.reason}",
+            bool(row.available),
+        )
+    put(page, [BLANK])
+    if well:
+        put(page, [line("All is well. Record a program: jaxscope run train.py")])
+    else:
+        put(page, [line("Programs are recorded as far as the parts above that are ok allow.")])
+    return 0 if well else 1
+
+
+def unsupported(jax: str | None) -> str | None:
+    """What to say of a JAX outside the tested versions."""
+    if jax is None:
+        return None
+    parts = jax.split(".")[:2]
+    if len(parts) < 2 or not all(p.isdecimal() for p in parts):
+        return None
+    found = int(parts[0]), int(parts[1])
+    low, high = (".".join(map(str, v)) for v in SUPPORTED)
+    if SUPPORTED[0] <= found <= SUPPORTED[1]:
+        return None
+    return f"jaxscope is tested with JAX {low} to {high}; this one is {'older' if found < SUPPORTED[0] else 'newer'}"
+
+
+def unwritable(home: Path) -> str | None:
+    """Why no run can be made under ``home``; None: it can. Leaves nothing behind."""
+    place = home
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return None
+    except OSError as e:
+        return e.strerror or str(e)
+
+
+def _version(package: str) -> tuple[str | None, str]:
+    """The version of a package that can really be imported, else why it cannot."""
+    try:
+        module = importlib.import_module(package)
+    except Exception as e:  # a broken installation raises whatever it likes
+        return None, f"cannot be imported: {type(e).__name__}: {e}"
+    return str(getattr(module, "__version__", None) or importlib.metadata.version(package)), ""
+
+
+def _seams() -> list[Any]:
+    return list(importlib.import_module("jaxscope.capture.seams").table())

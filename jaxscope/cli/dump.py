@@ -1,0 +1,86 @@
+"""``jaxscope dump``: texts and keys of compilations as files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from jaxscope.cli.progress import reading
+from jaxscope.errors import RunNotFound
+from jaxscope.log import store
+
+DESCRIPTION = """\
+Write what was recorded of each compilation as files a person can open: the StableHLO that JAX made
+(NAME.1.stablehlo.mlir), what XLA made of it (NAME.1.hlo.txt), and the cache key (NAME.1.key.json). The
+number is the one `jaxscope report` shows. Without FUNCTION: all functions of yours.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope dump -o out                       everything of the latest run
+  jaxscope dump latest train_step -o out     one function
+  jaxscope dump latest 'train_step#2' -o out one compilation of it
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``dump``."""
+    parser = subparsers.add_parser(
+        "dump", help="texts and keys as files", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="a run's name, its directory, or latest (default)"
+    )
+    parser.add_argument(
+        "function", nargs="?", metavar="FUNCTION[#n]", help="a name, file:line; #n for one compilation"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", type=Path, required=True, help="the directory to write to"
+    )
+    parser.add_argument("--all", action="store_true", help="library-internal and eager functions too")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Write the files and say which. Exit code 1 where there was nothing to write."""
+    from jaxscope.model.load import load
+    from jaxscope.model.names import find_compilations
+    from jaxscope.report.dump import dump
+    from jaxscope.report.escape import escape
+    from jaxscope.report.phrases import count
+
+    try:
+        directory = store.find(args.run)
+    except RunNotFound as e:
+        if args.function is None and args.run and e.slug == "run-not-found":
+            # `jaxscope dump train_step -o out` is what fingers type.
+            e.hint = f"for a function of the latest run: jaxscope dump latest {args.run} -o {args.output}; {e.hint}"
+        raise
+    with reading(f"reading {directory.path.name}") as progress:
+        run = load(directory, progress)
+    if args.function:
+        functions, number = find_compilations(run, args.function)
+    else:
+        everyone = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
+        functions, number = [f for f in everyone if f.user or args.all], None
+    written = absent = 0
+    reasons: dict[str, int] = {}
+    for made in dump(run, directory, functions, args.output, number):
+        for path in made.files:
+            print(escape(str(path)))  # noqa: T201
+        written += len(made.files)
+        absent += bool(made.absent)
+        for reason in made.absent:
+            reasons[reason] = reasons.get(reason, 0) + 1
+    for reason, n in sorted(reasons.items(), key=lambda item: -item[1])[:8]:
+        sys.stderr.write(f"no {escape(reason)} ({count(n, 'compilation')})\n")
+    if not args.function and not args.all:
+        left = sum(len(run.numbered(f)) for f in run.functions.values() if not f.user)
+        if left:
+            sys.stderr.write(
+                f"{count(left, 'library-internal or eager compilation')} not written: --all, or give a name\n"
+            )
+    if not written:
+        sys.stderr.write("nothing was compiled in this run\n")
+    return 0 if written else 1

@@ -1,0 +1,28 @@
+"""Where a verb's product goes: stdout, or the file of ``-o``, whole or not at all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from jaxscope.errors import JaxscopeError
+
+
+def deliver(text: str, path: Path | None) -> None:
+    """Write ``text`` to ``path``, or to stdout where it is None or ``-``.
+
+    Raises:
+      JaxscopeError: the file cannot be written.
+    """
+    if path is None or str(path) == "-":
+        sys.stdout.write(text)
+        return
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
+        part.replace(path)
+    except OSError as e:
+        part.unlink(missing_ok=True)
+        raise JaxscopeError(
+            f"cannot write {path}: {e.strerror}", hint="choose another file with -o", slug="unwritable"
+        ) from e

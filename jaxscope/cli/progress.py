@@ -1,0 +1,41 @@
+"""A line on stderr that says how far a long read is. Nothing where stderr is no terminal, or in CI."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+from jaxscope.model.load import Progress
+
+AFTER_S = 0.4  # most reads are over by then
+EVERY_S = 0.1
+CLEAR = "\r\x1b[K"
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[Progress | None]:
+    """Gives a ``progress(done, total)`` to be called while ``what`` is read."""
+    stream = sys.stderr
+    if stream is None or os.environ.get("CI") or not stream.isatty() or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    started = shown = time.monotonic()
+    written = False
+
+    def progress(done: int, total: int) -> None:
+        nonlocal shown, written
+        now = time.monotonic()
+        if now - started > AFTER_S and now - shown > EVERY_S:
+            shown, written = now, True
+            stream.write(f"{CLEAR}{what}: {100 * done // max(1, total)} % of {total / (1 << 20):.0f} MiB")
+            stream.flush()
+
+    try:
+        yield progress
+    finally:
+        if written:
+            stream.write(CLEAR)
+            stream.flush()

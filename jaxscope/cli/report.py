@@ -1,0 +1,80 @@
+"""``jaxscope report``: a run as text for people or JSON for machines."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+from jaxscope.cli.output import deliver
+from jaxscope.cli.progress import reading
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+
+DESCRIPTION = """\
+What a run traced, lowered and compiled, the slowest functions first, and what was different each time
+one of them compiled again. A run that is still going on is shown as far as it is.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope report                          the latest run
+  jaxscope report train-20260102-0304      a run by name (or the beginning of it), or its directory
+  jaxscope report --function train_step    its cache keys one below the other
+  jaxscope report --function train.py:88   the function defined there
+  jaxscope report --all                    library-internal and eager compilations too
+  jaxscope report --format json -o run.json
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``report``."""
+    parser = subparsers.add_parser(
+        "report", help="what was compiled and why", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="a run's name, its directory, or latest (default)"
+    )
+    parser.add_argument(
+        "--function", metavar="NAME", help="one function in full: name, name#3, file or file:line"
+    )
+    parser.add_argument("--all", action="store_true", help="open what is folded")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print it."""
+    from jaxscope.model.load import load
+    from jaxscope.report.console import console
+
+    directory = store.find(args.run)
+    with reading(f"reading {directory.path.name}") as progress:
+        run = load(directory, progress)
+    if args.format == "json":
+        from jaxscope.report.machine import as_json, dumps
+
+        if args.function:
+            raise UsageError(
+                "--function is for the text report; JSON holds every function",
+                hint="jaxscope report --format json | jq '.compilations[] | select(.function | startswith(\"NAME\"))'",
+                slug="usage",
+            )
+        deliver(dumps(as_json(run, directory)), args.output)
+        return 0
+    buffer = io.StringIO()
+    to_file = args.output is not None and str(args.output) != "-"
+    page = console(buffer) if to_file else console(sys.stdout)
+    if args.function:
+        from jaxscope.report.function import render_function
+
+        render_function(run, args.function, page, directory, everything=args.all)
+    else:
+        from jaxscope.report.text import render
+
+        render(run, page, directory, everything=args.all)
+    if to_file:
+        deliver(buffer.getvalue(), args.output)
+    return 0

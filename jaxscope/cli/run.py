@@ -1,0 +1,313 @@
+"""``jaxscope run``: record a program as it runs, and say in the end what was recorded.
+
+Owns the verb's options and words. Where our options end and the program's begin is decided here; how
+the program is started and waited for is launch's business.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from jaxscope.cli import Parser, config
+from jaxscope.errors import LogError, UsageError
+from jaxscope.launch import command, runner, vitals
+from jaxscope.launch.command import Command
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+
+USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...]"
+
+DESCRIPTION = """\
+Run a program in the Python that jaxscope is installed in, exactly as python would, and record every
+function that JAX traces, lowers and compiles, with the line that caused it and why.
+The program is not changed; its output, exit code and signals are its own.
+"""
+
+EXAMPLES = """\
+examples:
+  jaxscope run train.py --lr 0.1          put it before the command you use; --lr is the program's
+  jaxscope run -m package.train           a module, as with python -m
+  jaxscope run --live train.py            one line on stderr per recompile, as it happens
+  jaxscope run --detach train.py          leave it running, even when this terminal closes
+  jaxscope run -q -o out/run1 train.py    record into a directory of your choice, say nothing
+afterwards:
+  jaxscope report                         what was compiled, why, and what it cost
+
+Options before the script are jaxscope's, everything after it is the program's. Options of Python itself
+go before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: they inherit
+PYTHONPATH, which begins with a directory of jaxscope's while the program runs. Ctrl-C, kill and exit
+codes reach and leave the program as without jaxscope.
+"""
+
+LIVE_S = 0.1
+PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put behind `run`
+
+
+class OptionsParser(Parser):
+    """Our options alone: ``split`` has cut the program's words off before."""
+
+    def error(self, message: str) -> NoReturn:
+        word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+        if word != message and word[:1] == "-" and word[1:2] in PYTHONS_OWN:
+            hint = f"an option of Python goes before jaxscope: python {word} -m jaxscope run ..."
+            raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
+        super().error(message)
+
+
+def options_parser() -> argparse.ArgumentParser:
+    """One entry an option. What is not given is None: then the configuration is asked."""
+    parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
+    where = parser.add_argument_group("where it is recorded")
+    where.add_argument(
+        "-o", "--out", metavar="DIR", help="this directory (default: a new one in .jaxscope/runs)"
+    )
+    where.add_argument("--name", help="what the run is called (default: from the script)")
+    what = parser.add_argument_group("what is recorded")
+    what.add_argument(
+        "--ir", choices=config.IR, help="which texts of your functions' programs are kept (default: all)"
+    )
+    what.add_argument("--arrays", action=argparse.BooleanOptionalAction, help="what becomes of live arrays")
+    what.add_argument(
+        "--transfers", action=argparse.BooleanOptionalAction, help="copies between host and devices"
+    )
+    what.add_argument(
+        "--step-function", metavar="NAME", help="count the calls of this jitted function as steps"
+    )
+    how = parser.add_argument_group("how it runs")
+    how.add_argument(
+        "--no-tui", action="store_true", help="no terminal interface; the program keeps the terminal"
+    )
+    how.add_argument(
+        "--live", action="store_true", default=None, help="one line on stderr per recompile, as it happens"
+    )
+    how.add_argument(
+        "--tee-stderr",
+        action="store_true",
+        default=None,
+        help="also keep what the program and XLA print on stderr",
+    )
+    how.add_argument(
+        "--detach", action="store_true", help="return at once; the program goes on without this terminal"
+    )
+    how.add_argument("-q", "--quiet", action="store_true", default=None, help="no summary at the end")
+    return parser
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``run`` and the hidden ``_follow``; each leaves its ``handler`` in the parsed arguments."""
+    # No prefix character: to argparse everything behind `run` is a positional, kept as it is. Its own
+    # REMAINDER would take the program's options for ours wherever one of them comes before the script's
+    # name is settled (-m, -c), and Pythons differ on what becomes of `--`.
+    verb = subparsers.add_parser("run", help="record a program as it runs", add_help=False, prefix_chars="\0")
+    verb.add_argument("words", nargs=argparse.REMAINDER)
+    verb.set_defaults(handler=handle)
+    follow = subparsers.add_parser("_follow")
+    follow.add_argument("directory", type=Path)
+    follow.add_argument("pid", type=int)
+    follow.set_defaults(handler=handle_follow)
+
+
+def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
+    """Our options, and the program's words: from the first that is no option of ours, or behind ``--``."""
+    takes_value = {
+        name: action.nargs is None for action in parser._actions for name in action.option_strings
+    }  # nargs 0: a flag
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return words[:at], words[at + 1 :]
+        if word == "-" or not word.startswith("-") or word[:2] in ("-m", "-c"):
+            break
+        at += 2 if takes_value.get(word) else 1
+    return words[:at], words[at:]
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Run it. The program's own exit code; a signal that ended it ends us too."""
+    parser = options_parser()
+    ours, words = split(args.words, parser)
+    if not args.words:
+        parser.print_help(sys.stderr)
+        return 2
+    try:
+        opts = parser.parse_args(ours)
+    except SystemExit:  # --help; a complaint is a UsageError
+        return 0
+    program = command.parse(words)
+    _configure(opts)
+    if opts.detach:
+        return _detach(program, opts)
+    record = _make_run(program, opts)
+    env = dict(os.environ) if record is None else command.environment(record.path, _wishes(opts))
+    ended = runner.run(
+        program.argv, env, record, tee=opts.tee_stderr, beside=_live(record) if opts.live and record else None
+    )
+    with contextlib.suppress(
+        KeyboardInterrupt, OSError
+    ):  # the program's end counts, also with no terminal left
+        if program.is_python_itself():
+            _say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
+        elif record is not None and not opts.quiet:
+            _report(record, ended)
+    return ended.leave()
+
+
+def handle_follow(args: argparse.Namespace) -> int:
+    """Print a line per recompile of a process that is no child of ours, until it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may go on
+    gone = threading.Event()
+
+    def watch() -> None:
+        while _alive(args.pid):
+            time.sleep(LIVE_S)
+        gone.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    _live(RunDir(args.directory))(gone)
+    return 0
+
+
+def _configure(opts: argparse.Namespace) -> None:
+    """Fill in, from the environment and pyproject.toml, what the command line does not say."""
+    found = config.load()
+    for key in config.OPTIONS["run"]:
+        name = key.replace("-", "_")
+        setattr(opts, name, found.get("run", key, getattr(opts, name)))
+    opts.wrapper_libraries = found.get("", "wrapper-libraries")
+
+
+def _detach(program: Command, opts: argparse.Namespace) -> int:
+    if not program.runnable:
+        raise UsageError(
+            f"there is no program {program.words[0]!r}", hint="see: jaxscope run --help", slug="no-program"
+        )
+    # Here an unusable directory is an error: the program's output would have nowhere to go.
+    record = _create(program, opts)
+    env = command.environment(record.path, _wishes(opts))
+    from jaxscope.launch import keeper
+
+    keeper.start(program.argv, env, record, beside=_live(record) if opts.live else None)
+    print(record.path, flush=True)  # noqa: T201
+    if not opts.quiet:
+        _say(
+            f"{program.shown} goes on without this terminal; its output: {record.output}", _how_to_see(record)
+        )
+    return 0
+
+
+def _make_run(program: Command, opts: argparse.Namespace) -> RunDir | None:
+    """None: there is nothing to record, or nowhere to; the program runs all the same."""
+    if not program.runnable:
+        return None  # Python says so, in the words people know
+    try:
+        return _create(program, opts)
+    except LogError as e:
+        _say(f"not recording: {e.message}", f"{e.hint}; the program runs without" if e.hint else None)
+        return None
+
+
+def _create(program: Command, opts: argparse.Namespace) -> RunDir:
+    name = opts.name or (None if opts.out else program.stem)
+    run = store.create(
+        Path(opts.out) if opts.out else None, name=name, argv=program.words, options=_wishes(opts)
+    )
+    try:
+        (run.path / "boot").mkdir(exist_ok=True)
+        vitals.beat(run)
+    except OSError as e:
+        raise LogError(
+            f"cannot write in the run directory {run.path}: {e.strerror}",
+            hint="choose another with --out DIR",
+            slug="run-unwritable",
+        ) from e
+    return run
+
+
+def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for, under the names of the command line: what was not asked for is left out."""
+    asked = {
+        "ir": opts.ir,
+        "arrays": opts.arrays,
+        "transfers": opts.transfers,
+        "step-function": opts.step_function,
+        "wrapper-libraries": opts.wrapper_libraries,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _report(record: RunDir, ended: vitals.Ended) -> None:
+    from jaxscope.launch import evidence  # late: decoding events is not needed to start a program
+
+    seen = evidence.look(record, ended.pid)
+    if not seen.something:
+        _say(*evidence.say(seen, ended))
+        return
+    try:
+        from jaxscope.report import text
+
+        summary = text.summary(record)
+    except Exception as e:  # a reading that fails must not look like a recording that failed
+        _say(
+            f"recorded in {record.path}, but the summary cannot be made: {type(e).__name__}: {e}",
+            _how_to_see(record),
+        )
+        return
+    sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
+
+
+def _live(record: RunDir) -> Callable[[threading.Event], None]:
+    """Prints what the log says, as it is written, until the program has ended."""
+
+    def follow(ended: threading.Event) -> None:
+        try:
+            from jaxscope.report.live import Follower
+
+            follower = Follower(record)
+            last = False
+            while True:
+                lines = follower.poll()
+                if lines:
+                    sys.stderr.write("".join(f"{line}\n" for line in lines))
+                    sys.stderr.flush()
+                if last:
+                    return
+                last = ended.wait(LIVE_S)  # once more after the end: what was written in between
+        except OSError:
+            pass  # nobody reads our stderr any more
+        except Exception as e:
+            _say(f"--live stopped: {type(e).__name__}: {e}; the recording goes on")
+
+    return follow
+
+
+def _how_to_see(record: RunDir) -> str:
+    at_home = record.path.parent == store.runs_home().absolute()
+    return f"jaxscope report {record.path.name if at_home else record.path}"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's, and alive
+    return True
+
+
+def _say(*lines: str | None) -> None:
+    """One message on stderr: what happened, then what to do."""
+    said = [line for line in lines if line]
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed, or none
+        sys.stderr.write("".join(f"{'  ' if n else 'jaxscope: '}{line}\n" for n, line in enumerate(said)))
+        sys.stderr.flush()

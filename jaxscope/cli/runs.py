@@ -1,0 +1,188 @@
+"""``jaxscope runs``: what is recorded under .jaxscope/runs, and getting rid of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+
+DESCRIPTION = "List the recorded runs of this directory, remove some, or clear out old ones."
+EXAMPLES = """\
+examples:
+  jaxscope runs                           the list, newest last
+  jaxscope runs rm train-20260102-030405-a1b2
+  jaxscope runs gc --keep 20              all but the 20 newest
+  jaxscope runs gc --older-than 30 --dry-run
+"""
+DAY_S = 86_400
+KEEP = 20
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``runs`` with ``list``, ``rm`` and ``gc``."""
+    parser = subparsers.add_parser(
+        "runs", help="list and remove runs", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.set_defaults(handler=handle_list)
+    verbs = parser.add_subparsers(metavar="{list,rm,gc}")
+    listing = verbs.add_parser("list", help="what is recorded (default)")
+    listing.set_defaults(handler=handle_list)
+    remove = verbs.add_parser("rm", help="remove runs", description="Remove runs by name or directory.")
+    remove.add_argument(
+        "names", nargs="+", metavar="NAME", help="the whole name, as the list shows it, or a directory"
+    )
+    remove.set_defaults(handler=handle_rm)
+    clear = verbs.add_parser(
+        "gc",
+        help="remove old runs",
+        description=f"Remove old runs. Without options: keep the {KEEP} newest. A run that is still going on stays.",
+    )
+    clear.add_argument("--keep", type=_natural, metavar="N", help="keep the N newest")
+    clear.add_argument("--older-than", type=_natural, metavar="DAYS", help="remove only what is older")
+    clear.add_argument("--dry-run", action="store_true", help="say what would be removed")
+    clear.set_defaults(handler=handle_gc)
+
+
+class Row(NamedTuple):
+    name: str
+    when: str
+    program: str
+    seconds: str
+    compiles: str
+    end: str
+    size: str
+
+
+def handle_list(args: argparse.Namespace) -> int:
+    """Print the table."""
+    runs = store.all_runs()
+    if not runs:
+        sys.stderr.write(
+            f"no run is recorded under {store.runs_home()}\n  record one: jaxscope run train.py\n"
+        )
+        return 0
+    print_table(runs)
+    return 0
+
+
+def print_table(runs: Sequence[RunDir]) -> None:
+    """A line a run; columns as wide as they must be, nothing cut."""
+    rows = [Row("RUN", "WHEN", "PROGRAM", "TIME", "COMPILED", "END", "SIZE"), *map(row, runs)]
+    widths = [max(len(r[i]) for r in rows) for i in range(len(Row._fields))]
+    right = {3, 4, 6}
+    order = (0, 1, 3, 4, 6, 5, 2)  # the program last: it may be long
+    for r in rows:
+        cells = [r[i].rjust(widths[i]) if i in right else r[i].ljust(widths[i]) for i in order]
+        print("  ".join(cells).rstrip())  # noqa: T201
+
+
+def row(directory: RunDir) -> Row:
+    """What the list says of one run; reads its log."""
+    from jaxscope.model.load import load
+    from jaxscope.report.escape import escape
+    from jaxscope.report.header import ending
+    from jaxscope.report.phrases import command, seconds, size
+
+    run = load(directory)
+    meta = directory.meta
+    argv = meta.get("argv")
+    words = [str(w) for w in argv] if isinstance(argv, list) else []
+    compiled = sum(f.compiled for f in run.functions.values())
+    return Row(
+        escape(directory.path.name),
+        _when(meta.get("started")),
+        command(words)[:60],
+        seconds(run.seconds),
+        f"{compiled:,}",
+        ending(run, directory)[0],
+        size(directory.bytes_on_disk()),
+    )
+
+
+def handle_rm(args: argparse.Namespace) -> int:
+    """Remove runs by their whole name: the beginning of one is not enough to delete it."""
+    runs = {r.path.name: r for r in store.all_runs()}
+    chosen = []
+    for name in args.names:
+        found = runs.get(name) or store.find(name)
+        named = name in (found.name, found.path.name) or found.path == RunDir(name).path
+        same = [r for r in runs.values() if r.name == name]
+        if not named or (name not in runs and len(same) > 1):
+            raise UsageError(
+                f"{name!r} does not name one run; nothing was removed",
+                hint="give the whole name: " + ", ".join(r.path.name for r in (same or [found])[:5]),
+                slug="run-ambiguous",
+            )
+        chosen.append(found)
+    for found in chosen:
+        _remove(found)
+    return 0
+
+
+def handle_gc(args: argparse.Namespace) -> int:
+    """Remove old runs, never one that is still going on."""
+    from jaxscope.report.phrases import count, size
+
+    keep = args.keep if args.keep is not None or args.older_than is not None else KEEP
+    runs = store.all_runs()
+    old = runs[: max(0, len(runs) - keep)] if keep is not None else runs
+    if args.older_than is not None:
+        limit = time.time() - args.older_than * DAY_S
+        old = [r for r in old if _started(r) < limit]
+    old = [r for r in old if not _going_on(r)]
+    freed = 0
+    for found in old:
+        freed += found.bytes_on_disk()
+        if args.dry_run:
+            print(found.path)  # noqa: T201
+        else:
+            _remove(found)
+    done = "would be removed" if args.dry_run else "removed"
+    sys.stderr.write(f"{count(len(old), 'run')} {done}, {size(freed)}; {len(runs) - len(old)} kept\n")
+    return 0
+
+
+def _remove(found: RunDir) -> None:
+    from jaxscope.errors import LogError
+
+    try:
+        found.remove()
+    except OSError as e:
+        raise LogError(f"{found.path} cannot be removed: {e.strerror}", slug="run-unremovable") from e
+    print(f"removed {found.path}")  # noqa: T201
+
+
+def _going_on(found: RunDir) -> bool:
+    from jaxscope.model.load import load, state
+
+    try:
+        if time.time() - found.heartbeat.stat().st_mtime > DAY_S:
+            return False  # spares reading old logs
+    except OSError:
+        pass
+    return state(load(found), found) == "running"
+
+
+def _started(found: RunDir) -> float:
+    value = found.meta.get("started")
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _when(started: object) -> str:
+    try:
+        assert isinstance(started, (int, float))
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(started))
+    except (AssertionError, ValueError, OverflowError, OSError):
+        return "?"
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"not a number of at least 0: {text!r}")
+    return int(text[:9])

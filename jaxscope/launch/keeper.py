@@ -1,0 +1,177 @@
+"""Keeps a program whose starter may go away: owns its pseudo-terminal, its output and its end.
+
+A session of its own, so that no terminal's hangup reaches it. stdout and stderr are one
+pseudo-terminal, always drained into ``output.log``: a program whose terminal nobody reads stops at its
+next print, and one whose terminal is closed dies of it. Screens and commands only attach, by the files
+in the run directory. Never writes to the terminal it was started from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import threading
+import time
+from typing import NamedTuple
+
+from jaxscope.errors import JaxscopeError
+from jaxscope.launch import vitals
+from jaxscope.launch.apart import fork_apart
+from jaxscope.launch.runner import FORWARDED, LINGER_S, Beside, spawn
+from jaxscope.launch.tee import open_terminal, read_some
+from jaxscope.launch.vitals import Ended
+from jaxscope.log.store import RunDir
+
+QUIET_S = 0.2
+
+
+class Kept(NamedTuple):
+    """The process ids of a keeper and of its program; also in the run directory, as ``keeper.json``."""
+
+    keeper: int
+    program: int
+
+
+def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
+    """Start ``argv`` under a keeper of its own and return as soon as it runs.
+
+    To be called while this process has one thread. The keeper's own stderr is ``output.log``, and so is
+    that of ``beside``, which runs in a thread of the keeper while the program does.
+
+    Raises:
+      JaxscopeError: the program could not be started, or its output not be kept.
+    """
+    try:
+        log = os.open(run.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as e:
+        raise JaxscopeError(
+            f"cannot keep the program's output in {run.output}: {e.strerror}",
+            hint="choose a writable place with --out DIR",
+            slug="output-unwritable",
+        ) from e
+    ours, theirs = os.pipe()
+    # A terminal is looked for before the fork: the keeper has none.
+    like = next((fd for fd in (2, 1, 0) if os.isatty(fd)), None)
+    pty, terminal = open_terminal(like=like)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    keep = [log, theirs, pty, terminal]
+    try:
+        pid = fork_apart(lambda: _keep(argv, env, run, mask, log, theirs, pty, terminal, beside), keep=keep)
+    finally:
+        for fd in keep:
+            os.close(fd)
+    with os.fdopen(ours, "rb") as answer:
+        said = json.loads(answer.read() or b'{"error": "the keeper ended before the program began"}')
+    if "error" in said:
+        raise JaxscopeError(said["error"], hint="run it without --detach to see more", slug="spawn")
+    return Kept(keeper=pid, program=said["program"])
+
+
+def _keep(
+    argv: list[str],
+    env: dict[str, str],
+    run: RunDir,
+    mask: set[int],
+    log: int,
+    answer: int,
+    pty: int,
+    terminal: int,
+    beside: Beside | None,
+) -> None:
+    os.setsid()
+    os.dup2(log, 2, inheritable=False)
+    os.close(log)
+    woken = _listen()
+    started = time.monotonic()
+    try:
+        # A process group of its own: a screen's "stop" reaches the program's children, and not us.
+        pid = spawn(
+            argv,
+            env,
+            mask=mask,
+            setpgroup=0,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, terminal, 1),
+                (os.POSIX_SPAWN_DUP2, terminal, 2),
+            ],
+        )
+    except JaxscopeError as e:
+        os.write(answer, json.dumps({"error": e.message}).encode())
+        return
+    with contextlib.suppress(OSError):
+        (run.path / "keeper.json").write_text(json.dumps({"keeper": os.getpid(), "program": pid}) + "\n")
+    os.write(answer, json.dumps({"program": pid}).encode())
+    os.close(answer)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # for the thread, which inherits it
+    ended = threading.Event()
+    thread = threading.Thread(target=beside, args=(ended,), daemon=True) if beside else None
+    if thread:
+        thread.start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    status = _drain_until_the_end(pid, pty, woken, run)
+    end = Ended.from_status(pid, status, time.monotonic() - started)
+    # With our copy closed the pseudo-terminal ends when the last child of the program that still writes
+    # to it does: the program's end is written down before, their output afterwards.
+    os.close(terminal)
+    open_still = _drain(pty, QUIET_S)
+    vitals.write_end(run, end)
+    ended.set()
+    if thread:
+        thread.join(LINGER_S)
+    if open_still:
+        _drain(pty, None)
+
+
+def _listen() -> int:
+    """Pass on what we are sent, and be woken by it. A hangup is for the terminal we do not have.
+
+    Handlers, not ignored signals: those the program would inherit.
+    """
+    heard, woken = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(heard, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    for number in FORWARDED | {signal.SIGCHLD}:
+        signal.signal(number, lambda *_: None)
+    return heard
+
+
+def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir) -> int:
+    """The program's wait status."""
+    beat_at = 0.0
+    while True:
+        now = time.monotonic()
+        if now >= beat_at:
+            beat_at = now + vitals.HEARTBEAT_S
+            vitals.beat(run)
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        ready, _, _ = select.select([pty, woken], [], [], beat_at - now)
+        if pty in ready:
+            _write_down(read_some(pty))
+        if woken in ready:
+            for number in read_some(woken):
+                if number not in (signal.SIGCHLD, signal.SIGHUP):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, number)
+
+
+def _drain(pty: int, quiet: float | None) -> bool:
+    """Read to the end, or until nothing came for ``quiet`` seconds. Returns whether there may be more."""
+    while select.select([pty], [], [], quiet)[0]:
+        data = read_some(pty)
+        if not data:
+            return False
+        _write_down(data)
+    return True
+
+
+def _write_down(data: bytes) -> None:
+    # A full disk loses output; it must not stop the program, which waits for us to read.
+    with contextlib.suppress(OSError):
+        os.write(2, data)

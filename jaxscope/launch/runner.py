@@ -1,0 +1,240 @@
+"""Runs the program in a Python of its own, in our process group, on our terminal, and waits for it.
+
+Owns the rule that whoever started us sees what plain python would have shown them: standard streams
+untouched, signals passed on exactly once, Ctrl-Z, the end of the program as our end. Knows nothing of
+what is recorded, and writes only the signs of life (vitals).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+from jaxscope.errors import JaxscopeError
+from jaxscope.launch import vitals
+from jaxscope.launch.tee import Tee
+from jaxscope.launch.vitals import Ended
+from jaxscope.launch.witness import Witness
+from jaxscope.log.store import RunDir
+
+Beside = Callable[[threading.Event], None]
+
+_HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # Linux yes, macOS no
+
+# What can neither be held nor passed on with any sense: faults of the process itself, SIGPIPE and SIGXFSZ
+# (Python ignores them), stops by the terminal for reading or writing in the background.
+_OURS = [
+    "KILL",
+    "STOP",
+    "SEGV",
+    "BUS",
+    "FPE",
+    "ILL",
+    "TRAP",
+    "SYS",
+    "EMT",
+    "PIPE",
+    "XFSZ",
+    "TTIN",
+    "TTOU",
+    "CHLD",
+]
+if not _HAS_SIGINFO:
+    _OURS.append("ALRM")  # our own clock there
+FORWARDED = signal.valid_signals() - {getattr(signal, f"SIG{name}", 0) for name in _OURS}
+_STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+
+SETTLE_S = 0.05  # systemd and Slurm send to one process after the other; by then they are through
+TOGETHER_S = 1.0
+LINGER_S = 2.0
+
+
+def run(
+    argv: list[str],
+    env: dict[str, str],
+    record: RunDir | None,
+    *,
+    tee: bool = False,
+    beside: Beside | None = None,
+) -> Ended:
+    """Start ``argv`` and wait for its end.
+
+    Args:
+      record: where the heartbeat and the end are written; None: nowhere.
+      tee: copy the program's stderr into ``output.log`` on its way.
+      beside: runs in a thread while the program does; is given the event that tells of the end.
+
+    Raises:
+      JaxscopeError: the program could not be started at all.
+    """
+    held = FORWARDED | {signal.SIGCHLD, signal.SIGALRM}
+    # Held before the program exists and before any thread does: none can slip through, and a thread
+    # inherits the mask. No handler is installed, so what we inherited as ignored (nohup, a shell's `&`)
+    # the program inherits as ignored.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    copy = witness = None
+    try:
+        copy = Tee.start(record) if tee and record is not None else None
+        witness = Witness.start()
+        started = time.monotonic()
+        pid = spawn(argv, env, mask=before, stderr=copy.write_end if copy else None)
+        if copy:
+            copy.handed_over()
+        if witness:
+            witness.guard(pid)
+        if record is not None:
+            import jaxscope.log.writer  # noqa: F401  for the end, and now, while the program starts anyway
+        ended = threading.Event()
+        thread = _start_beside(beside, ended)
+        status = _Watch(pid, held, witness, record).until_the_end()
+        end = Ended.from_status(pid, status, time.monotonic() - started)
+        if copy:
+            copy.finish()
+        if record is not None:
+            vitals.write_end(record, end)
+        ended.set()
+        if thread:
+            thread.join(LINGER_S)
+        return end
+    finally:
+        if witness:
+            witness.leave()
+        _forget(signal.sigpending() & held)  # the Ctrl-C that ended the program is not meant for the summary
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def spawn(
+    argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: object
+) -> int:
+    """``posix_spawn`` with signals as Python's own subprocess module sets them.
+
+    Raises:
+      JaxscopeError: the system refused.
+    """
+    actions = [(os.POSIX_SPAWN_DUP2, stderr, 2)] if stderr is not None else []
+    python_ignores = [s for s in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)) if s]
+    try:
+        pid = os.posix_spawn(
+            argv[0],
+            argv,
+            env,
+            **{"file_actions": actions, "setsigmask": mask, "setsigdef": python_ignores, **more},
+        )
+    except OSError as e:
+        raise JaxscopeError(
+            f"cannot start {argv[0]}: {e.strerror}",
+            hint="run it without jaxscope to see whether it starts",
+            slug="spawn",
+        ) from e
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # Inherited from a parent that never waits; with it the kernel would throw the exit code away.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    return pid
+
+
+class _Watch:
+    """Waits for the end of ``pid``, and passes on what it must hear."""
+
+    def __init__(self, pid: int, held: set[int], witness: Witness | None, record: RunDir | None) -> None:
+        self.pid = pid
+        self.held = held
+        self.witness = witness
+        self.record = record
+        self.seen: dict[int, float] = {}  # signal -> when the group had it
+        self.passed_on = 0
+
+    def until_the_end(self) -> int:
+        """The wait status."""
+        beat_at = 0.0
+        while True:
+            now = time.monotonic()
+            if now >= beat_at:
+                beat_at = now + vitals.HEARTBEAT_S
+                if self.record is not None:
+                    vitals.beat(self.record)
+            # Asked each time round, not only on SIGCHLD: several of them may be one by the time we look.
+            pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            if pid and os.WIFSTOPPED(status):
+                self._stop_too(os.WSTOPSIG(status))
+            elif pid:
+                return status
+            else:
+                self._hear(_next_signal(self.held, beat_at - now))
+
+    def _hear(self, arrived: tuple[int, bool | None, int] | None) -> None:
+        """Pass a signal on, unless the program has it already.
+
+        A second SIGINT or SIGTERM would be harm, a lost one too: see witness.
+        """
+        if arrived is None or arrived[0] not in FORWARDED:
+            return
+        number, from_terminal, sender = arrived
+        if not from_terminal:
+            time.sleep(SETTLE_S)
+            _forget({number} & signal.sigpending())  # two that came together are one, as for any process
+        in_group = self._group_had(number)
+        if number not in _STOPS:  # of a stop we are yet to see the effect
+            self.seen.pop(number, None)
+        # One the program itself sends to its parent was never meant to come back to it.
+        if not (from_terminal or in_group or sender == self.pid):
+            self.passed_on = number
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, number)
+
+    def _group_had(self, number: int) -> bool:
+        """Whether the whole group was sent ``number`` just now."""
+        now = time.monotonic()
+        if self.witness:
+            self.seen.update(dict.fromkeys(self.witness.seen(), now))
+        return now - self.seen.get(number, -TOGETHER_S) < TOGETHER_S
+
+    def _stop_too(self, number: int) -> None:
+        """The program was stopped: so are we, or the shell would wait on. Returns when continued.
+
+        Not where it was stopped alone (cpulimit, a debugger): who continues it does not continue us.
+        """
+        if self.witness and number != self.passed_on and not self._group_had(number):
+            time.sleep(SETTLE_S)
+            if not self._group_had(number):
+                return
+        if number == signal.SIGSTOP:
+            return  # sent to the whole group, it has stopped us already
+        self.passed_on = 0
+        self.seen.pop(number, None)
+        # The terminal's Ctrl-Z may be waiting for us as well: sent while held, the two are one stop.
+        os.kill(os.getpid(), number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.held)
+
+
+def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
+    """The next of the held signals: its number, whether the kernel sent it, the sender's process id.
+
+    None after ``seconds``. Without siginfo (macOS) the second is None and the third 0.
+    """
+    if _HAS_SIGINFO:
+        info = signal.sigtimedwait(held, max(seconds, 0.0))
+        # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).
+        return (info.si_signo, info.si_code > 0, info.si_pid) if info else None
+    # macOS drops a held SIGCHLD as long as it has no handler: look for the end ten times a second.
+    signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.01), 0.1))
+    number = signal.sigwait(held)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return (number, None, 0) if number != signal.SIGALRM else None
+
+
+def _forget(numbers: set[int]) -> None:
+    for number in numbers:
+        signal.sigwait([number])
+
+
+def _start_beside(beside: Beside | None, ended: threading.Event) -> threading.Thread | None:
+    if beside is None:
+        return None
+    thread = threading.Thread(target=beside, args=(ended,), name="jaxscope-beside", daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,121 @@
+"""The program's stderr, passed through unchanged and written down beside it.
+
+What XLA's C++ prints while compiling goes to descriptor 2 and nowhere else. A process of its own copies
+it, so that children the program leaves behind can go on writing after the program and the runner ended.
+Knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import termios
+import time
+import tty
+
+from jaxscope.launch.apart import fork_apart
+from jaxscope.log.store import RunDir
+
+CHUNK = 1 << 16
+STDERR = 2
+QUIET_S = 0.3
+
+
+class Tee:
+    """The runner's end: ``write_end`` becomes the program's stderr."""
+
+    def __init__(self, pid: int, write_end: int, log: str) -> None:
+        self.pid = pid
+        self.write_end = write_end
+        self._log = log
+
+    @classmethod
+    def start(cls, run: RunDir) -> Tee | None:
+        """None where stderr is closed, or nothing can be set up: the program's stderr is then left alone."""
+        fds: list[int] = []
+        try:
+            log = os.open(run.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            fds.append(log)
+            if terminal := os.isatty(STDERR):
+                read_end, write_end = open_terminal(like=STDERR)
+            else:
+                os.fstat(STDERR)
+                read_end, write_end = os.pipe()
+            fds += [read_end, write_end]
+            pid = fork_apart(lambda: _copy(read_end, log, terminal=terminal), keep=[read_end, log, STDERR])
+        except OSError:
+            for fd in fds:
+                os.close(fd)
+            return None
+        os.close(read_end)
+        os.close(log)
+        return cls(pid, write_end, str(run.output))
+
+    def handed_over(self) -> None:
+        """The program has its copy of the writing end; ours would hide the end of file."""
+        os.close(self.write_end)
+
+    def finish(self) -> None:
+        """Wait until everything is through. Children that still hold stderr keep the copier, not us."""
+        size, changed = -1, time.monotonic()
+        while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+            now = time.monotonic()
+            with contextlib.suppress(OSError):
+                if (grown := os.stat(self._log).st_size) != size:  # noqa: PTH116
+                    size, changed = grown, now
+            if now - changed > QUIET_S:
+                return
+            time.sleep(0.01)
+
+
+def open_terminal(*, like: int | None) -> tuple[int, int]:
+    """A pseudo-terminal (our end, the program's end) of the size of the terminal ``like``.
+
+    It passes bytes on as they are: what arrives at our end has no carriage returns added.
+    """
+    ours, theirs = os.openpty()
+    mode = termios.tcgetattr(like if like is not None else theirs)
+    mode[tty.OFLAG] &= ~termios.OPOST
+    termios.tcsetattr(theirs, termios.TCSANOW, mode)
+    if like is not None:
+        copy_size(like, theirs)
+    return ours, theirs
+
+
+def copy_size(source: int, target: int) -> None:
+    """Give the terminal ``target`` the rows and columns of ``source``."""
+    with contextlib.suppress(OSError):
+        size = fcntl.ioctl(source, termios.TIOCGWINSZ, bytes(8))
+        fcntl.ioctl(target, termios.TIOCSWINSZ, size)
+
+
+def _copy(source: int, log: int, *, terminal: bool) -> None:
+    if terminal:
+        signal.signal(signal.SIGWINCH, lambda *_: copy_size(STDERR, source))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGWINCH])
+    while data := read_some(source):
+        with contextlib.suppress(OSError):  # the disk is full: the program's stderr still goes through
+            os.write(log, data)
+        # Where nobody reads our stderr any more this raises, the process ends, and the program's next
+        # write fails as it would have failed without us.
+        _write_all(STDERR, data)
+
+
+def read_some(fd: int) -> bytes:
+    """What there is; empty at the end, which Linux reports on a pseudo-terminal as EIO."""
+    try:
+        return os.read(fd, CHUNK)
+    except OSError:
+        return b""
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:  # the descriptor is shared, and somebody made it non-blocking
+            select.select([], [fd], [])

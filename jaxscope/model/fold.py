@@ -1,0 +1,278 @@
+"""Events into records, one at a time: the left fold behind a Run.
+
+Takes the logs of many processes in any order between them, and tolerates what a log has lost (kill -9,
+a damaged line) and kinds it does not know. Knows nothing of files, and asks no questions of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program
+from jaxscope.schema import events as ev
+
+UNKNOWN_FUNCTION = "<unknown>"
+MOST_SECONDS = 1e9  # a longer phase is a damaged figure
+_BIT = {ev.TRACE: 1, ev.LOWER: 2, ev.COMPILE: 4}
+
+
+class Fold:
+    """Everything known of a run so far. ``version`` grows with every event: views compare it and redraw."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.processes: dict[str, Process] = {}
+        self.functions: dict[str, Function] = {}
+        self.compilations: dict[str, Compilation] = {}
+        self.programs: dict[str, Program] = {}
+        self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
+        self.degraded: list[Lost] = []
+        self.exited: ev.ProgramExited | None = None
+        self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
+        self.damaged = 0  # lines of the logs that were no events
+        self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.compare fills it
+        self._by_log: dict[str, Process] = {}
+        self._by_pid: dict[int, Process] = {}
+        self._calls: dict[tuple[str, int], Compilation] = {}
+
+    def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
+        """Take in one event; ``log`` names the file it stood in (tells recycled pids apart).
+
+        Returns the compilation it speaks of, where it speaks of one.
+        """
+        self.version += 1
+        if isinstance(event, ev.Unknown):
+            self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
+            return None
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            return None
+        if isinstance(event, ev.ProgramExited):
+            self.exited = event  # the keeper's word; the keeper is no process of the program
+            return None
+        process = self._process(event, log)
+        found: Compilation | None = handler(self, process, event)
+        return found
+
+    def _process(self, event: ev.Event, log: str) -> Process:
+        process = self._by_log.get(log) if log else self._by_pid.get(event.pid)
+        if process is None or (not log and isinstance(event, ev.RunStarted) and process.started is not None):
+            name = str(event.pid)
+            n = 1
+            while name in self.processes:
+                n += 1
+                name = f"{event.pid}-{n}"
+            process = Process(name, event.pid, first_ns=event.t_ns)
+            self.processes[name] = process
+            self._by_pid[event.pid] = process
+            if log:
+                self._by_log[log] = process
+        process.last_ns = max(process.last_ns, event.t_ns)
+        if event.process_index is not None:
+            process.index = event.process_index
+        return process
+
+    def _started(self, process: Process, event: ev.RunStarted) -> None:
+        process.started = event
+        process.first_ns = event.t_ns
+
+    def _backend(self, process: Process, event: ev.BackendSeen) -> None:
+        process.backend = event
+
+    def _function_seen(self, process: Process, event: ev.FunctionSeen) -> None:
+        self._function(event.function).seen = event
+
+    def _context(self, process: Process, event: ev.ContextSeen) -> None:
+        self.contexts[process.id, event.context] = event.settings
+
+    def _missed(self, process: Process, event: ev.Missed) -> Compilation:
+        c = self._calls.get((process.id, event.call))
+        function = self._function(event.function or UNKNOWN_FUNCTION)
+        if c is None:
+            c = self._new(process, event.call, function, event.t_ns)
+        elif c.missed is None and c.function is not function:
+            self._move(c, function)  # phases came before their introduction
+        c.missed = event
+        return c
+
+    def _began(self, process: Process, event: ev.PhaseBegan) -> Compilation:
+        c = self._call(process, event)
+        c.phase, c.phase_ns = event.phase, event.t_ns
+        return c
+
+    def _traced(self, process: Process, event: ev.Traced) -> Compilation:
+        c = self._call(process, event)
+        c.traced = event
+        self._ended(process, c, ev.TRACE, event, reached=True)
+        return c
+
+    def _reused(self, process: Process, event: ev.TraceReused) -> Compilation:
+        c = self._call(process, event)
+        self._ended(process, c, ev.TRACE, event, reached=False)
+        return c
+
+    def _lowered(self, process: Process, event: ev.Lowered) -> Compilation:
+        c = self._call(process, event)
+        c.lowered = event
+        self._ended(process, c, ev.LOWER, event, reached=True)
+        if event.program:
+            program = self._program(event.program, c)
+            program.lowered = event
+            program.module = program.module or event.module
+            program.target = event.platforms[0] if event.platforms else program.target
+        return c
+
+    def _compiled(self, process: Process, event: ev.Compiled) -> Compilation:
+        c = self._call(process, event)
+        c.compiled = event
+        c.function.persistent_cache_hits += event.persistent_cache == "hit"
+        self._ended(process, c, ev.COMPILE, event, reached=True)
+        if event.program:
+            program = self._program(event.program, c)
+            program.compiled = event
+            program.module = program.module or event.module
+            if program.target is None and process.backend is not None:
+                program.target = process.backend.platform or None
+        return c
+
+    def _failed(self, process: Process, event: ev.PhaseFailed) -> Compilation:
+        c = self._call(process, event)
+        c.failed = event
+        self._ended(process, c, event.phase, event, reached=False)
+        return c
+
+    def _text(self, process: Process, event: ev.ProgramText) -> None:
+        program = self._program(event.program, None)
+        program.texts[event.stage] = event.blob
+        program.text_bytes[event.stage] = event.bytes
+
+    def _misses(self, process: Process, event: ev.MissesCounted) -> None:
+        self._function(event.function).counted_misses[process.id] = event.count
+
+    def _step(self, process: Process, event: ev.Step) -> None:
+        process.step = event.index
+
+    def _watched(self, process: Process, event: ev.Watched) -> None:
+        function = self._function(event.function)
+        function.watched = True
+        function.step = function.step or event.step
+
+    def _called(self, process: Process, event: ev.Called) -> None:
+        self._function(event.function).counted_calls[process.id] = event.count
+
+    def _degraded(self, process: Process, event: ev.Degraded) -> None:
+        lost = Lost(event.seam, event.reason)
+        if lost not in self.degraded:  # every process says it: once is enough
+            self.degraded.append(lost)
+
+    def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
+        process.ended = event
+
+    def _nothing(self, process: Process, event: ev.Event) -> None:
+        """Kept in the log for readings to come."""
+
+    # -- records, made on demand: the event that introduces one may be lost -----------------------
+
+    def _function(self, id: str) -> Function:
+        function = self.functions.get(id)
+        if function is None:
+            name = id.partition("@")[0]
+            seen = ev.FunctionSeen(function=id, name=name.rpartition(".")[2] or name, qualname=name)
+            function = self.functions[id] = Function(id, seen)
+        return function
+
+    def _call(self, process: Process, event: Any) -> Compilation:
+        c = self._calls.get((process.id, event.call))
+        if c is None:
+            c = self._new(process, event.call, self._function(UNKNOWN_FUNCTION), event.t_ns)
+        return c
+
+    def _new(self, process: Process, call: int, function: Function, t_ns: int) -> Compilation:
+        c = Compilation(f"{process.id}.{call}", process, call, function, t_ns)
+        self.compilations[c.id] = self._calls[process.id, call] = c
+        _insert(function.compilations, c)
+        return c
+
+    def _move(self, c: Compilation, function: Function) -> None:
+        old = c.function
+        old.compilations.remove(c)
+        c.function = function
+        _insert(function.compilations, c)
+        for name, bit in (("traces", 1), ("lowerings", 2), ("compiled", 4)):
+            n = int(bool(c.reached_phases & bit))
+            setattr(old, name, getattr(old, name) - n)
+            setattr(function, name, getattr(function, name) + n)
+        old.persistent_cache_hits -= c.persistent_hit
+        function.persistent_cache_hits += c.persistent_hit
+        if old.id == UNKNOWN_FUNCTION and not (
+            old.compilations or old.counted_misses or old.counted_calls or old.watched
+        ):
+            del self.functions[UNKNOWN_FUNCTION]
+
+    def _program(self, id: str, c: Compilation | None) -> Program:
+        program = self.programs.get(id)
+        if program is None:
+            program = self.programs[id] = Program(id)
+        if c is not None and c.program != id:
+            c.program = id
+            _insert(program.compilations, c)
+        return program
+
+    def _ended(self, process: Process, c: Compilation, phase: str, event: Any, *, reached: bool) -> None:
+        """``phase`` of ``c`` is over: its seconds, and whether it came to something."""
+        if c.phase == phase:
+            c.phase = None
+        bit = _BIT.get(phase, 0)
+        function = c.function
+        if reached and not c.reached_phases & bit:
+            c.reached_phases |= bit
+            function.traces += bit == 1
+            function.lowerings += bit == 2
+            function.compiled += bit == 4
+        seconds = event.seconds
+        if seconds is None or not 0 <= seconds < MOST_SECONDS or not bit:
+            return
+        if bit == 1:
+            c.trace_seconds = (c.trace_seconds or 0.0) + seconds
+        elif bit == 2:
+            c.lower_seconds = (c.lower_seconds or 0.0) + seconds
+        else:
+            c.compile_seconds = (c.compile_seconds or 0.0) + seconds
+        process.phases.append((event.t_ns - int(seconds * 1e9), event.t_ns))
+
+
+def _insert(compilations: list[Compilation], c: Compilation) -> None:
+    """Keep order of time: events of another process may arrive late."""
+    key = (c.t_ns, c.process.pid, c.call)
+    at = len(compilations)
+    while at > 0:
+        before = compilations[at - 1]
+        if (before.t_ns, before.process.pid, before.call) <= key:
+            break
+        at -= 1
+    compilations.insert(at, c)
+
+
+_HANDLERS: dict[type, Callable[..., Any]] = {
+    ev.RunStarted: Fold._started,
+    ev.BackendSeen: Fold._backend,
+    ev.FunctionSeen: Fold._function_seen,
+    ev.ContextSeen: Fold._context,
+    ev.Missed: Fold._missed,
+    ev.PhaseBegan: Fold._began,
+    ev.Traced: Fold._traced,
+    ev.TraceReused: Fold._reused,
+    ev.Lowered: Fold._lowered,
+    ev.Compiled: Fold._compiled,
+    ev.PhaseFailed: Fold._failed,
+    ev.ProgramText: Fold._text,
+    ev.MissesCounted: Fold._misses,
+    ev.Step: Fold._step,
+    ev.Watched: Fold._watched,
+    ev.Called: Fold._called,
+    ev.ArgumentFate: Fold._nothing,
+    ev.Degraded: Fold._degraded,
+    ev.RunEnded: Fold._run_ended,
+    ev.ProgramExited: Fold._nothing,
+}

@@ -1,0 +1,72 @@
+"""A run directory on disk -> a Run, once or followed while it is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from jaxscope.log.reader import Reader
+from jaxscope.log.store import RunDir, find
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.events import AnyEvent, Unknown
+
+Progress = Callable[[int, int], None]
+STALE_S = 10.0  # ten missed heartbeats: a loaded machine skips some
+
+
+class Tail:
+    """A Run that grows with its logs. ``poll`` takes in what is new."""
+
+    def __init__(self, directory: RunDir) -> None:
+        self.directory = directory
+        self.run = Run()
+        self._reader = Reader(directory)
+
+    def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
+        """The new events, each with the compilation it speaks of. ``progress(done, total)`` counts bytes."""
+        taken: list[tuple[AnyEvent | Unknown, Compilation | None]] = []
+        for log, event in self._reader.entries(progress):
+            taken.append((event, self.run.apply(event, log)))
+        self.run.damaged = self._reader.damaged
+        return taken
+
+
+def load(directory: RunDir, progress: Progress | None = None) -> Run:
+    """Everything recorded under ``directory`` so far."""
+    tail = Tail(directory)
+    tail.poll(progress)
+    return tail.run
+
+
+def open_run(which: str | Path | None = None, progress: Progress | None = None) -> Run:
+    """The run meant by ``which``: a directory, a name, ``latest``.
+
+    Raises:
+      RunNotFound: none, with the nearest names there are.
+    """
+    return load(find(None if which is None else str(which)), progress)
+
+
+def state(run: Run, directory: RunDir) -> str:
+    """``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
+
+    ``lost``: the log ends without a word and nobody is watching any more: killed, or the machine went down.
+    """
+    if run.exited is not None:
+        return "exited"
+    try:
+        if time.time() - directory.heartbeat.stat().st_mtime < STALE_S:
+            return "running"
+        watched = True
+    except OSError:
+        watched = False
+    main = run.main
+    if main is not None and main.ended is not None:
+        return "stopped"
+    if watched:
+        return "lost"
+    # Nobody watches a recording begun in code: only its own log says that it is alive.
+    latest = max((p.last_ns for p in run.processes.values()), default=0)
+    return "running" if time.time() - latest / 1e9 < STALE_S else "lost"

@@ -1,0 +1,217 @@
+"""What a run is made of: processes, functions, compilations, programs.
+
+Records only: the fold in model.run fills them, readers must not write to them. Frozen facts (keys,
+phases) stay the events they came as.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.keys import Difference, Facts
+from jaxscope.schema.events import (
+    COMPILE,
+    LOWER,
+    TRACE,
+    BackendSeen,
+    Compiled,
+    FunctionSeen,
+    Lowered,
+    Missed,
+    PhaseFailed,
+    RunEnded,
+    RunStarted,
+    Traced,
+)
+from jaxscope.schema.keys import Frame, Key
+
+REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
+
+
+class Process(msgspec.Struct, eq=False):
+    """One process that wrote a log. ``id`` is its pid, with a suffix where two processes had one pid."""
+
+    id: str
+    pid: int
+    first_ns: int = 0
+    last_ns: int = 0
+    index: int | None = None  # JAX's process index
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
+    backend: BackendSeen | None = None
+    step: int | None = None  # the latest step that ended
+    # (begin, end) of every timed phase, wall clock in ns: their union is the time spent compiling.
+    phases: list[tuple[int, int]] = []
+
+    def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
+        """Wall time during which at least one phase ran: nested phases are not counted twice."""
+        total, until = 0, 0
+        for begin, end in sorted([*self.phases, *unfinished]):
+            if end > until:
+                total += end - max(begin, until)
+                until = end
+        return total / 1e9
+
+
+class Compilation(msgspec.Struct, eq=False):
+    """One call that left JAX's fast path, and how far it went.
+
+    ``id`` is ``<process>.<call>``. Most are never compiled: see ``reached``.
+    """
+
+    id: str
+    process: Process
+    call: int
+    function: Function
+    t_ns: int = 0
+    missed: Missed | None = None  # None: the log lost the event that introduces the call
+    traced: Traced | None = None
+    lowered: Lowered | None = None
+    compiled: Compiled | None = None
+    failed: PhaseFailed | None = None
+    program: str | None = None
+    phase: str | None = None  # the phase in progress
+    phase_ns: int = 0  # since when
+    reached_phases: int = 0  # bits: 1 traced, 2 lowered, 4 compiled
+    trace_seconds: float | None = None  # also of a phase that found an earlier trace, or failed
+    lower_seconds: float | None = None
+    compile_seconds: float | None = None
+
+    @property
+    def key(self) -> Key | None:
+        return self.missed.key if self.missed else None
+
+    @property
+    def site(self) -> Frame | None:
+        return self.missed.site if self.missed else None
+
+    @property
+    def step(self) -> int | None:
+        return self.missed.step if self.missed else None
+
+    @property
+    def entry(self) -> str:
+        return self.missed.entry if self.missed else "call"
+
+    @property
+    def reached(self) -> list[str]:
+        """Of traced, lowered, compiled those that happened; ``["fast_path"]`` where none was tried.
+
+        Empty where a phase began and none ended well.
+        """
+        found = [name for bit, name in enumerate(REACHED.values()) if self.reached_phases >> bit & 1]
+        if found or self.phase is not None or self.failed is not None:
+            return found
+        return ["fast_path"]
+
+    @property
+    def persistent_hit(self) -> bool:
+        return self.compiled is not None and self.compiled.persistent_cache == "hit"
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all its phases."""
+        return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
+
+
+class Function(msgspec.Struct, eq=False):
+    """A function as capture met it, and every call of it that left the fast path, in order of time.
+
+    Seconds are sums over its own calls; what was traced or compiled inside another function's trace
+    counts for both (``Process.compiling_seconds`` counts it once).
+    """
+
+    id: str
+    seen: FunctionSeen
+    compilations: list[Compilation] = []
+    watched: bool = False
+    step: bool = False  # the function whose calls are steps
+    traces: int = 0
+    lowerings: int = 0
+    compiled: int = 0  # with persistent-cache hits
+    persistent_cache_hits: int = 0
+    counted_misses: dict[str, int] = {}  # process id -> fast-path misses that were counted only
+    counted_calls: dict[str, int] = {}  # process id -> calls, where watched
+
+    @property
+    def name(self) -> str:
+        return self.seen.qualname or self.seen.name or self.id
+
+    @property
+    def user(self) -> bool:
+        """Is it the user's own: neither a library's nor an eager operation?"""
+        return not (self.seen.library or self.seen.eager)
+
+    @property
+    def calls(self) -> int | None:
+        """Calls so far; None where nobody counts them."""
+        return sum(self.counted_calls.values()) if self.counted_calls or self.watched else None
+
+    @property
+    def fast_path_misses(self) -> int:
+        """Calls that left the fast path and needed nothing new."""
+        told = sum(c.reached == ["fast_path"] for c in self.compilations)
+        return told + sum(self.counted_misses.values())
+
+    # Summed exactly, so that the order in which logs were read does not show in the last digit.
+
+    @property
+    def trace_seconds(self) -> float:
+        return math.fsum(c.trace_seconds or 0.0 for c in self.compilations)
+
+    @property
+    def lower_seconds(self) -> float:
+        return math.fsum(c.lower_seconds or 0.0 for c in self.compilations)
+
+    @property
+    def compile_seconds(self) -> float:
+        return math.fsum(c.compile_seconds or 0.0 for c in self.compilations)
+
+    @property
+    def seconds(self) -> float:
+        return self.trace_seconds + self.lower_seconds + self.compile_seconds
+
+
+class Program(msgspec.Struct, eq=False):
+    """One compiled program. The same program compiled twice is one program, two compilations."""
+
+    id: str
+    module: str | None = None
+    lowered: Lowered | None = None
+    compiled: Compiled | None = None
+    target: str | None = None
+    texts: dict[str, str] = {}  # stage -> blob
+    text_bytes: dict[str, int] = {}
+    compilations: list[Compilation] = []  # in order of time
+
+    @property
+    def function(self) -> Function | None:
+        """The function it was first compiled for."""
+        return self.compilations[0].function if self.compilations else None
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A compilation's key beside the nearest earlier key of its function in the same process."""
+
+    facts: Facts
+    nearest: Compilation | None  # None: there is no earlier key
+    nearest_facts: Facts | None
+    differences: list[Difference]
+
+
+class InProgress(msgspec.Struct, frozen=True):
+    """A phase that began and of which no end is recorded."""
+
+    compilation: Compilation
+    phase: str
+    since_ns: int
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A part of the recording that is not available, and why."""
+
+    seam: str
+    reason: str

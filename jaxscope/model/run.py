@@ -1,0 +1,122 @@
+"""A run, to be asked: what was compiled, by which process, how it ended, what is in progress.
+
+Knows nothing of files, terminals or causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxscope.model.fold import Fold
+from jaxscope.model.records import Compilation, Function, InProgress, Process
+from jaxscope.schema.keys import Device
+
+MAIN = ("run", "record", "env")  # how the process began that the user started
+
+
+class Run(Fold):
+    """``for event in log: run.apply(event)``, then ask."""
+
+    @property
+    def main(self) -> Process | None:
+        """The process the user started: the one the keeper names, else the first that is no child."""
+        recorded = [p for p in self.processes.values() if p.started is not None]
+        if self.exited is not None and self.exited.program_pid:
+            named = [p for p in recorded if p.pid == self.exited.program_pid]
+            if named:  # several where the program replaced itself (exec): the last one ended it
+                return max(named, key=lambda p: (p.first_ns, p.id))
+        first = [p for p in recorded if p.started is not None and p.started.how in MAIN] or recorded
+        return min(first, key=lambda p: (p.first_ns, p.id), default=None)
+
+    @property
+    def began_ns(self) -> int | None:
+        """Wall clock at which recording began; None: nothing was recorded."""
+        main = self.main
+        if main is not None:
+            return main.first_ns
+        return min((p.first_ns for p in self.processes.values() if p.first_ns), default=None)
+
+    @property
+    def last_ns(self) -> int | None:
+        times = [p.last_ns for p in self.processes.values()]
+        if self.exited is not None:
+            times.append(self.exited.t_ns)
+        return max(times, default=None)
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall time from the start to the program's end, or to the latest event there is."""
+        if self.exited is not None and self.exited.seconds is not None:
+            return self.exited.seconds
+        begin, end = self.began_ns, self.last_ns
+        return None if begin is None or end is None else max(0, end - begin) / 1e9
+
+    @property
+    def compiling_seconds(self) -> float | None:
+        """Wall time the main process spent tracing, lowering and compiling, with what is in progress."""
+        main, last = self.main, self.last_ns
+        if main is None or last is None:
+            return None
+        return main.compiling_seconds(
+            [(p.since_ns, last) for p in self.in_progress() if p.compilation.process is main]
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Did the main process end its log in an orderly way?"""
+        main = self.main
+        if main is not None:
+            return main.ended is not None
+        return self.exited is not None and self.exited.signal is None
+
+    @property
+    def devices(self) -> list[Device]:
+        found = {d.id: d for p in self.processes.values() if p.backend for d in p.backend.devices}
+        return [found[i] for i in sorted(found)]
+
+    @property
+    def platform(self) -> str | None:
+        main = self.main
+        backends = [p.backend for p in ([main] if main else []) + list(self.processes.values()) if p.backend]
+        return backends[0].platform or None if backends else None
+
+    def seconds_at(self, t_ns: int) -> float | None:
+        """``t_ns`` as seconds since the run began."""
+        begin = self.began_ns
+        return None if begin is None else (t_ns - begin) / 1e9
+
+    def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
+        """The trace-context settings behind a key's ``context``; None: not recorded."""
+        if context is None:
+            return None
+        seen: set[str] = set()
+        while process.id not in seen:
+            seen.add(process.id)
+            found = self.contexts.get((process.id, context))
+            if found is not None:
+                return found
+            # A forked child refers to what its parent had said before the fork.
+            parent = process.started.parent if process.started else None
+            process = self._by_pid.get(parent, process) if parent is not None else process
+        return None
+
+    def compilation(self, process: Process, call: int) -> Compilation | None:
+        """The call numbered ``call`` in the log of ``process``."""
+        return self._calls.get((process.id, call))
+
+    def in_progress(self) -> list[InProgress]:
+        """What is being traced, lowered or compiled, or was when its process died; outermost first."""
+        found = [
+            InProgress(c, c.phase, c.phase_ns)
+            for c in self.compilations.values()
+            if c.phase is not None and c.process.ended is None
+        ]
+        return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
+
+    def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
+        """The calls of ``function`` that traced, lowered or compiled (or tried to), counted from 1.
+
+        The number is what people say: ``train_step#4``.
+        """
+        real = [c for c in function.compilations if c.reached != ["fast_path"]]
+        return list(enumerate(real, 1))

@@ -1,0 +1,84 @@
+"""Where reports are printed: whether in colour, how wide, and what a stream that is not UTF-8 gets.
+
+NO_COLOR wins over FORCE_COLOR, FORCE_COLOR over what the stream is.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import shutil
+from typing import Any, TextIO
+
+from rich.console import Console
+
+PLAIN_WIDTH = 80
+WIDEST = 120  # lines longer than this are not read more easily
+
+_ASCII = {"→": "->", "·": "-", "…": "...", "▸": ">", "◂": "<", "│": "|", "─": "-", "●": "*", "✓": "ok"}
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    return "".join(_ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in found), error.end
+
+
+codecs.register_error("jaxscope", _spell)
+
+
+def tolerant(stream: TextIO) -> None:
+    """From now on ``stream`` spells what its encoding lacks (``->`` for an arrow) instead of failing.
+
+    For streams of our own command line only: a user's process keeps its own manners.
+    """
+    reconfigure: Any = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="jaxscope")
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Should text to ``stream`` carry ANSI codes?"""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
+def console(stream: TextIO, *, width: int | None = None) -> Console:
+    """A console on ``stream`` that never reads markup, emoji codes or highlights out of data."""
+    colour = wants_colour(stream)
+    return Console(
+        file=stream,
+        width=width or _width(stream),
+        force_terminal=colour,
+        no_color=not colour,
+        color_system="standard" if colour else None,  # the user's own sixteen: they fit their theme
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+    )
+
+
+def _width(stream: TextIO) -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns[:6]) > 0:
+        found = int(columns[:6])
+    elif _is_terminal(stream):
+        try:
+            found = os.get_terminal_size(stream.fileno()).columns or PLAIN_WIDTH
+        except (OSError, ValueError):
+            found = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+    else:
+        found = PLAIN_WIDTH
+    return max(20, min(found, WIDEST))
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):  # closed, or no file at all
+        return False

@@ -1,0 +1,139 @@
+"""What was recorded, as files under readable names: ``train_step.4.stablehlo.mlir``, ``.hlo.txt``, ``.key.json``.
+
+Writes below the directory it is given and nowhere else, whatever the program's functions are called.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from jaxscope.errors import JaxscopeError, LogError
+from jaxscope.log.store import RunDir, clean_name
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.report.machine import compilation_json, dumps, function_json
+from jaxscope.report.phrases import function_name
+
+STAGES = (("stablehlo", "stablehlo.mlir"), ("hlo", "hlo.txt"))
+
+
+class Written(msgspec.Struct, frozen=True):
+    """One compilation's files, and what there was not, with the reason."""
+
+    function: str
+    number: int
+    files: list[Path]
+    absent: list[str]
+
+
+class Names:
+    """A safe, unique file name stem for each function."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._of: dict[str, str] = {}
+
+    def stem(self, f: Function) -> str:
+        known = self._of.get(f.id)
+        if known is None:
+            name = clean_name(f.name.replace(".<locals>", "").replace("<lambda>", "lambda"))
+            name = name.lstrip(".") or "function"
+            known = name
+            for tail in (
+                f"line{f.seen.line}" if f.seen.line is not None else "2",
+                *map(str, range(2, 100_000)),
+            ):
+                # Compared without case: two such names are one file on macOS.
+                if known.casefold() not in self._taken:
+                    break
+                known = f"{name}-{tail}"
+            self._taken.add(known.casefold())
+            self._of[f.id] = known
+        return known
+
+
+def dump(
+    run: Run, directory: RunDir, functions: Sequence[Function], out: Path, number: int | None = None
+) -> Iterator[Written]:
+    """Write the compilations of ``functions`` (only the one called ``number``, if given) into ``out``.
+
+    Raises:
+      JaxscopeError: ``out`` cannot be written.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise JaxscopeError(
+            f"cannot write to {out}: {e.strerror}",
+            hint="choose another directory with -o",
+            slug="dump-unwritable",
+        ) from e
+    names = Names()
+    for f in functions:
+        for n, c in run.numbered(f):
+            if number is None or n == number:
+                yield _one(run, directory, f, n, c, out / f"{names.stem(f)}.{n}")
+
+
+def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base: Path) -> Written:
+    files: list[Path] = []
+    absent: list[str] = []
+    program = run.programs.get(c.program) if c.program else None
+    for stage, ending in STAGES:
+        blob = program.texts.get(stage) if program is not None else None
+        if blob is None:
+            absent.append(f"{stage}: {_why_not(run, c, stage)}")
+            continue
+        try:
+            text = directory.text(blob)
+        except LogError as e:
+            absent.append(f"{stage}: {e.message}")
+            continue
+        files.append(_write(base.with_name(f"{base.name}.{ending}"), text))
+    record = {"compilation": compilation_json(run, c, n), "function": function_json(f)}
+    files.append(_write(base.with_name(f"{base.name}.key.json"), dumps(record)))
+    return Written(function_name(f), n, files, absent)
+
+
+def _why_not(run: Run, c: Compilation, stage: str) -> str:
+    phase = "lowered" if stage == "stablehlo" else "compiled"
+    if c.phase is not None and phase not in c.reached:
+        return "it was not made yet when the log ends"
+    if c.failed is not None and phase not in c.reached:
+        return f"the {c.failed.phase} phase ended in an exception"
+    if phase not in c.reached:
+        return f"this call was not {phase}"
+    started = c.process.started
+    ir = started.ir if started is not None else None
+    if ir is not None and ir not in ("all", stage):
+        return f"not kept: recorded with --ir {ir}"
+    if not c.function.user:
+        return "not kept: texts are kept for functions of yours, not for library-internal and eager ones"
+    lost = next(
+        (d for d in run.degraded if stage in d.seam or d.seam in ("lower_frame", "compile_frame", "log")),
+        None,
+    )
+    return f"not captured: {lost.reason}" if lost is not None else "not captured"
+
+
+def _write(path: Path, text: str) -> Path:
+    """Whole or not at all; a link that stands under that name is replaced, not followed."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        with os.fdopen(fd, "w", encoding="utf-8", errors="surrogatepass", newline="") as f:
+            f.write(text)
+        part.replace(path)
+    except OSError as e:
+        part.unlink(missing_ok=True)
+        raise JaxscopeError(
+            f"cannot write {path}: {e.strerror}",
+            hint="choose another directory with -o",
+            slug="dump-unwritable",
+        ) from e
+    return path

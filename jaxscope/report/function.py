@@ -1,0 +1,278 @@
+"""One function in full: its keys one below the other, and what differs between them.
+
+Rows that are the same in every key are shown once; the others in every key, so that the eye can run
+down them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.fold import common_prefix, tokens
+from jaxscope.analysis.keys import Facts, LeafFacts
+from jaxscope.log.store import RunDir
+from jaxscope.model.compare import compared
+from jaxscope.model.names import find_compilations, number_of
+from jaxscope.model.records import Comparison, Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.report import entries, phrases
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import BLANK, Line, line, put
+from jaxscope.report.phrases import Places, count, function_name, seconds
+
+KEYS = 10  # keys shown unless all are asked for
+ROWS = 16  # rows of one kind
+VALUE = 100
+
+Row = dict[str, str]  # name of the row -> its text in one key
+Groups = list[tuple[str, list[str]]]  # label -> the names of the rows it stands for
+
+
+def render_function(
+    run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
+) -> None:
+    """Print what is known of the function called ``name`` (``name#3``: of that compilation).
+
+    Raises:
+      UsageError: there is no such function, or no such compilation; the hint names what is near.
+    """
+    functions, number = find_compilations(run, name)
+    places = Places(run, whole=True)
+    for i, f in enumerate(functions):
+        if i:
+            put(to, [BLANK])
+        put(to, _function(run, f, number, places, everything=everything))
+
+
+def _function(
+    run: Run, f: Function, number: int | None, places: Places, *, everything: bool
+) -> Iterator[Line]:
+    site = places.function(f)
+    yield line(
+        (function_name(f), "bold"),
+        (f"  {site}" if site else "", "dim"),
+        right=(seconds(f.seconds), "bold"),
+        hang=2,
+    )
+    kind = [escape(f.seen.form)] if f.seen.form != "def" else []
+    kind += ["inside a library"] if f.seen.library else []
+    kind += ["eager operation"] if f.seen.eager else []
+    kind += [f"through {', '.join(map(escape, f.seen.wrappers))}"] if f.seen.wrappers else []
+    if f.seen.signature:
+        yield line((f"{escape(f.seen.name)}{escape(f.seen.signature, 300)}", "dim"), indent=4, hang=4)
+    yield line(" · ".join([*kind, entries.work(f)]), indent=4, hang=2)
+    shown = [(n, c) for n, c in run.numbered(f) if number is None or n == number]
+    total = len(shown)
+    if not everything and number is None and total > KEYS:
+        shown = shown[: KEYS // 2] + shown[-KEYS // 2 :]
+    found = [(n, c, compared(run, c)) for n, c in shown]
+    facts = [k.facts for _, _, k in found if k is not None]
+    if number is not None:
+        facts += [k.nearest_facts for _, _, k in found if k is not None and k.nearest_facts is not None]
+    rows = [_rows(f) for f in facts]
+    same, varying = _groups(rows, everything=everything)
+    before = 0
+    for n, c, comparison in found:
+        if before and n != before + 1:
+            yield BLANK
+            yield line((f"{count(n - before - 1, 'key')} left out: --all shows them", "dim"))
+        before = n
+        yield BLANK
+        yield from _key(run, n, c, comparison, varying, places, everything=everything)
+    if same:
+        yield BLANK
+        title = "The key" if len(rows) == 1 else f"The same in all {len(rows)} keys"
+        yield line((title, "underline"))
+        yield from _table(
+            [(label, _text(names, rows[0]), False) for label, names in same], everything=everything
+        )
+    slow = [c for c in f.compilations if c.reached == ["fast_path"]]
+    if slow and number is None:
+        yield from _slow(run, slow, places, everything=everything)
+
+
+def _key(
+    run: Run,
+    n: int,
+    c: Compilation,
+    comparison: Comparison | None,
+    varying: Groups,
+    places: Places,
+    *,
+    everything: bool,
+) -> Iterator[Line]:
+    parts = [
+        f"{word} {seconds(spent)}"
+        for word, spent in (
+            ("trace", c.trace_seconds),
+            ("lower", c.lower_seconds),
+            ("compile", c.compile_seconds),
+        )
+        if spent is not None
+    ]
+    facts = [] if c.step is None else [f"step {c.step:,}"]
+    if parts:
+        facts.append(
+            seconds(c.seconds)
+            + (f" ({', '.join(parts)})" if len(parts) > 1 else f" of {parts[0].split()[0]}")
+        )
+    how = entries.level(c)
+    facts += [how] if how else []
+    again = comparison is not None and comparison.nearest is not None
+    yield line((f"#{n}", "bold yellow" if again else "bold"), f"  {' · '.join(facts)}", hang=4)
+    site = places.frame(c.site)
+    at = run.seconds_at(c.t_ns)
+    where = [f"{site} in {escape(c.site.function, 80)}"] if c.site and site else []
+    where += [f"{seconds(at)} into the run"] if at is not None else []
+    # That the cache is off is the same for all: JSON has it.
+    if c.compiled is not None and c.compiled.persistent_cache_reason and c.compiled.persistent_cache != "off":
+        where.append(
+            f"persistent cache: {escape(c.compiled.persistent_cache)}, {escape(c.compiled.persistent_cache_reason, 200)}"
+        )
+    yield line((" · ".join(where), "dim"), indent=4, hang=2)
+    if comparison is None:
+        yield line(("its cache key was not recorded", "yellow"), indent=4)
+        return
+    if comparison.nearest is not None:
+        against = number_of(run, comparison.nearest)
+        nearest = f"#{against}" if against else "an earlier fast-path miss"
+        said = phrases.changes(comparison) or [phrases.nothing_differs(run, comparison.nearest)]
+        for i, sentence in enumerate(said if everything else phrases.first_and_more(said, ROWS)):
+            yield line(
+                (f"against {nearest}: " if i == 0 else "  ", "dim"), (sentence, "yellow"), indent=4, hang=4
+            )
+    now = _rows(comparison.facts)
+    was = _rows(comparison.nearest_facts) if comparison.nearest_facts is not None else now
+    table = [
+        (label, _text(names, now), any(_changed(x, was, now) for x in names)) for label, names in varying
+    ]
+    yield from _table(table, everything=everything)
+
+
+def _rows(facts: Facts) -> Row:
+    """A key as named texts: arguments, static values, then what belongs to the whole call."""
+    rows: Row = {}
+    for path, leaf in facts.leaves.items():
+        rows[path] = _leaf(leaf)
+    for path, item in facts.static.items():
+        mark = f", object #{item.serial}" if item.compares == "identity" and item.serial is not None else ""
+        rows[f"{path} (static)"] = f"{item.repr} ({item.type}{mark})"
+    for name, value in facts.whole.items():
+        group, _, rest = name.partition(".")
+        if rest:
+            rows[f"{'option' if group == 'options' else 'setting'} {rest}"] = value
+        else:
+            rows[name.replace("_", " ")] = f"#{value}" if name == "function_object" else value
+    return rows
+
+
+def _leaf(leaf: LeafFacts) -> str:
+    text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type)
+    if leaf.type not in ("jax.Array", "ArrayImpl"):
+        text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
+    if leaf.sharding is not None:
+        text += f"  {leaf.sharding.text}"
+    if leaf.committed is False:
+        text += "  uncommitted"
+    if leaf.memory_kind not in (None, "device", "unpinned_host"):
+        text += f"  {leaf.memory_kind}"
+    if leaf.layout is not None and leaf.layout != str(tuple(range(len(leaf.shape or ())))):
+        text += f"  layout {leaf.layout}"
+    return text
+
+
+def _groups(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
+    """The rows' names in groups to be shown as one row each: those the same in every key, those that vary.
+
+    Where there are many rows, those below one argument that change together form a group.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    many = len([n for n in names if not n.startswith("setting ")]) > ROWS
+    for name in names:
+        texts = [row.get(name) for row in rows]
+        pattern = tuple(texts.index(t) for t in texts)  # which keys have the same text
+        if everything:
+            root = name
+        elif name == "tree" and not any(pattern):
+            continue  # long, and the arguments say it better
+        elif name.startswith("setting ") and not any(pattern):
+            root = "setting "
+        else:
+            root = tokens(name)[0] if many and len(tokens(name)) > 1 else name
+        groups.setdefault((root, pattern), []).append(name)
+    same: Groups = []
+    varying: Groups = []
+    for (_, pattern), members in groups.items():
+        goes_to = varying if any(pattern) else same
+        if len(members) < 4:
+            goes_to += [(name, [name]) for name in members]
+        else:
+            label = "settings" if members[0].startswith("setting ") else common_prefix(members) or "arguments"
+            goes_to.append((label, members))
+    return same, varying
+
+
+_OF_EVERY_CALL = frozenset({"tree", "call form", "function object"})
+
+
+def _changed(name: str, was: Row, now: Row) -> bool:
+    if name in _OF_EVERY_CALL and not (name in was and name in now):
+        return False  # it was not recorded, which is no change
+    return was.get(name) != now.get(name)
+
+
+def _text(names: Sequence[str], row: Row) -> str:
+    if len(names) == 1:
+        return row.get(names[0], "not recorded" if names[0] in _OF_EVERY_CALL else "not there")
+    if names[0].startswith("setting "):
+        return f"{len(names)}: --all shows them"
+    texts = [row[n] for n in names if n in row]
+    if not texts:
+        return "not there"
+    kinds = list(dict.fromkeys(texts))
+    if len(kinds) > 3:
+        kinds = list(dict.fromkeys(t.partition("[")[0] + "[…]" for t in texts))
+    more = ", …" if len(kinds) > 3 else ""
+    return f"{count(len(texts), 'leaf', 'leaves')}: {', '.join(kinds[:3])}{more}"
+
+
+def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
+    """Aligned (name, text, changed) rows; the changed ones marked."""
+    left = 0 if everything else max(0, len(rows) - 2 * ROWS)
+    if left:
+        rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
+    names = [escape(name, 60).strip() for name, _, _ in rows]
+    width = min(34, max((cell_len(n) for n in names), default=0))
+    for name, (_, value, changed) in zip(names, rows, strict=True):
+        pad = " " * max(0, width - cell_len(name))
+        yield line(
+            ("▸ " if changed else "  ", "yellow"),
+            (name + pad, "bold yellow" if changed else ""),
+            "  ",
+            (escape(value, 4000 if everything else VALUE), "yellow" if changed else "dim"),
+            indent=2,
+            hang=min(width, 34) + 4,
+        )
+    if left:
+        yield line((f"and {left:,} more rows: --all shows them", "dim"), indent=4)
+
+
+def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
+    """Calls that left the fast path and needed nothing new."""
+    yield BLANK
+    yield line((f"{count(len(slow), 'call')} that left JAX's fast path, but needed nothing new", "underline"))
+    for c in slow if everything else slow[:5]:
+        said = phrases.why(run, c)
+        yield line(
+            phrases.first_and_more(said, 2)[0],
+            (f"  ({entries.circumstances(c, places)})", "dim"),
+            indent=2,
+            hang=4,
+        )
+    if len(slow) > 5 and not everything:
+        yield line((f"and {len(slow) - 5:,} more: --all shows them", "dim"), indent=2)

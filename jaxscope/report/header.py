@@ -1,0 +1,72 @@
+"""The first lines of a report: which program, how long, on what, and how it ended."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from jaxscope.log.store import RunDir
+from jaxscope.model.load import state
+from jaxscope.model.run import Run
+from jaxscope.report import phrases
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import Line, line
+from jaxscope.report.phrases import count, seconds
+
+
+def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
+    """Which program, how long, how much of it compiling, on what, and how it ended."""
+    meta = directory.meta if directory is not None else {}
+    words = meta.get("argv")
+    main = run.main
+    if not (isinstance(words, list) and all(isinstance(w, str) for w in words)):
+        words = main.started.argv if main is not None and main.started is not None else []
+    title = phrases.command(words) or (escape(directory.name) if directory else "a run")
+    yield line((title, "bold"))
+    spent, total = run.compiling_seconds, run.seconds
+    if total is not None and spent is not None:
+        share = f" ({100 * spent / total:.0f} %)" if total > 0 and spent <= total else ""
+        yield line(
+            (seconds(spent), "bold"), f" of {seconds(total)}{share} went into tracing, lowering and compiling"
+        )
+    facts = []
+    started = main.started if main is not None else None
+    if started is not None:
+        facts.append(f"JAX {escape(started.jax or '?')}")
+        facts.append(f"Python {escape(started.python or '?')}")
+    devices = run.devices
+    if devices:
+        kinds = sorted({escape(d.kind, 40) for d in devices})
+        facts.append(f"{len(devices)} x {', '.join(kinds)}")
+    elif run.platform:
+        facts.append(escape(run.platform, 40))
+    if len(run.processes) > 1:
+        facts.append(count(len(run.processes), "process", "processes"))
+    yield line(" · ".join([*facts, ""]), _ending(run, directory), hang=2)
+
+
+def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
+    """How the run ended, and whether that is bad news."""
+    where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
+    if run.exited is not None:
+        if run.exited.signal is not None:
+            try:
+                name = signal.Signals(run.exited.signal).name
+            except ValueError:
+                name = f"signal {run.exited.signal}"
+            return f"ended by {name}", True
+        code = run.exited.exit_code
+        orderly = run.complete or not run.processes
+        return f"exit code {'?' if code is None else code}" + (
+            "" if orderly else ", its log not closed"
+        ), bool(code)
+    return {
+        "running": ("still running", False),
+        "stopped": ("recording complete", False),
+        "lost": ("ended without a word: killed?", True),
+    }.get(where, ("no end recorded", False))
+
+
+def _ending(run: Run, directory: RunDir | None) -> tuple[str, str]:
+    said, bad = ending(run, directory)
+    return said, "red" if bad else ""

@@ -1,0 +1,84 @@
+"""Lines of text with an indent: what every text report is made of, and how they get onto a console."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+Part = str | tuple[str, str]
+
+# "6.9 s" stays on one line. Rich breaks at every white space, at a no-break space too: while lines are
+# broken, a private character of the same width stands for the space.
+_GLUE = "\ue000"
+_FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|min|h|%|B|[KMGT]iB)\b|%)")
+
+
+class Line(NamedTuple):
+    """One paragraph: wrapped at the console's width, each of its lines indented by ``indent``.
+
+    ``hang`` indents the second and further lines by that much more; ``right`` stands at the right edge.
+    """
+
+    text: Text
+    indent: int = 0
+    hang: int = 0
+    right: Text | None = None
+
+
+BLANK = Line(Text())
+
+
+def line(*parts: Part, indent: int = 0, hang: int = 0, right: Part | None = None) -> Line:
+    """Parts are plain texts or (text, style) pairs; nothing in them is markup."""
+    return Line(text(*parts), indent, hang, None if right is None else text(right))
+
+
+def text(*parts: Part) -> Text:
+    made = Text()
+    for part in parts:
+        if isinstance(part, str):
+            made.append(part)
+        else:
+            made.append(part[0], part[1])
+    return made
+
+
+def put(console: Console, lines: Iterable[Line]) -> None:
+    for item in lines:
+        room = max(8, console.width - item.indent)
+        if not item.text.plain and item.right is None:
+            console.print()
+            continue
+        body = item.text.copy()
+        body.plain = _FIGURE.sub(_GLUE, body.plain)
+        right = cell_len(item.right.plain) + 2 if item.right is not None else 0
+        first, rest = _split(console, body, max(8, room - right))
+        if item.right is not None:
+            gap = room - cell_len(first.plain) - cell_len(item.right.plain)
+            first = Text.assemble(first, " " * max(2, gap), item.right)
+        _print(console, first, item.indent)
+        if rest.plain:
+            for part in rest.wrap(console, max(8, room - item.hang)):
+                part.rstrip()
+                _print(console, part, item.indent + item.hang)
+
+
+def _split(console: Console, body: Text, room: int) -> tuple[Text, Text]:
+    """The first line of ``body`` at this width, and what is left."""
+    if cell_len(body.plain) <= room:
+        return body, Text()
+    first = body.wrap(console, room)[0]
+    first.rstrip()
+    rest = body[len(first) :]
+    return first, rest[len(rest) - len(rest.plain.lstrip(" ")) :]
+
+
+def _print(console: Console, text: Text, indent: int) -> None:
+    text.plain = text.plain.replace(_GLUE, " ")
+    console.print(Padding(text, (0, 0, 0, indent), expand=False))

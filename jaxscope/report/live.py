@@ -1,0 +1,47 @@
+"""One line per recompile, as it happens, for people who watch a terminal or a batch log."""
+
+from __future__ import annotations
+
+from jaxscope.log.store import RunDir
+from jaxscope.model.compare import recompiled
+from jaxscope.model.load import Tail
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.report import entries, phrases
+from jaxscope.report.phrases import Places, function_name
+from jaxscope.schema.events import Compiled, PhaseFailed
+
+DIFFERENCES = 3
+
+
+class Follower:
+    """Follows a run's logs. Speaks of the user's functions only: eager operations compile by the hundred."""
+
+    def __init__(self, directory: RunDir) -> None:
+        self._tail = Tail(directory)
+        self._said: set[str] = set()
+
+    @property
+    def run(self) -> Run:
+        """What is known so far."""
+        return self._tail.run
+
+    def poll(self) -> list[str]:
+        """The lines that are new since the last call."""
+        found = []
+        for event, c in self._tail.poll():
+            if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._said:
+                continue
+            if c.function.user and recompiled(c):
+                self._said.add(c.id)
+                found.append(live_line(self.run, c))
+        return found
+
+
+def live_line(run: Run, c: Compilation) -> str:
+    """``jaxscope: train_step #4 (step 376, traced, 7.0 s, train.py:88): batch['ids']: i32[32,512] → ...``"""
+    n = number_of(run, c)
+    said = "; ".join(phrases.first_and_more(phrases.why(run, c), DIFFERENCES))
+    mark = f" #{n}" if n else ""
+    return f"jaxscope: {function_name(c.function)}{mark} ({entries.circumstances(c, Places(run))}): {said}"

@@ -1,0 +1,248 @@
+"""A run as JSON, schema 1: what every consumer outside reads. Keys may be added, never renamed.
+
+Absent knowledge is null, never 0. What a later analysis fills in is there and null.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from jaxscope import __version__
+from jaxscope.log.store import RunDir
+from jaxscope.model.compare import compared
+from jaxscope.model.load import state
+from jaxscope.model.records import Compilation, Function, Process, Program
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame, Key
+
+SCHEMA = 1
+
+# Filled by analyses of the compiled text and of the whole run.
+_OF_PROGRAMS_LATER = (
+    "of", "instructions", "problems", "fusions", "unfused_elementwise", "custom_calls", "collectives", "upcasts",
+    "callbacks", "repeated_blocks", "remats", "loops", "bounds", "estimated_cycles", "donation", "constants",
+)  # fmt: skip
+_OF_RUNS_LATER = ("predictions", "ledger", "buckets", "arrays", "transfers", "findings")
+
+
+def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
+    """The whole run as plain data for ``json.dumps``."""
+    numbers = {id(c): n for f in run.functions.values() for n, c in run.numbered(f)}
+    compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
+    functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
+    return {
+        "schema": SCHEMA,
+        "jaxscope": __version__,
+        "run": _run(run, directory),
+        "functions": [function_json(f) for f in functions],
+        "compilations": [compilation_json(run, c, numbers.get(id(c))) for c in compilations],
+        "programs": [_program(p) for p in sorted(run.programs.values(), key=lambda p: p.id)],
+        **dict.fromkeys(_OF_RUNS_LATER),
+    }
+
+
+def dumps(value: Any) -> str:
+    """JSON in ASCII, so that neither a terminal nor an odd locale can be upset by what a program is called.
+
+    NaN and infinities, which JSON has not, become null.
+    """
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+    except UnicodeEncodeError:  # lone surrogates: a file name that is not UTF-8
+        text = json.dumps(value, indent=1)
+    return _NOT_ASCII.sub(_escaped, text) + "\n"
+
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # stands in strings only
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
+
+
+def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
+    meta = directory.meta if directory is not None else {}
+    main = run.main
+    started = main.started if main is not None else None
+    argv = meta.get("argv")
+    if not isinstance(argv, list):
+        argv = started.argv if started is not None else None
+    exited = run.exited
+    return {
+        "name": directory.name if directory is not None else (started.name if started else None),
+        "argv": argv,
+        "started": _moment(run, meta),
+        "seconds": run.seconds,
+        "exit_code": exited.exit_code if exited is not None else None,
+        "signal": exited.signal if exited is not None else None,
+        "complete": run.complete,
+        "state": state(run, directory) if directory is not None else None,
+        "jax": started.jax if started is not None else None,
+        "jaxlib": started.jaxlib if started is not None else None,
+        "python": started.python if started is not None else None,
+        "platform": run.platform,
+        "devices": [{"id": d.id, "kind": d.kind, "process_index": d.process_index} for d in run.devices],
+        "processes": len(run.processes),
+        "compiling_seconds": run.compiling_seconds,
+        "degraded": [{"seam": lost.seam, "reason": lost.reason} for lost in run.degraded],
+        "in_progress": [
+            {"compilation": p.compilation.id, "function": p.compilation.function.id, "phase": p.phase,
+             "time_seconds": run.seconds_at(p.since_ns)}
+            for p in run.in_progress()
+        ],
+    }  # fmt: skip
+
+
+def _moment(run: Run, meta: dict[str, Any]) -> str | None:
+    """ISO 8601 in UTC."""
+    began = run.began_ns
+    stamp = began / 1e9 if began else meta.get("started")
+    try:
+        assert isinstance(stamp, (int, float))
+        moment = datetime.datetime.fromtimestamp(stamp, datetime.UTC)
+    except (AssertionError, ValueError, OverflowError, OSError):  # absent, or a clock gone wild
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def function_json(f: Function) -> dict[str, Any]:
+    """One entry of ``functions``."""
+    return {
+        "id": f.id,
+        "name": f.seen.name,
+        "qualname": f.seen.qualname,
+        "module": f.seen.module,
+        "file": f.seen.file,
+        "line": f.seen.line,
+        "form": f.seen.form,
+        "wrappers": list(f.seen.wrappers),
+        "library": f.seen.library,
+        "eager": f.seen.eager,
+        "watched": f.watched,
+        "calls": f.calls,
+        "traces": f.traces,
+        "lowerings": f.lowerings,
+        "compilations": f.compiled,
+        "fast_path_misses": f.fast_path_misses,
+        "persistent_cache_hits": f.persistent_cache_hits,
+        "trace_seconds": f.trace_seconds,
+        "lower_seconds": f.lower_seconds,
+        "compile_seconds": f.compile_seconds,
+    }
+
+
+def compilation_json(run: Run, c: Compilation, number: int | None) -> dict[str, Any]:
+    """One entry of ``compilations``. ``number`` is what people call it: ``name#number``."""
+    comparison = compared(run, c)
+    compiled, failed = c.compiled, c.failed
+    return {
+        "id": c.id,
+        "function": c.function.id,
+        "ordinal": number,
+        "process_index": c.process.index,
+        "pid": c.process.pid,
+        "step": c.step,
+        "time_seconds": run.seconds_at(c.t_ns),
+        "entry": c.entry,
+        "inside": _inside(run, c),
+        "reached": c.reached,
+        "in_progress": c.phase,
+        "failed": None if failed is None else failed.phase,
+        "persistent_cache": compiled.persistent_cache if compiled is not None else None,
+        "persistent_cache_reason": compiled.persistent_cache_reason if compiled is not None else None,
+        "call_site": _frame(c.site),
+        "stack": [_frame(frame) for frame in (c.missed.stack if c.missed else [])],
+        "seconds": {"trace": c.trace_seconds, "lower": c.lower_seconds, "compile": c.compile_seconds},
+        "key": None if c.key is None else key_json(run, c.process, c.key),
+        "compared_with": comparison.nearest.id
+        if comparison is not None and comparison.nearest is not None
+        else None,
+        "differences": None
+        if comparison is None or comparison.nearest is None
+        else [
+            {"path": d.path, "field": d.field, "before": d.before, "after": d.after}
+            for d in comparison.differences
+        ],
+        "causes": None,
+        "program": c.program,
+    }
+
+
+def key_json(run: Run, process: Process, key: Key) -> dict[str, Any]:
+    """A cache key with its shardings and settings spelled out."""
+
+    def sharding(index: int | None) -> str | None:
+        return key.shardings[index].text if index is not None and 0 <= index < len(key.shardings) else None
+
+    settings = run.settings(process, key.context)
+    return {
+        "arguments": [
+            {
+                "path": leaf.path,
+                "type": leaf.type,
+                "shape": None if leaf.shape is None else list(leaf.shape),
+                "dtype": leaf.dtype,
+                "weak_type": leaf.weak_type,
+                "sharding": sharding(leaf.sharding),
+                "committed": leaf.committed,
+                "memory_kind": leaf.memory_kind,
+                "layout": leaf.layout,
+            }
+            for leaf in key.arguments
+        ],
+        "static": [
+            {"path": s.path, "repr": s.repr, "type": s.type, "compares": s.compares} for s in key.static
+        ],
+        "tree": key.tree,
+        "call_form": key.call_form,
+        "options": dict(key.options),
+        "context": None if settings is None else dict(settings),
+        "function_object": key.function_object,
+        "missing": list(key.missing),
+    }
+
+
+def _program(p: Program) -> dict[str, Any]:
+    lowered, compiled = p.lowered, p.compiled
+    memory = compiled.memory if compiled is not None else None
+    cost = compiled.cost if compiled is not None else {}
+    return {
+        "id": p.id,
+        "function": None if p.function is None else p.function.id,
+        "module": p.module,
+        "stablehlo": p.texts.get("stablehlo"),
+        "hlo": p.texts.get("hlo"),
+        "target": p.target,
+        "num_partitions": lowered.num_partitions if lowered is not None else None,
+        "compilations": [c.id for c in p.compilations],
+        "memory": None
+        if memory is None
+        else {
+            "argument_bytes": memory.argument_bytes,
+            "output_bytes": memory.output_bytes,
+            "alias_bytes": memory.alias_bytes,
+            "temp_bytes": memory.temp_bytes,
+            "code_bytes": memory.code_bytes,
+            "peak_bytes": None,
+            "capacity_bytes": None,
+            "by_path": None,
+        },
+        "flops": cost.get("flops"),
+        "bytes_accessed": cost.get("bytes accessed"),
+        **dict.fromkeys(_OF_PROGRAMS_LATER),
+    }
+
+
+def _inside(run: Run, c: Compilation) -> str | None:
+    outer = c.missed.inside if c.missed is not None else None
+    found = run.compilation(c.process, outer) if outer is not None else None
+    return found.id if found is not None else None
+
+
+def _frame(frame: Frame | None) -> dict[str, Any] | None:
+    return None if frame is None else {"file": frame.file, "line": frame.line, "function": frame.function}

@@ -1,0 +1,270 @@
+"""The report of a run that a person understands in ten seconds, and the short form at a run's end.
+
+Owns the order of the page. Reads a Run and its directory's state; never the log.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.console import Console
+
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+from jaxscope.model.compare import recompilations
+from jaxscope.model.load import load, state
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Function
+from jaxscope.model.run import Run
+from jaxscope.report import entries, phrases
+from jaxscope.report.console import console
+from jaxscope.report.entries import by_site
+from jaxscope.report.escape import escape
+from jaxscope.report.header import ending, header
+from jaxscope.report.lines import BLANK, Line, line, put
+from jaxscope.report.phrases import Places, count, function_name, seconds
+
+FUNCTIONS = 10
+IN_SUMMARY = 3
+
+
+def print_report(
+    run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
+) -> None:
+    """Print the report of ``run`` to ``file`` (default stdout)."""
+    render(run, console(file or sys.stdout), directory, everything=everything)
+
+
+def render(run: Run, to: Console, directory: RunDir | None = None, *, everything: bool = False) -> None:
+    """The whole report; ``everything`` opens what is folded."""
+    put(to, _page(run, directory, everything=everything))
+
+
+def summary(directory: RunDir) -> str:
+    """A few lines for stderr at the end of ``jaxscope run``; coloured where stderr takes colour."""
+    run = load(directory)
+    to = console(sys.stderr)
+    buffer = io.StringIO()
+    to.file = buffer
+    put(to, _summary(run, directory))
+    return buffer.getvalue()
+
+
+def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[Line]:
+    places = Places(run)
+    yield from header(run, directory)
+    yield from _in_progress(run, directory, places)
+    users = ranked(run, lambda f: f.user)
+    if users:
+        yield BLANK
+        yield line(("Your functions, slowest first", "underline"))
+        shown = users if everything else users[:FUNCTIONS]
+        for f in shown:
+            yield from entries.entry(run, f, places, everything=everything)
+        rest = users[len(shown) :]
+        if rest:
+            spent = seconds(sum(f.seconds for f in rest))
+            yield line((f"and {count(len(rest), 'more function')}, {spent}: --all shows them", "dim"))
+    elif run.functions:
+        yield BLANK
+        yield line("No function of yours was compiled.")
+    else:
+        yield BLANK
+        yield line("Nothing was compiled in this run.")
+        if not run.processes:
+            yield line("No process of it recorded anything: did the program import jax?", indent=2)
+    folded = [*_folded(run, places, everything=everything)]
+    if folded:
+        yield BLANK
+        yield from folded
+    yield from _blind_spots(run)
+    yield from _next(run, directory, users)
+
+
+def ranked(run: Run, wanted: object) -> list[Function]:
+    """The functions with something to show, the slowest first."""
+    assert callable(wanted)
+    found = [
+        f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
+    ]
+    return sorted(found, key=lambda f: (-f.seconds, -f.compiled, f.id))
+
+
+def _in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[Line]:
+    open_phases = run.in_progress()
+    if not open_phases:
+        return
+    running = directory is not None and state(run, directory) == "running"
+    yield BLANK
+    for p in open_phases:
+        c = p.compilation
+        n = number_of(run, c)
+        since = time.time_ns() if running else (run.last_ns or p.since_ns)
+        site = places.frame(c.site)
+        yield line(
+            ("In progress: " if running else "Unfinished when it ended: ", "bold" if running else "bold red"),
+            {"trace": "tracing ", "lower": "lowering ", "compile": "compiling "}.get(
+                p.phase, f"{escape(p.phase)} of "
+            ),
+            (function_name(c.function), "bold"),
+            f" #{n}" if n else "",
+            f", for {seconds(max(0, since - p.since_ns) / 1e9)}",
+            (f"  ({site})" if site else "", "dim"),
+            hang=2,
+        )
+
+
+def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Library-internal and eager compilations: one line each, or all of them."""
+    for title, what, wanted in (
+        ("Eager operations", "operations", lambda f: f.seen.eager),
+        ("Inside libraries", "functions", lambda f: f.seen.library and not f.seen.eager),
+    ):
+        functions = ranked(run, wanted)
+        compilations = [c for f in functions for c in f.compilations]
+        compiled = sum(f.compiled for f in functions)
+        if not compilations:
+            continue
+        spent = sum(f.seconds for f in functions)
+        sites = by_site(compilations, places)
+        most = ", ".join(f"{s} ({n:,}x, {seconds(t)})" for s, t, n in sites[: entries.SITES])
+        more = f" and {count(len(sites) - entries.SITES, 'more line')}" if len(sites) > entries.SITES else ""
+        yield line(
+            (title, "bold"),
+            f"  {count(compiled, 'compilation')}"
+            + (f" of {len(functions):,} {what}" if len(functions) > 1 else ""),
+            (f"  {most}{more}" if most else "", "dim"),
+            right=(seconds(spent), "bold"),
+            hang=4,
+        )
+        if everything:
+            for f in functions:
+                yield line(
+                    function_name(f),
+                    (f"  {entries.work(f)}", "dim"),
+                    (
+                        f"  at {', '.join(s for s, _, _ in by_site(f.compilations, places)[: entries.SITES])}",
+                        "dim",
+                    ),
+                    indent=4,
+                    hang=4,
+                )
+
+
+def _blind_spots(run: Run) -> Iterator[Line]:
+    if not (run.degraded or run.unknown or run.damaged):
+        return
+    yield BLANK
+    for lost in run.degraded:
+        yield line(
+            ("Not recorded  ", "yellow"), f"{escape(lost.seam, 60)}: {escape(lost.reason, 300)}", hang=4
+        )
+    if run.degraded:
+        yield line(("what that costs: jaxscope doctor", "dim"), indent=4)
+    if run.unknown:
+        kinds = ", ".join(escape(k, 40) for k in sorted(run.unknown)[:5])
+        n = sum(run.unknown.values())
+        yield line(
+            ("Not understood  ", "yellow"), f"{count(n, 'event')} of a newer jaxscope: {kinds}", hang=4
+        )
+    if run.damaged:
+        yield line(("Damaged  ", "yellow"), f"{count(run.damaged, 'line')} of the log could not be read")
+
+
+def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
+    """What to type next."""
+    name = which(directory, latest="")
+    commands = []
+    again = next((f for f in users if recompilations(f)), None)
+    if again is not None:
+        commands.append((f"jaxscope report{name} --function {quoted(again)}", "its keys side by side"))
+    top = next((f for f in users if any(c.program in run.programs for c in f.compilations)), None)
+    if top is not None and any(p.texts for p in run.programs.values()):
+        commands.append(
+            (f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR", "what was compiled, as text")
+        )
+    if commands:
+        yield BLANK
+    width = max((len(c) for c, _ in commands), default=0)
+    for command, what in commands:
+        yield line(command.ljust(width), (f"   {what}", "dim"), hang=4)
+
+
+def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
+    places = Places(run)
+    total, spent = run.seconds, run.compiling_seconds
+    users = ranked(run, lambda f: f.user)
+    others = ranked(run, lambda f: not f.user)
+    again = sum(len(recompilations(f)) for f in users)
+    compiled = sum(f.compiled for f in users) + sum(f.compiled for f in others)
+    said, bad = ending(run, directory)
+    yield line(
+        ("jaxscope: ", "bold"),
+        (seconds(spent), "bold"),
+        f" of {seconds(total)} went into tracing, lowering and compiling; {count(compiled, 'compilation')}, ",
+        (f"{count(again, 'recompile')} of your functions", "yellow" if again else ""),
+        (f"; {said}", "red") if bad else "",
+        hang=2,
+    )
+    yield from (
+        Line(entry.text, 2, entry.hang)
+        for entry in _in_progress(run, directory, places)
+        if entry is not BLANK
+    )
+    for f in users[:IN_SUMMARY]:
+        site = places.function(f)
+        yield line(
+            (function_name(f), "bold"),
+            (f"  {site}" if site else "", "dim"),
+            f"  {entries.outcome(f)}",
+            right=seconds(f.seconds),
+            indent=2,
+            hang=4,
+        )
+        recs = recompilations(f)
+        if recs:
+            c = max(recs, key=lambda c: c.seconds)
+            yield line(
+                ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "yellow"),
+                phrases.why(run, c)[0],
+                (f"  ({entries.circumstances(c, places)})", "dim"),
+                indent=6,
+                hang=2,
+            )
+    for lost in run.degraded[:3]:
+        yield line(
+            ("not recorded: ", "yellow"),
+            f"{escape(lost.seam, 60)}: {escape(lost.reason, 200)}",
+            indent=2,
+            hang=2,
+        )
+    yield line(("the whole report: ", "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
+
+
+def which(directory: RunDir | None, *, latest: str | None = None) -> str:
+    """How to name this run on a command line, with a space before it.
+
+    ``latest`` is returned for the newest run, if given. Empty where nobody knows the directory.
+    """
+    if directory is None:
+        return ""
+    home = store.runs_home().absolute()
+    if directory.path.parent != home:
+        return " " + _shell(str(directory.path))
+    if latest is not None and store.all_runs(home)[-1:] and store.all_runs(home)[-1].path == directory.path:
+        return latest
+    return " " + _shell(directory.path.name)
+
+
+def quoted(f: Function) -> str:
+    """The function's name as a word for the shell."""
+    return _shell(f.name.replace(".<locals>", ""))
+
+
+def _shell(word: str) -> str:
+    return shlex.quote(escape(word))

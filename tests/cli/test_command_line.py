@@ -1,0 +1,296 @@
+"""The verbs that read, from the command line."""
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import written
+
+from jaxscope import cli
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home" / "runs"
+
+
+@pytest.fixture
+def run(home) -> RunDir:
+    return written.training(home / "train-1")
+
+
+@pytest.fixture
+def jaxscope(capsys):
+    def call(*argv: str) -> tuple[int, str, str]:
+        code = cli.command(list(argv))
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def test_the_overview_teaches(jaxscope):
+    code, out, err = jaxscope("--help")
+    assert code == 0 and err == ""
+    for verb in ("run", "report", "dump", "runs", "doctor"):
+        assert f"\n  {verb} " in out and f"$ jaxscope {verb}" in out
+    assert max(map(len, out.splitlines())) <= 92
+    code, out, err = jaxscope()
+    assert code == 2 and out == "" and "jaxscope run train.py" in err
+
+
+@pytest.mark.parametrize("verb", ["report", "dump", "runs", "doctor"])
+def test_every_verb_has_help_with_a_description(jaxscope, verb):
+    code, out, _ = jaxscope(verb, "--help")
+    assert code == 0 and f"usage: jaxscope {verb}" in out and len(out) > 200
+    assert jaxscope("help", verb)[1] == out
+
+
+def test_the_version_is_told(jaxscope):
+    assert jaxscope("--version")[:2] == (0, "jaxscope 0.1.0\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["reprot"], "did you mean: jaxscope report"),
+        (["doc"], "did you mean: jaxscope doctor"),
+        (["train.py", "--lr", "1"], "to record it: jaxscope run train.py --lr 1"),
+        (["-m", "pkg"], "to record it: jaxscope run -m pkg"),
+        (["xyzzy"], "the commands are: run, report"),
+        (["report", "--al"], "did you mean --all?"),
+        (["report", "--format", "xml"], "see: jaxscope report --help"),
+        (["dump"], "see: jaxscope dump --help"),
+        (["report", "no-such-run"], "jaxscope runs"),
+        (["report", "\x1b[31mx"], "jaxscope runs"),
+    ],
+)
+def test_a_mistake_gets_exit_code_2_and_a_hint_on_stderr(jaxscope, run, argv, hint):
+    code, out, err = jaxscope(*argv)
+    assert (code, out) == (2, "")
+    assert err.startswith("jaxscope: ") and hint in err and "Traceback" not in err and "\x1b" not in err
+
+
+def test_the_report_goes_to_stdout(jaxscope, run):
+    code, out, err = jaxscope("report")
+    assert (code, err) == (0, "")
+    assert "train_step  train.py:88" in out and "jaxscope report --function train_step" in out
+    assert jaxscope("report", "train-1")[1] == out
+    assert jaxscope("report", "latest")[1] == out
+
+
+def test_the_report_as_json_is_the_contract(jaxscope, run, tmp_path):
+    code, out, _ = jaxscope("report", "--format", "json")
+    assert code == 0 and json.loads(out)["schema"] == 1
+    assert jaxscope("report", "--format", "json", "-o", "r.json") == (0, "", "")
+    assert (tmp_path / "r.json").read_text() == out
+    assert (
+        json.loads(jaxscope("report", str(run.path), "--format", "json", "-o", "-")[1])["run"]["name"]
+        == "train"
+    )
+
+
+def test_the_report_can_go_to_a_file(jaxscope, run, tmp_path):
+    assert jaxscope("report", "-o", "r.txt") == (0, "", "")
+    assert "i32[32,512] → i32[32,511]" in (tmp_path / "r.txt").read_text(encoding="utf-8")
+    code, _, err = jaxscope("report", "-o", "no/such/r.txt")
+    assert code == 2 and "cannot write" in err
+
+
+def test_one_function_can_be_asked_for(jaxscope, run):
+    code, out, _ = jaxscope("report", "--function", "train_step")
+    assert code == 0 and "against #3: batch['ids']" in out
+    code, out, err = jaxscope("report", "--function", "trian_step")
+    assert (code, out) == (2, "") and "did you mean train_step" in err
+
+
+def test_a_run_that_does_not_exist_says_how_to_record_one(jaxscope):
+    code, _, err = jaxscope("report")
+    assert code == 2 and "record one: jaxscope run train.py" in err
+
+
+def test_dump_writes_files_and_says_which(jaxscope, run, tmp_path):
+    code, out, err = jaxscope("dump", "latest", "train_step#1", "-o", "out")
+    assert code == 0 and err == ""
+    assert out.splitlines() == [f"out/train_step.1.{e}" for e in ("stablehlo.mlir", "hlo.txt", "key.json")]
+    code, out, err = jaxscope("dump", "-o", "out2")
+    assert code == 0 and len(out.splitlines()) == len(list((tmp_path / "out2").iterdir()))
+    assert (
+        "no hlo: not captured (15 compilations)" in err
+        and "23 library-internal or eager compilations not written" in err
+    )
+    assert "jaxscope dump latest train_step -o out" in jaxscope("dump", "train_step", "-o", "out")[2]
+
+
+def test_the_list_of_runs_says_what_each_was(jaxscope, run, home):
+    killed = store.create(home / "killed-1", argv=["other.py", "\x1b[31m"])
+    written.exited(killed, None, signal=9, seconds=3)
+    code, out, err = jaxscope("runs")
+    assert (code, err) == (0, "") and "\x1b" not in out
+    head, first, second = out.splitlines()
+    assert head.split()[:2] == ["RUN", "WHEN"]
+    assert (
+        "train-1" in first
+        and "2 min 14 s" in first
+        and " 40 " in first
+        and "exit code 0" in first
+        and "train.py --epochs 3" in first
+    )
+    assert "killed-1" in second and "ended by SIGKILL" in second
+    assert jaxscope("runs", "list")[1] == out
+
+
+def test_no_runs_is_no_error(jaxscope):
+    code, out, err = jaxscope("runs")
+    assert (code, out) == (0, "") and "record one" in err
+
+
+def test_a_run_is_removed_by_its_whole_name_only(jaxscope, run):
+    code, out, err = jaxscope("runs", "rm", "train-")
+    assert code == 2 and run.path.exists() and "train-1" in err
+    code, out, _ = jaxscope("runs", "rm", "train-1")
+    assert code == 0 and not run.path.exists() and "removed" in out
+
+
+def test_an_ambiguous_name_removes_nothing(jaxscope, home):
+    for n in (1, 2):
+        store.create(home / f"t-{n}", name="t")
+    assert jaxscope("runs", "rm", "t")[0] == 2
+    assert len(store.all_runs()) == 2
+
+
+def test_old_runs_are_cleared_and_what_still_goes_on_stays(jaxscope, home):
+    runs = []
+    for n in range(5):
+        made = store.create(home / f"r{n}", name=f"r{n}")
+        (made.path / "meta.json").write_text(
+            json.dumps({"name": f"r{n}", "started": time.time() - (9.5 - n) * 86_400})
+        )
+        runs.append(made)
+    runs[0].heartbeat.touch()
+    assert jaxscope("runs", "gc", "--keep", "2", "--dry-run")[1].split() == [
+        str(runs[n].path) for n in (1, 2)
+    ]
+    assert len(store.all_runs()) == 5
+    assert jaxscope("runs", "gc", "--older-than", "8")[0] == 0
+    assert [r.path.name for r in store.all_runs()] == ["r0", "r2", "r3", "r4"]
+    assert "3 kept" in jaxscope("runs", "gc", "--keep", "2")[2]
+    assert jaxscope("runs", "gc")[0] == 0 and len(store.all_runs()) == 3
+    assert jaxscope("runs", "gc", "--keep", "-1")[0] == 2
+
+
+def broken(monkeypatch, error):
+    def handle(args: argparse.Namespace) -> int:
+        raise error
+
+    from jaxscope.cli import report
+
+    monkeypatch.setattr(report, "handle", handle)
+
+
+def test_ctrl_c_is_quiet(jaxscope, monkeypatch):
+    broken(monkeypatch, KeyboardInterrupt())
+    assert jaxscope("report") == (130, "", "")
+
+
+def test_a_reader_that_goes_away_is_no_error(run):
+    code = "import sys; from jaxscope.cli import main; main(sys.argv[1:])"
+    shell = f'"{sys.executable}" -c "{code}" report --format json | head -c 10; echo " ${{PIPESTATUS[0]}}"'
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert done.stderr == "" and done.stdout.split()[-1] in ("0", "1", "141")
+
+
+def test_reading_imports_neither_jax_nor_the_writing_wing(run):
+    code = (
+        "import sys; from jaxscope.cli import command; code = command(['report']); command(['dump', '-o', 'out'])\n"
+        "bad = [m for m in sys.modules if m.split('.')[0] in ('jax', 'jaxlib', 'numpy', 'textual', 'networkx')\n"
+        "       or m.startswith(('jaxscope.capture', 'jaxscope.launch'))]\n"
+        "sys.exit(code or (str(bad) if bad else 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_doctor_prints_every_seam_with_its_reason(jaxscope, monkeypatch):
+    from types import SimpleNamespace
+
+    from jaxscope.cli import doctor
+
+    rows = [
+        SimpleNamespace(
+            name="miss_event", gives="calls that leave the fast path", available=True, reason=None
+        ),
+        SimpleNamespace(
+            name="call_frame", gives="arguments by name", available=False, reason="renamed\x1b[2J"
+        ),
+    ]
+    versions = {"jax": ("0.12.0.1", ""), "jaxlib": ("0.12.0", "")}
+    monkeypatch.setattr(doctor, "_version", versions.get)
+    monkeypatch.setattr(doctor, "_seams", lambda: rows)
+    code, out, _ = jaxscope("doctor")
+    assert code == 1
+    flowing = " ".join(out.split())
+    assert "ok miss_event calls that leave the fast path" in flowing
+    assert r"missing call_frame lost: arguments by name. Why: renamed\x1b[2J" in flowing
+    monkeypatch.setattr(doctor, "_seams", lambda: rows[:1])
+    code, out, _ = jaxscope("doctor")
+    assert code == 0 and "All is well" in out
+
+
+def test_doctor_survives_a_jax_that_cannot_be_imported(jaxscope, monkeypatch):
+    from jaxscope.cli import doctor
+
+    monkeypatch.setattr(doctor, "_version", lambda package: (None, "cannot be imported: ImportError: no"))
+    code, out, _ = jaxscope("doctor")
+    assert code == 1 and "cannot be imported" in out
+
+
+@pytest.mark.parametrize(
+    ("jax", "said"),
+    [("0.10.0", None), ("0.12.0.1", None), ("0.9.1", "older"), ("0.13.0", "newer"), ("x", None)],
+)
+def test_a_jax_outside_the_tested_ones_is_mentioned(jax, said):
+    from jaxscope.cli.doctor import unsupported
+
+    found = unsupported(jax)
+    assert (found is None) if said is None else said in found
+
+
+def test_doctor_looks_for_a_writable_place_and_leaves_nothing(tmp_path):
+    from jaxscope.cli.doctor import unwritable
+
+    assert unwritable(tmp_path / "a" / "b") is None
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    assert unwritable(tmp_path / "file" / "runs") is not None
+
+
+def test_progress_shows_on_a_terminal_only_and_cleans_up(monkeypatch):
+    from jaxscope.cli import progress
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "AFTER_S", -1)
+    monkeypatch.setattr(progress, "EVERY_S", -1)
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress.reading("reading x") as tell:
+        tell(1 << 19, 1 << 20)
+    assert "reading x: 50 % of 1 MiB" in stream.getvalue() and stream.getvalue().endswith(progress.CLEAR)
+    monkeypatch.setenv("CI", "true")
+    with progress.reading("reading x") as tell:
+        assert tell is None

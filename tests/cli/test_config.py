@@ -1,0 +1,90 @@
+"""[tool.jaxscope] and JAXSCOPE_*."""
+
+import pytest
+
+from jaxscope.cli import config
+from jaxscope.errors import UsageError
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(text: str) -> config.Config:
+        (tmp_path / "pyproject.toml").write_text(text)
+        (tmp_path / "src").mkdir(exist_ok=True)
+        return config.load(tmp_path / "src")
+
+    return make
+
+
+def test_values_come_from_the_nearest_pyproject(write):
+    found = write(
+        '[tool.jaxscope]\nwrapper-libraries = ["mylib"]\n[tool.jaxscope.run]\nir = "stats"\nlive = true\n'
+    )
+    assert found.get("", "wrapper-libraries", environ={}) == ["mylib"]
+    assert found.get("run", "ir", environ={}) == "stats"
+    assert found.get("run", "live", environ={}) is True
+    assert found.get("run", "quiet", environ={}) is None
+    assert found.get("run", "quiet", default=False, environ={}) is False
+
+
+def test_the_command_line_comes_before_the_environment_before_pyproject(write):
+    found = write('[tool.jaxscope.run]\nir = "stats"\n')
+    environ = {"JAXSCOPE_IR": "hlo", "JAXSCOPE_STEP_FUNCTION": "train"}
+    assert found.get("run", "ir", "none", environ=environ) == "none"
+    assert found.get("run", "ir", environ=environ) == "hlo"
+    assert found.get("run", "ir", default="all", environ={}) == "stats"
+    assert found.get("run", "step-function", environ=environ) == "train"
+    assert found.get("run", "live", False, environ={"JAXSCOPE_LIVE": "1"}) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "[tool.jaxscope]\nwrapper-librarys = []",
+            "no option 'wrapper-librarys'",
+            "did you mean wrapper-libraries?",
+        ),
+        (
+            "[tool.jaxscope.run]\nstep-funktion = 'x'",
+            r"\[tool.jaxscope.run\] has no option 'step-funktion'",
+            "step-function",
+        ),
+        ("[tool.jaxscope.rum]\nlive = true", "no option 'rum'", "did you mean run?"),
+        ("[tool.jaxscope]\nir = 'all'", "no option 'ir'", "ir belongs into [tool.jaxscope.run]"),
+        ("[tool.jaxscope.run]\nzzzz = 1", "no option 'zzzz'", "it knows: out, name"),
+        ("[tool.jaxscope.run]\nlive = 'yes'", "is not true or false", "live = true"),
+        ("[tool.jaxscope.run]\nir = 'hlos'", "ir = 'hlos'", "did you mean 'hlo'? it is one of none, stats"),
+        ("[tool.jaxscope]\nwrapper-libraries = [1]", "is not a list of texts", '["mylib"]'),
+        ("[tool.jaxscope]\nrun = 3", "is a table of options", None),
+        ("[tool]\njaxscope = 3", "not a table", None),
+        ("[tool.jaxscope", "cannot be read", None),
+    ],
+)
+def test_a_mistake_is_named_with_its_nearest_neighbour(write, text, message, hint):
+    with pytest.raises(UsageError, match=message) as e:
+        write(text)
+    assert hint is None or hint in e.value.hint
+
+
+def test_without_a_table_of_ours_the_defaults_hold(write, tmp_path):
+    assert write("[project]\nname = 'x'").path is None
+    assert write("tool = 3").path is None
+    assert write("[tool.ruff]\nx = 1").get("run", "ir", default="all", environ={}) == "all"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("yes", True), ("OFF", False), ("", False), ("0", False)]
+)
+def test_truth_in_the_environment(write, text, value):
+    assert write("").get("run", "live", environ={"JAXSCOPE_LIVE": text}) is value
+
+
+def test_nonsense_in_the_environment_is_an_error(write):
+    for variable, key, text in (("JAXSCOPE_LIVE", "live", "perhaps"), ("JAXSCOPE_IR", "ir", "everything")):
+        with pytest.raises(UsageError, match=variable):
+            write("").get("run", key, environ={variable: text})
+    assert write("").get("", "wrapper-libraries", environ={"JAXSCOPE_WRAPPER_LIBRARIES": "a, b,"}) == [
+        "a",
+        "b",
+    ]

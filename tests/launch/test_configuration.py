@@ -1,0 +1,38 @@
+"""Where an option of ``jaxscope run`` comes from when the command line does not say: environment, pyproject."""
+
+import pytest
+
+PYPROJECT = """
+[tool.jaxscope]
+wrapper-libraries = ["mylib"]
+[tool.jaxscope.run]
+ir = "stats"
+quiet = true
+name = "configured"
+"""
+
+
+@pytest.fixture
+def project(place):
+    place.program("pyproject.toml", PYPROJECT)
+    return lambda *words, **how: place.run(*words, "-c", "pass", cwd=place.path, **how)
+
+
+def test_pyproject_holds_where_nothing_else_is_said(place, project):
+    assert project().stderr == ""
+    assert place.latest.meta["options"] == {"ir": "stats", "wrapper-libraries": ["mylib"]}
+    assert place.latest.name == "configured"
+
+
+def test_the_environment_comes_before_pyproject_and_the_command_line_before_both(place, project):
+    project(env={"JAXSCOPE_IR": "hlo"})
+    assert place.latest.meta["options"]["ir"] == "hlo"
+    project("--ir", "none", env={"JAXSCOPE_IR": "hlo"})
+    assert place.latest.meta["options"]["ir"] == "none"
+
+
+def test_a_key_that_does_not_exist_starts_nothing(place):
+    place.program("pyproject.toml", "[tool.jaxscope.run]\nstep-funtion = 'f'\n")
+    ours = place.run("-c", "print(1)", cwd=place.path)
+    assert (ours.returncode, ours.stdout) == (2, "")
+    assert "did you mean step-function?" in ours.stderr

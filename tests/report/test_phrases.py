@@ -1,0 +1,120 @@
+"""The wording of durations, counts, places and differences."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxscope.analysis.fold import Folded
+from jaxscope.model.run import Run
+from jaxscope.report import phrases
+from jaxscope.schema.events import FunctionSeen, RunStarted
+from jaxscope.schema.keys import Frame
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "?"), (0, "0 s"), (0.0001, "<1 ms"), (0.041, "41 ms"), (0.4, "0.40 s"), (0.9949, "0.99 s"), (0.996, "1.0 s"),
+        (9.96, "10.0 s"), (28.13, "28.1 s"), (100.2, "100 s"), (119.6, "2 min 0 s"), (134, "2 min 14 s"),
+        (7300, "2 h 1 min"), (math.nan, "?"), (math.inf, "?"),
+    ],
+)  # fmt: skip
+def test_durations_have_three_figures_at_most(value, said):
+    assert phrases.seconds(value) == said
+
+
+@given(st.floats())
+def test_any_figure_has_a_wording(value):
+    assert phrases.seconds(value)
+
+
+def test_counts_and_sizes():
+    assert phrases.count(1, "trace") == "1 trace"
+    assert phrases.count(12_000, "leaf", "leaves") == "12,000 leaves"
+    assert phrases.size(812) == "812 B"
+    assert phrases.size(3.4 * 2**20) == "3.4 MiB"
+    assert phrases.size(2**50) == "1048576.0 GiB"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            Folded("batch['ids']", 1, "aval", "i32[32,512]", "i32[32,511]"),
+            "batch['ids']: i32[32,512] → i32[32,511]",
+        ),
+        (
+            Folded("state.params", 148, "dtype", "float32", "bfloat16"),
+            "148 leaves under state.params: dtype float32 → bfloat16",
+        ),
+        (Folded(None, 3, "axis 0", "32", "17"), "3 leaves: axis 0 32 → 17"),
+        (Folded("x", 1, "sharding", "P('d')", "P()"), "x: sharding P('d') → P()"),
+        (Folded("x", 1, "weak_type", "True", "False"), "x: weak type True → False"),
+        (Folded("n", 1, "static", "3", "4"), "n (static): 3 → 4"),
+        (Folded("n", 1, "static", None, "4"), "n (static): nothing → 4"),
+        (Folded("mask", 1, "leaf", None, "f32[4]"), "mask: f32[4], not there before"),
+        (Folded("mask", 1, "leaf", "f32[4]", None), "mask: no longer there (was f32[4])"),
+        (Folded("m", 9, "leaf", None, "f32[4]"), "9 leaves under m: only in this call"),
+        (Folded(None, 1, "tree", "(*)", "[*]"), "argument tree: (*) → [*]"),
+        (
+            Folded(None, 1, "call_form", "1 positional", "0 positional"),
+            "call form: 1 positional → 0 positional",
+        ),
+        (
+            Folded(None, 1, "options.donate_argnums", None, "(0,)"),
+            "jit option donate_argnums: not set → (0,)",
+        ),
+        (Folded(None, 1, "context.jax_enable_x64", "False", "True"), "setting jax_enable_x64: False → True"),
+        (Folded(None, 1, "function_object", "#1", "#2"), "another function object, from the same definition"),
+        (Folded("x\x1b[2J", 1, "static", "\n", "[red]"), r"x\x1b[2J (static): \n → [red]"),
+    ],
+)
+def test_a_difference_is_one_sentence(line, said):
+    assert phrases.change(line) == said
+
+
+def test_a_difference_that_stands_for_many_says_so():
+    assert (
+        phrases.change(Folded("x", 1, "aval", "f32[1]", "f32[2]"), repeated=True)
+        == "x: lately f32[1] → f32[2]"
+    )
+
+
+def test_files_are_named_from_where_the_program_ran():
+    run = Run()
+    run.apply(RunStarted(how="run", cwd="/home/ann/work"))
+    places = phrases.Places(run, whole=True)
+    assert places.frame(Frame("/home/ann/work/src/train.py", 8, "f")) == "src/train.py:8"
+    assert places.file("/opt/v/site-packages/flax/nnx/x.py") == "flax/nnx/x.py"
+    assert places.file("/home/bob/x.py") == "/home/bob/x.py"
+    assert places.file("<stdin>") == "<stdin>"
+    assert places.frame(None) is None
+
+
+def test_a_file_goes_by_its_last_part_where_no_other_has_it():
+    run = Run()
+    run.apply(RunStarted(how="run", cwd="/w"))
+    for n, file in enumerate(["/w/a/train.py", "/w/a/data.py", "/w/b/data.py"]):
+        run.apply(FunctionSeen(function=str(n), file=file))
+    places = phrases.Places(run)
+    assert [places.file(f) for f in ("/w/a/train.py", "/w/b/data.py", "<stdin>")] == [
+        "train.py",
+        "b/data.py",
+        "<stdin>",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["/usr/bin/python3", "train.py", "-x"], "train.py -x"),
+        (["python", "-X", "dev", "-u", "-m", "pkg.train"], "-m pkg.train"),
+        (["python", "-c", "import jax\njax.jit"], "-c …"),
+        (["train.py", "\x1b[31m"], r"train.py \x1b[31m"),
+        ([], ""),
+    ],
+)
+def test_the_command_is_the_users_without_the_interpreter(argv, said):
+    assert phrases.command(argv) == said
