@@ -230,6 +230,12 @@ class Probe:
             if name in stack:
                 for key, value in frames.read(stack[name], "args", "jaxpr").items():
                     found.setdefault(key, value)
+        if frame is not None and frame.f_code.co_name == seams.TRANSFORM_FRAME:
+            # The call that grad or vmap intercepted stands further up: it knows the names.
+            _, outer = seams.stack_of_call(frame.f_back)
+            local = frames.read(outer, "jit_info", "args", "kwargs") if outer is not None else {}
+            if len(local) == 3 and seams.is_trace_of(found.get("jaxpr"), local["jit_info"]):
+                found["around"] = local
         for name, variable in ((seams.COMPILE_FRAME, "computation"), (seams.EXECUTABLE_FRAME, "hlo")):
             if name in stack:
                 found.setdefault("module", frames.read(stack[name], variable).get(variable))
@@ -314,9 +320,10 @@ class Probe:
             return None
         values = list(source["args"])
         names = getattr(seams.debug_info(source.get("jaxpr")), "arg_names", None)
-        around = self._calls.open[-1].paths if self._calls.open else []
-        if not any(names or ()) and len(around) == len(values):
-            names = tuple(around)  # grad and vmap call the function's own jaxpr with the same arguments
+        around = source.get("around")
+        if around is not None:
+            named = signature.flatten(around["jit_info"], tuple(around["args"]), dict(around["kwargs"]))[1]
+            names = tuple(path for path, _ in named) if len(named) == len(values) else names
         return signature.of_flat(values, names, context)
 
     # -- for the session ------------------------------------------------------------------------------
@@ -346,7 +353,7 @@ def _entry(frame: FrameType | None, nested: bool) -> str:
         return "nested"
     if frame is None or frame.f_code.co_name == "jit_trace":
         return "aot"
-    if frame.f_code.co_name == "call_impl_cache_miss" or _under_transform(frame):
+    if frame.f_code.co_name == seams.TRANSFORM_FRAME or _under_transform(frame):
         return "transform"
     return "call"
 

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 from jaxscope.capture import frames
 
 # Function names of JAX's miss path, as they stand on the stack.
-CALL_FRAMES = ("cache_miss", "call_impl_cache_miss", "jit_trace")
+TRANSFORM_FRAME = "call_impl_cache_miss"
+CALL_FRAMES = ("cache_miss", TRANSFORM_FRAME, "jit_trace")
 TRACE_FRAME = "_trace_for_jit"
 TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
 IMPL_FRAME = "_pjit_call_impl_python"
@@ -231,6 +232,12 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
     name, _, place = source.partition(" at ")
     file, _, line = place.rpartition(":")
     return name or "<unknown>", file or None, int(line) if line.isdigit() else None
+
+
+def is_trace_of(jaxpr: Any, jit_info: Any) -> bool:
+    """Was ``jaxpr`` traced from the function that ``jit_info`` describes?"""
+    source = getattr(debug_info(jaxpr), "func_src_info", None)
+    return source is not None and source == getattr(jit_info, "fun_sourceinfo", None)
 
 
 def equation_count(jaxpr: Any) -> int | None:

@@ -288,6 +288,31 @@ def _option_sharding(value: Any) -> str:
     return ADDRESS.sub("", str(value))
 
 
+def _statics_of(info: Any, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
+    """Positions and keywords of the static arguments of this call."""
+    numbers = {n if n >= 0 else n + len(args) for n in getattr(info, "static_argnums", ())}
+    return {n for n in numbers if n < len(args)}, set(getattr(info, "static_argnames", ()))
+
+
+def flatten(
+    info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[str], list[tuple[str, Any]], Any]:
+    """Names of the positional arguments; (path, value) of every dynamic leaf in JAX's order; their tree."""
+    import jax
+
+    signature = getattr(info, "fun_signature", None)
+    static_nums, static_names = _statics_of(info, args)
+    names = parameter_names(signature, len(args))
+    dynamic = [i for i in range(len(args)) if i not in static_nums]
+    keywords = {k: v for k, v in kwargs.items() if k not in static_names}
+    found, tree = jax.tree_util.tree_flatten_with_path((tuple(args[i] for i in dynamic), keywords))
+    flat = []
+    for (group, first, *rest), value in found:
+        top = names[dynamic[first.idx]] if group.idx == 0 else keyword_name(signature, first.key)
+        flat.append((top + jax.tree_util.keystr(tuple(rest)), value))
+    return names, flat, tree
+
+
 def of_call(
     function: Any,
     info: Any,
@@ -298,21 +323,10 @@ def of_call(
     context: str | None,
 ) -> Read:
     """The key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
-    import jax
-
-    signature = getattr(info, "fun_signature", None)
-    static_nums = {n if n >= 0 else n + len(args) for n in getattr(info, "static_argnums", ())}
-    static_names = set(getattr(info, "static_argnames", ()))
-    names = parameter_names(signature, len(args))
-    dynamic = [i for i in range(len(args)) if i not in static_nums]
-    dynamic_keywords = {k: v for k, v in kwargs.items() if k not in static_names}
-    statics = [
-        static(names[i], args[i], serials) for i in range(len(args)) if i in static_nums and user is None
-    ]
+    names, flat, tree = flatten(info, args, kwargs)
+    static_nums, static_names = _statics_of(info, args)
+    statics = [static(names[i], args[i], serials) for i in sorted(static_nums) if user is None]
     statics += [static(k, v, serials) for k, v in kwargs.items() if k in static_names]
-
-    flat, tree = jax.tree_util.tree_flatten_with_path((tuple(args[i] for i in dynamic), dynamic_keywords))
-    keystr = jax.tree_util.keystr
     users_names: dict[paths.Identity, str] = {}
     form = call_form(args, kwargs)
     if user is not None:
@@ -321,18 +335,12 @@ def of_call(
         statics += [static(p, v, serials) for p, v in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]]
         form = call_form(user.args, user.kwargs)
         # The wrapper's own static part: what it compares beyond what we can name.
-        statics += [
-            _opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums) if i < len(args)
-        ]
+        statics += [_opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
     shardings = Shardings()
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
     for position, (path, value) in enumerate(flat):
-        group, first, *rest = path
-        top = names[dynamic[first.idx]] if group.idx == 0 else keyword_name(signature, first.key)
-        leaves.append(
-            leaf(users_names.get(paths.identity(value)) or top + keystr(tuple(rest)), value, shardings)
-        )
+        leaves.append(leaf(users_names.get(paths.identity(value)) or path, value, shardings))
         if _is_concrete(value):
             refs.append((position, weakref.ref(value)))
     return Read(
