@@ -6,6 +6,7 @@ library (a test looks at ``sys.modules``).
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 __version__ = "0.1.0"
@@ -34,3 +35,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(_WHERE))
+
+
+if os.environ.get("JAXSCOPE"):
+    from jaxscope.launch import environment
+
+    environment.begin()

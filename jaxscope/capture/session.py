@@ -166,8 +166,8 @@ def stop(how: str = "stop") -> None:
         atexit.unregister(stop)
 
 
-def start_from_environment() -> Session | None:
-    """What ``jaxscope run`` asked this process for. None: nothing, or it cannot be read."""
+def start_from_environment(how: str = "run") -> Session | None:
+    """What ``jaxscope run`` asked this process for. None: nothing."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None
@@ -176,4 +176,4 @@ def start_from_environment() -> Session | None:
     except (ValueError, msgspec.MsgspecError) as e:
         sys.stderr.write(f"jaxscope: {OPTIONS_VARIABLE} cannot be read ({e}); the defaults are used\n")
         options = Options()
-    return start(RunDir(where), how="run", options=options)
+    return start(RunDir(where), how=how, options=options)

@@ -297,6 +297,12 @@ def _how_to_see(record: RunDir) -> str:
 
 def _alive(pid: int) -> bool:
     try:
+        # Who waits for our stderr to be closed before it waits for the program leaves a zombie meanwhile.
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        pass  # no /proc on macOS
+    try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False

@@ -247,7 +247,7 @@ def test_no_run_directory_no_trace(place):
         capture_output=True,
         text=True,
     )
-    assert "_WhenJaxIsImported" not in ours.stdout
+    assert "WhenJaxIsImported" not in ours.stdout
     assert ours.stdout.endswith("False\n")
     assert ours.stderr == ""
 

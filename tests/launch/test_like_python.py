@@ -17,7 +17,7 @@ from conftest import HERE, RUN
 from jaxscope.launch.command import BOOT
 
 INTROSPECT = HERE / "programs" / "introspect.py"
-FINDER = "_WhenJaxIsImported"
+FINDER = "WhenJaxIsImported"
 
 
 def both(place, *words, plain_words=None, **how):

@@ -43,67 +43,6 @@ def _record():
             pass  # stderr may be closed: the program must not notice
 
 
-class _WhenJaxIsImported:
-    """A sys.meta_path entry that watches one import and then goes.
-
-    It stays until jax has been executed, not until it is looked for: `importlib.util.find_spec("jax")`
-    is how many libraries ask whether JAX is installed, long before anybody imports it.
-    """
-
-    def __init__(self):
-        self.searching = set()
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "jax":
-            return None
-        from _thread import get_ident  # built in, and loaded in every Python
-
-        thread = get_ident()
-        if thread in self.searching:  # a user's own finder behind us asks all of sys.meta_path again
-            return None
-        self.searching.add(thread)
-        try:
-            spec = self._real_spec(name, path, target)
-        finally:
-            self.searching.discard(thread)
-        loader = getattr(spec, "loader", None)
-        if hasattr(loader, "exec_module") and not isinstance(loader, type):
-            try:
-                # The spec and its loader are the real ones; only this attribute is ours, and it is gone
-                # before jax's first line runs. So jax.__spec__.loader is what it is in plain Python.
-                loader.exec_module = _exec_module(self, loader)
-            except Exception:
-                pass  # a loader that takes no attribute: jax is imported, but not recorded
-        return spec
-
-    def _real_spec(self, name, path, target):
-        finders = list(sys.meta_path)
-        behind_us = finders[finders.index(self) + 1 :] if self in finders else finders
-        for finder in behind_us:  # those before us have declined already
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None else None
-            if spec is not None:
-                return spec
-        return None
-
-
-def _exec_module(hook, loader):
-    def exec_module(module):
-        if module.__name__ != "jax":  # zipimport shares one loader between modules
-            return type(loader).exec_module(loader, module)
-        loader.__dict__.pop("exec_module", None)
-        loader.exec_module(module)
-        if hook in sys.meta_path:
-            sys.meta_path.remove(hook)
-            _record()
-
-    # This frame is a part of the import machinery and is to be treated as one: Python drops frames with
-    # this file name from tracebacks and from warnings' stacklevel, so that an error or a warning while
-    # jax is being imported reads as it does without us.
-    exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
-    return exec_module
-
-
 def _leave_no_trace():
     """Take this directory off sys.path. PYTHONPATH keeps it, so that children are followed too."""
     here = os.path.dirname(__file__)
@@ -112,13 +51,17 @@ def _leave_no_trace():
 
 
 try:
+    if os.environ.get("JAXSCOPE_RUN"):
+        from _jaxscope_when_jax import WhenJaxIsImported
+
+        del sys.modules["_jaxscope_when_jax"]
     _leave_no_trace()
     if sys.version_info >= (3, 11) and os.environ.get("JAXSCOPE_RUN"):
         _note(b"boot\n")
         if "jax" in sys.modules:  # a .pth file imports it
             _record()
         else:
-            sys.meta_path.insert(0, _WhenJaxIsImported())
+            sys.meta_path.insert(0, WhenJaxIsImported(_record))
 except Exception:
     pass
 

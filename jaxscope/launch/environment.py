@@ -1,0 +1,77 @@
+"""``JAXSCOPE=record python train.py``: recording without the command line, in a program that imports jaxscope.
+
+Owns the wait for jax: importing jax ourselves would be too early for a program that sets XLA_FLAGS
+between its import of jaxscope and its import of jax. Nothing is made on disk before jax is there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+VARIABLE = "JAXSCOPE"
+MODES = ("record", "live")
+
+
+def begin() -> None:
+    """Do what $JAXSCOPE asks of this process. Never raises."""
+    mode = os.environ.get(VARIABLE, "")
+    if mode not in MODES:
+        _say(f"{VARIABLE}={mode} is neither {' nor '.join(MODES)}; not recording")
+    elif "jax" in sys.modules:
+        _record()
+    else:
+        from jaxscope.launch.boot._jaxscope_when_jax import WhenJaxIsImported
+
+        sys.meta_path.insert(0, WhenJaxIsImported(_record))
+
+
+def cancel() -> None:
+    """This process is jaxscope's own command line: what the variable asks is not for it."""
+    os.environ.pop(VARIABLE, None)
+
+
+def _record() -> None:
+    mode = os.environ.get(VARIABLE)
+    if mode not in MODES:
+        return
+    try:
+        from jaxscope.capture import session
+        from jaxscope.log import store
+
+        mine = session.RUN_VARIABLE not in os.environ  # else jaxscope run, or a parent, made it
+        if mine:
+            name = os.path.splitext(os.path.basename(sys.argv[0] or "session"))[0]  # noqa: PTH119, PTH122
+            made = store.create(name=name or "session", how="env", argv=list(sys.argv))
+            os.environ[session.RUN_VARIABLE] = str(made.path)
+        active = session.start_from_environment("env" if mine else "run")
+        if mine and active is not None:
+            _say(f"recording to {active.run.path}")
+            if mode == "live":
+                _follow(str(active.run.path))
+    except Exception as e:
+        _say(f"not recording: {e}")
+
+
+def _follow(directory: str) -> None:
+    """A process that prints a line per recompile on our stderr and ends with us.
+
+    Started through a shell that is gone at once, so that it is nobody's child: a program that waits
+    for its own children must not meet one it does not know.
+    """
+    words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
+    env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}
+    # fmt: off
+    subprocess.run(
+        ["/bin/sh", "-c", '"$@" &', "sh", *words],
+        env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True, check=False,
+    )
+    # fmt: on
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write(f"jaxscope: {text}\n")
+    except Exception:  # stderr may be closed: the program must not notice
+        pass
