@@ -17,6 +17,7 @@ _WHERE = {
     "record": "jaxscope.recording",
     "open_run": "jaxscope.recording",
     "JaxscopeError": "jaxscope.errors",
+    "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }
 
 __all__ = ["JaxscopeError", "__version__", "open_run", "record", "step", "watch"]
@@ -34,10 +35,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_WHERE))
+    return sorted({*globals(), *__all__})
 
 
 if os.environ.get("JAXSCOPE"):
-    from jaxscope.launch import environment
-
-    environment.begin()
+    __getattr__("_begin")()

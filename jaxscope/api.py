@@ -28,8 +28,8 @@ class _Watched:
     __slots__ = ("__weakref__", "_jaxscope_add", "_jaxscope_function", "_jaxscope_step")
 
     # A class has these of its own, and they would hide the function's.
-    __module__ = property(lambda self: self._jaxscope_function.__module__)  # type: ignore[assignment]
-    __doc__ = property(lambda self: self._jaxscope_function.__doc__)  # type: ignore[assignment]
+    __module__ = property(lambda self: self._jaxscope_function.__module__)
+    __doc__ = property(lambda self: self._jaxscope_function.__doc__)
 
     def __init__(self, function: Any, step: bool) -> None:
         object.__setattr__(self, "_jaxscope_function", function)
@@ -42,7 +42,7 @@ class _Watched:
             add()
         return self._jaxscope_function(*args, **kwargs)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self._jaxscope_function)
 
@@ -96,11 +96,15 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
     if function is None:
         return functools.partial(watch, step=step)
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(watch(function.__func__, step=step))
+        return type(function)(_register(function.__func__, step))
     if not callable(function):
         raise TypeError(f"jaxscope.watch needs a function, not {type(function).__name__}")
     if type(function) is _Watched:
         return function
+    return _register(function, step)
+
+
+def _register(function: Any, step: bool) -> Any:
     watched = _Watched(function, step)
     _watched.append(weakref.ref(watched, _watched.remove))
     _attach(watched)

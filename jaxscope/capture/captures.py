@@ -88,13 +88,13 @@ def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Capture
                 names.setdefault(key, (path, where))
     facts = []
     for c in constants:
-        name, where = names.get(paths.identity(c), (None, None))
+        found_as = names.get(paths.identity(c))
         shape = getattr(c, "shape", None)
         size = getattr(c, "nbytes", None)
         facts.append(
             Captured(
-                name=name,
-                where=where,
+                name=found_as[0] if found_as else None,
+                where=found_as[1] if found_as else None,
                 shape=None if shape is None else tuple(int(d) for d in shape),
                 dtype=None if not hasattr(c, "dtype") else str(c.dtype),
                 bytes=int(size) if isinstance(size, int) else None,

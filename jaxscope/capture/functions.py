@@ -74,7 +74,7 @@ def _label(layer: Any) -> str:
         module, name = type(layer).__module__, type(layer).__qualname__
     if frames.is_library(module):
         return f"{frames.root(module)}.{_PUBLIC.get(name, name)}"
-    return name
+    return str(name)
 
 
 _PUBLIC = {

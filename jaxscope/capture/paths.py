@@ -45,8 +45,9 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
             (f"[{k!r}]" if isinstance(k, PLAIN) else f"[<{type(k).__name__}>]", v)
             for k, v in list(value.items())
         ]
-    if isinstance(value, tuple) and hasattr(type(value), "_fields"):
-        return [(f".{n}", v) for n, v in zip(type(value)._fields, value, strict=False)]
+    fields = getattr(type(value), "_fields", None)
+    if isinstance(value, tuple) and isinstance(fields, tuple):
+        return [(f".{n}", v) for n, v in zip(fields, value, strict=False)]
     if isinstance(value, (list, tuple, collections.deque)):
         return [(f"[{i}]", v) for i, v in enumerate(value)]
     if isinstance(value, (*PLAIN, *CODE, np.generic)):

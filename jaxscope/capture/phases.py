@@ -169,7 +169,7 @@ def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
     for path, aval in pairs:
         weak = getattr(aval, "weak_type", None)
         explicit = getattr(aval, "sharding", None)
-        axes = getattr(getattr(explicit, "mesh", None), "axis_names", ())
+        axes = getattr(getattr(explicit, "mesh", None), "axis_names", None)
         space = getattr(aval, "memory_space", None)
         leaves.append(
             OutLeaf(
@@ -178,7 +178,7 @@ def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
                 dtype=_text(str(aval.dtype)) if hasattr(aval, "dtype") else None,
                 weak_type=weak if isinstance(weak, bool) else None,
                 memory_kind=None if space is None else str(getattr(space, "name", space)).lower(),
-                sharding=str(explicit.spec) if axes else None,
+                sharding=str(getattr(explicit, "spec", None)) if axes else None,
             )
         )
     return signature.limited(signature.ADDRESS.sub("", tree)), leaves
@@ -217,7 +217,7 @@ def persistent_cache(seen: str | None, seconds: float, callbacks: bool) -> tuple
     """
     import jax
 
-    config = jax.config
+    config: Any = jax.config
     if not config.jax_enable_compilation_cache:
         return "off", "jax_enable_compilation_cache is False"
     if not config.jax_compilation_cache_dir:

@@ -113,9 +113,9 @@ class Probe:
         if event in PHASES:
             self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
 
-    def on_duration(self, event: str, duration: float, **_: Any) -> None:
+    def on_duration(self, event: str, duration_secs: float, **_: Any) -> None:
         if event in PHASES:
-            self._guarded("phase_durations", self._ended, PHASES[event], duration, sys._getframe(1))
+            self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
         if event in CACHE:

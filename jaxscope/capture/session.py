@@ -115,7 +115,7 @@ class Session:
             cwd=_cwd(),
             python=sys.version.split()[0],
             jax=jax.__version__,
-            jaxlib=jaxlib.__version__,
+            jaxlib=getattr(jaxlib, "__version__", None),
             jaxscope=__version__,
             parent=os.getppid(),
             ir=self.options.ir,

@@ -196,7 +196,7 @@ def static(path: str, value: Any, serials: Serials) -> Static:
     except Exception:
         hashed = None
     kind = type(value)
-    by_identity = kind.__eq__ is object.__eq__ or isinstance(value, (FunctionType, type))
+    by_identity = getattr(kind, "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
     return Static(
         path=path,
         repr=shown(value),

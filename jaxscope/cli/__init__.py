@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 from jaxscope import __version__
 from jaxscope.errors import JaxscopeError, UsageError
-from jaxscope.launch import environment
 
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
@@ -60,7 +59,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """The entry point. Exit code 2: wrong usage or an error of ours."""
-    environment.cancel()
+    os.environ.pop("JAXSCOPE", None)  # jaxscope's own command line does not record itself
     sys.exit(command(sys.argv[1:] if argv is None else list(argv)))
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 VARIABLE = "JAXSCOPE"
 MODES = ("record", "live")
 
 
-def begin() -> None:
+def _begin() -> None:
     """Do what $JAXSCOPE asks of this process. Never raises."""
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
@@ -22,14 +23,10 @@ def begin() -> None:
     elif "jax" in sys.modules:
         _record()
     else:
-        from jaxscope.launch.boot._jaxscope_when_jax import WhenJaxIsImported
+        from jaxscope.launch.boot import _jaxscope_when_jax
 
-        sys.meta_path.insert(0, WhenJaxIsImported(_record))
-
-
-def cancel() -> None:
-    """This process is jaxscope's own command line: what the variable asks is not for it."""
-    os.environ.pop(VARIABLE, None)
+        when: Any = _jaxscope_when_jax
+        sys.meta_path.insert(0, when.WhenJaxIsImported(_record))
 
 
 def _record() -> None:

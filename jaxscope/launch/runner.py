@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from jaxscope.errors import JaxscopeError
 from jaxscope.launch import vitals
@@ -71,7 +72,7 @@ def run(
     Raises:
       JaxscopeError: the program could not be started at all.
     """
-    held = FORWARDED | {signal.SIGCHLD, signal.SIGALRM}
+    held: set[int] = {*FORWARDED, signal.SIGCHLD, signal.SIGALRM}
     # Held before the program exists and before any thread does: none can slip through, and a thread
     # inherits the mask. No handler is installed, so what we inherited as ignored (nohup, a shell's `&`)
     # the program inherits as ignored.
@@ -108,21 +109,24 @@ def run(
 
 
 def spawn(
-    argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: object
+    argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: Any
 ) -> int:
     """``posix_spawn`` with signals as Python's own subprocess module sets them.
 
     Raises:
       JaxscopeError: the system refused.
     """
-    actions = [(os.POSIX_SPAWN_DUP2, stderr, 2)] if stderr is not None else []
+    if stderr is not None:
+        more["file_actions"] = [(os.POSIX_SPAWN_DUP2, stderr, 2)]
     python_ignores = [s for s in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)) if s]
     try:
         pid = os.posix_spawn(
             argv[0],
             argv,
             env,
-            **{"file_actions": actions, "setsigmask": mask, "setsigdef": python_ignores, **more},
+            setsigmask=mask,
+            setsigdef=python_ignores,
+            **more,
         )
     except OSError as e:
         raise JaxscopeError(

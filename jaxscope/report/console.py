@@ -8,9 +8,11 @@ from __future__ import annotations
 import codecs
 import os
 import shutil
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 PLAIN_WIDTH = 80
 WIDEST = 120  # lines longer than this are not read more easily
@@ -49,6 +51,8 @@ def wants_colour(stream: TextIO) -> bool:
 
 def console(stream: TextIO, *, width: int | None = None) -> Console:
     """A console on ``stream`` that never reads markup, emoji codes or highlights out of data."""
+    from rich.console import Console  # 30 ms: not before the program has started
+
     colour = wants_colour(stream)
     return Console(
         file=stream,
