@@ -46,6 +46,21 @@ EVENT_TRACE = "trace_to_jaxpr"
 EVENT_LOWER = "lower_jaxpr_to_module"
 
 
+TESTED = ((0, 10), (0, 12))
+
+
+def untested(version: str) -> str | None:
+    """What to say of a JAX outside the tested versions; None: it is within."""
+    parts = version.split(".")[:2]
+    if len(parts) < 2 or not all(p.isdecimal() for p in parts):
+        return None
+    found = int(parts[0]), int(parts[1])
+    if TESTED[0] <= found <= TESTED[1]:
+        return None
+    low, high = (".".join(map(str, v)) for v in TESTED)
+    return f"jaxscope is tested with JAX {low} to {high}; this one is {'older' if found < TESTED[0] else 'newer'}"
+
+
 class Seam(NamedTuple):
     """One behaviour of this JAX: what it gives, and how to tell that it is there."""
 

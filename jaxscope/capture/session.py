@@ -42,7 +42,8 @@ class Session:
     def __init__(self, run: RunDir, how: str, options: Options) -> None:
         self.run = run
         self.options = options
-        self._how = how
+        # A process started by a recorded one finds its log there already.
+        self._how = "child" if how == "run" and run.logs() else how
         frames.configure(options.wrapper_libraries)
         self.writer = Writer(run, self._first)
         shield.reset(self._degraded)
@@ -54,6 +55,11 @@ class Session:
 
     def begin(self) -> None:
         self.writer.open()
+        import jax
+
+        said = seams.untested(jax.__version__)
+        if said is not None:
+            self._degraded("jax_version", said)
         for status in seams.table():
             if not status.available:
                 shield.switch_off(status.name, status.reason or "")
@@ -103,14 +109,9 @@ class Session:
 
         from jaxscope import __version__
 
-        how = self._how
-        if forked:
-            how = "fork"
-        elif self._how == "run" and "--multiprocessing-fork" in sys.argv:
-            how = "child"
         return ev.RunStarted(
             name=self.run.path.name,
-            how=how,
+            how="fork" if forked else self._how,
             argv=[str(a) for a in getattr(sys, "orig_argv", sys.argv)],
             cwd=_cwd(),
             python=sys.version.split()[0],

@@ -22,7 +22,6 @@ Versions, where runs are kept, and every place where jaxscope looks into JAX: wh
 what is lost where it has not, and why. Nothing is compiled and no device is started.
 Exit code 1 where something is missing.
 """
-SUPPORTED = ((0, 10), (0, 12))
 
 
 def add_parser(subparsers: Any) -> None:
@@ -53,7 +52,7 @@ def handle(args: argparse.Namespace) -> int:
     fact("jax", jax or why, jax is not None)
     jaxlib, why = _version("jaxlib")
     fact("jaxlib", jaxlib or why, jaxlib is not None)
-    said = unsupported(jax)
+    said = importlib.import_module("jaxscope.capture.seams").untested(jax) if jax is not None else None
     if said:
         fact("", said)
     home = store.runs_home()
@@ -75,20 +74,6 @@ def handle(args: argparse.Namespace) -> int:
     else:
         put(page, [line("Programs are recorded as far as the parts above that are ok allow.")])
     return 0 if well else 1
-
-
-def unsupported(jax: str | None) -> str | None:
-    """What to say of a JAX outside the tested versions."""
-    if jax is None:
-        return None
-    parts = jax.split(".")[:2]
-    if len(parts) < 2 or not all(p.isdecimal() for p in parts):
-        return None
-    found = int(parts[0]), int(parts[1])
-    low, high = (".".join(map(str, v)) for v in SUPPORTED)
-    if SUPPORTED[0] <= found <= SUPPORTED[1]:
-        return None
-    return f"jaxscope is tested with JAX {low} to {high}; this one is {'older' if found < SUPPORTED[0] else 'newer'}"
 
 
 def unwritable(home: Path) -> str | None:
