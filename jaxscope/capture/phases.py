@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import captures, frames, seams, shield, signature, texts
+from jaxscope.capture import captures, frames, seams, shardings, shield, signature, statics, texts
 from jaxscope.capture.calls import Call, Weak
 from jaxscope.capture.once import Once
 from jaxscope.log.writer import Writer
@@ -181,7 +181,7 @@ def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
                 sharding=str(getattr(explicit, "spec", None)) if axes else None,
             )
         )
-    return signature.limited(signature.ADDRESS.sub("", tree)), leaves
+    return statics.limited(statics.ADDRESS.sub("", tree)), leaves
 
 
 def _executable(frame: FrameType, executable: Any, lowering: Lowering | None) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _executable(frame: FrameType, executable: Any, lowering: Lowering | None) ->
         frame, "name", "in_shardings", "out_shardings", "global_in_avals", "global_out_avals", "kept_var_idx",
         "device_list", "committed", "ordered_effects", "intermediate_shardings", "context_mesh", "all_args_info",
     )  # fmt: skip
-    table = signature.Shardings()
+    table = shardings.Shardings()
     found = shield.attempt("recover_shardings", seams.recovered_out_shardings, executable, local)
     # Flat positions count captured constants first: they are not the caller's arguments.
     constants = lowering.constants if lowering is not None else 0
@@ -205,7 +205,7 @@ def _executable(frame: FrameType, executable: Any, lowering: Lowering | None) ->
         "out_shardings": table.table,
         "out_committed": local.get("committed"),
         "dropped_arguments": dropped,
-        "devices": signature.device_ranges([d.id for d in devices]) if devices is not None else None,
+        "devices": shardings.device_ranges([d.id for d in devices]) if devices is not None else None,
     }
 
 
@@ -237,7 +237,7 @@ def effects(jaxpr: Any) -> list[str]:
     """Names of a trace's effects, without addresses."""
     found = getattr(jaxpr, "effects", None) or ()
     return sorted(
-        {type(e).__name__ if "object at" in str(e) else signature.ADDRESS.sub("", str(e)) for e in found}
+        {type(e).__name__ if "object at" in str(e) else statics.ADDRESS.sub("", str(e)) for e in found}
     )
 
 

@@ -5,30 +5,20 @@ Reads metadata only: no device is waited for, no buffer fetched, no array kept (
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import re
-import reprlib
 import weakref
-from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxscope.capture import paths, seams
 from jaxscope.capture.functions import Serials
+from jaxscope.capture.shardings import Shardings, read_sharding
+from jaxscope.capture.statics import ADDRESS, limited, opaque, static
 from jaxscope.capture.wrappers import UserCall
-from jaxscope.schema.keys import Key, Leaf, Sharding, Static
+from jaxscope.schema.keys import Key, Leaf
 
-MAX_TEXT = 4000
-MAX_REPR = 300
 MAX_STATICS = 500
-ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
-
-
-_short = reprlib.Repr()
-_short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 20
-_short.maxstring = _short.maxother = _short.maxlong = MAX_REPR
 
 
 class Read(NamedTuple):
@@ -36,75 +26,6 @@ class Read(NamedTuple):
 
     key: Key
     refs: list[tuple[int, weakref.ref[Any]]]
-
-
-class Shardings:
-    """The shardings of one key, each once."""
-
-    def __init__(self) -> None:
-        self.table: list[Sharding] = []
-        self._by_id: dict[int, int] = {}  # valid while the arrays are in our hands
-        self._by_fact: dict[str, int] = {}
-
-    def index(self, sharding: Any) -> int | None:
-        if sharding is None:
-            return None
-        known = self._by_id.get(id(sharding))
-        if known is None:
-            fact = read_sharding(sharding)
-            name = repr(fact)
-            known = self._by_fact.get(name)
-            if known is None:
-                known = self._by_fact[name] = len(self.table)
-                self.table.append(fact)
-            self._by_id[id(sharding)] = known
-        return known
-
-
-def device_ranges(ids: list[int]) -> str:
-    """``[0,1,2,3,8]`` -> ``0-3,8``; the order is the mesh's, so it is kept."""
-    parts: list[str] = []
-    start = previous = None
-    for i in [*ids, None]:
-        if start is not None and (i is None or previous is None or i != previous + 1):
-            parts.append(str(start) if start == previous else f"{start}-{previous}")
-            start = i
-        elif start is None:
-            start = i
-        previous = i
-    return ",".join(parts)
-
-
-def read_sharding(sharding: Any) -> Sharding:
-    """A sharding as data; works for every public kind and for what JAX may add."""
-    kind = type(sharding).__name__
-    memory_kind = getattr(sharding, "memory_kind", None)
-    mesh = getattr(sharding, "mesh", None)
-    spec = getattr(sharding, "spec", None)
-    if mesh is not None and spec is not None and hasattr(mesh, "axis_names"):
-        types = [str(t) for t in getattr(mesh, "axis_types", None) or ()]
-        axes = [
-            (str(n), int(s), types[i] if i < len(types) else None)
-            for i, (n, s) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
-        ]
-        ids = [d.id for d in mesh.devices.flat] if hasattr(mesh, "devices") else []
-        shown = str(spec).replace("PartitionSpec", "P")
-        text = f"{shown} on {','.join(f'{n}={s}' for n, s, _ in axes)}"
-        return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)
-    try:
-        # In the order of the assignment where there is one: it is part of the key.
-        assignment = getattr(sharding, "_device_assignment", None) or sorted(
-            sharding.device_set, key=lambda d: d.id
-        )
-        ids = [d.id for d in assignment]
-        platform = next(iter(sharding.device_set)).platform
-    except Exception:
-        ids, platform = [], "?"
-    devices = device_ranges(ids)
-    if kind == "SingleDeviceSharding" and ids:
-        return Sharding(kind, f"{platform}:{devices}", devices, None, None, memory_kind)
-    detail = ADDRESS.sub("", str(getattr(sharding, "_hlo_sharding", sharding)))[:MAX_REPR]
-    return Sharding(kind, f"{kind}({detail})", devices, None, None, memory_kind)
 
 
 def type_name(value: Any) -> str:
@@ -163,55 +84,6 @@ def dimensions(shape: Any) -> tuple[int | str, ...] | None:
 
 def _bool(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
-
-
-def shown(value: Any) -> str:
-    """A value in few words, never with an address."""
-    if isinstance(value, FunctionType):
-        code = value.__code__
-        return f"<function {value.__qualname__} at {code.co_filename}:{code.co_firstlineno}>"
-    if isinstance(value, (MethodType, BuiltinFunctionType)):
-        return f"<{type(value).__name__} {getattr(value, '__qualname__', '?')}>"
-    if isinstance(value, type):
-        return f"<class {value.__module__}.{value.__qualname__}>"
-    if isinstance(value, np.ndarray):
-        return f"<numpy {value.dtype}{list(value.shape)}>"
-    try:
-        # reprlib looks into a container a few levels and elements deep: one may hold a million.
-        text = (
-            _short.repr(value)
-            if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset))
-            else repr(value)
-        )
-    except Exception as e:  # the user's own __repr__
-        return f"<{type(value).__qualname__}; its repr raised {type(e).__name__}>"
-    text = ADDRESS.sub("", str(text))
-    return text if len(text) <= MAX_REPR else text[: MAX_REPR - 1] + "…"
-
-
-def static(path: str, value: Any, serials: Serials) -> Static:
-    """A value compared by its own ``__eq__`` and ``__hash__``."""
-    try:
-        hashed: int | None = hash(value)
-    except Exception:
-        hashed = None
-    kind = type(value)
-    by_identity = getattr(kind, "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
-    return Static(
-        path=path,
-        repr=shown(value),
-        type=kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}",
-        compares="identity" if by_identity else "value",
-        serial=serials.of(value) if not isinstance(value, paths.PLAIN) else None,
-        hash=hashed,
-    )
-
-
-def limited(text: str) -> str:
-    """Long texts are cut, with a hash of the whole so that a difference still shows."""
-    if len(text) <= MAX_TEXT:
-        return text
-    return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
@@ -335,7 +207,7 @@ def of_call(
         statics += [static(p, v, serials) for p, v in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]]
         form = call_form(user.args, user.kwargs)
         # The wrapper's own static part: what it compares beyond what we can name.
-        statics += [_opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
+        statics += [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
     shardings = Shardings()
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
@@ -355,16 +227,6 @@ def of_call(
             function_object=serials.of(function),
         ),
         refs,
-    )
-
-
-def _opaque(path: str, value: Any) -> Static:
-    try:
-        hashed: int | None = hash(value)
-    except Exception:
-        hashed = None
-    return Static(
-        path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed
     )
 
 

@@ -1,0 +1,77 @@
+"""Shardings as data: kind, PartitionSpec, mesh and devices, in the order that is part of the key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxscope.capture.statics import ADDRESS, MAX_REPR
+from jaxscope.schema.keys import Sharding
+
+
+class Shardings:
+    """The shardings of one key, each once."""
+
+    def __init__(self) -> None:
+        self.table: list[Sharding] = []
+        self._by_id: dict[int, int] = {}  # valid while the arrays are in our hands
+        self._by_fact: dict[str, int] = {}
+
+    def index(self, sharding: Any) -> int | None:
+        if sharding is None:
+            return None
+        known = self._by_id.get(id(sharding))
+        if known is None:
+            fact = read_sharding(sharding)
+            name = repr(fact)
+            known = self._by_fact.get(name)
+            if known is None:
+                known = self._by_fact[name] = len(self.table)
+                self.table.append(fact)
+            self._by_id[id(sharding)] = known
+        return known
+
+
+def device_ranges(ids: list[int]) -> str:
+    """``[0,1,2,3,8]`` -> ``0-3,8``; the order is the mesh's, so it is kept."""
+    parts: list[str] = []
+    start = previous = None
+    for i in [*ids, None]:
+        if start is not None and (i is None or previous is None or i != previous + 1):
+            parts.append(str(start) if start == previous else f"{start}-{previous}")
+            start = i
+        elif start is None:
+            start = i
+        previous = i
+    return ",".join(parts)
+
+
+def read_sharding(sharding: Any) -> Sharding:
+    """A sharding as data; works for every public kind and for what JAX may add."""
+    kind = type(sharding).__name__
+    memory_kind = getattr(sharding, "memory_kind", None)
+    mesh = getattr(sharding, "mesh", None)
+    spec = getattr(sharding, "spec", None)
+    if mesh is not None and spec is not None and hasattr(mesh, "axis_names"):
+        types = [str(t) for t in getattr(mesh, "axis_types", None) or ()]
+        axes = [
+            (str(n), int(s), types[i] if i < len(types) else None)
+            for i, (n, s) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+        ]
+        ids = [d.id for d in mesh.devices.flat] if hasattr(mesh, "devices") else []
+        shown = str(spec).replace("PartitionSpec", "P")
+        text = f"{shown} on {','.join(f'{n}={s}' for n, s, _ in axes)}"
+        return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)
+    try:
+        # In the order of the assignment where there is one: it is part of the key.
+        assignment = getattr(sharding, "_device_assignment", None) or sorted(
+            sharding.device_set, key=lambda d: d.id
+        )
+        ids = [d.id for d in assignment]
+        platform = next(iter(sharding.device_set)).platform
+    except Exception:
+        ids, platform = [], "?"
+    devices = device_ranges(ids)
+    if kind == "SingleDeviceSharding" and ids:
+        return Sharding(kind, f"{platform}:{devices}", devices, None, None, memory_kind)
+    detail = ADDRESS.sub("", str(getattr(sharding, "_hlo_sharding", sharding)))[:MAX_REPR]
+    return Sharding(kind, f"{kind}({detail})", devices, None, None, memory_kind)
