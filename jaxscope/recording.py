@@ -6,6 +6,7 @@ One of the few rooms that see both wings; the reading wing is imported when it i
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,18 @@ class Recording:
     Inside ``jaxscope run``, or another recording, the block is part of that one.
     """
 
-    def __init__(self, path: str | Path | None = None, *, ir: str = "all", name: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        ir: str = "all",
+        name: str | None = None,
+        wrapper_libraries: Sequence[str] = (),
+    ) -> None:
         self._path = Path(path) if path is not None else None
         self._ir = ir
         self._name = name
+        self._libraries = list(wrapper_libraries)
         self._mine = False
         self._run: store.RunDir | None = None
 
@@ -55,7 +64,9 @@ class Recording:
             self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session"
         )
         self._run = store.create(self._path, name=name, how="record", argv=list(sys.argv))
-        session.start(self._run, how="record", options=session.Options(ir=self._ir))
+        session.start(
+            self._run, how="record", options=session.Options(ir=self._ir, wrapper_libraries=self._libraries)
+        )
         self._mine = True
         return self
 
@@ -118,15 +129,22 @@ class Recording:
         return f"<jaxscope.Recording {state}>"
 
 
-def record(path: str | Path | None = None, *, ir: str = "all", name: str | None = None) -> Recording:
+def record(
+    path: str | Path | None = None,
+    *,
+    ir: str = "all",
+    name: str | None = None,
+    wrapper_libraries: Sequence[str] = (),
+) -> Recording:
     """Record a block without the command line.
 
     Args:
       path: the run directory; default: a new one under ``.jaxscope/runs``.
       ir: which texts of user functions are kept: none, stats, stablehlo, hlo, all.
       name: what the run is called.
+      wrapper_libraries: packages whose frames are not the user's, besides those known.
     """
-    return Recording(path, ir=ir, name=name)
+    return Recording(path, ir=ir, name=name, wrapper_libraries=wrapper_libraries)
 
 
 def open_run(which: str | Path | None = "latest") -> Run:

@@ -15,19 +15,29 @@ class Shardings:
         self.table: list[Sharding] = []
         self._by_id: dict[int, int] = {}  # valid while the arrays are in our hands
         self._by_fact: dict[str, int] = {}
+        self._single: dict[Any, int] = {}
 
     def index(self, sharding: Any) -> int | None:
         if sharding is None:
             return None
+        if type(sharding).__name__ == "SingleDeviceSharding":
+            # Equal ones are spelled alike; every array has one of its own.
+            known = self._single.get(sharding)
+            if known is None:
+                known = self._single[sharding] = self._add(sharding)
+            return known
         known = self._by_id.get(id(sharding))
         if known is None:
-            fact = read_sharding(sharding)
-            name = repr(fact)
-            known = self._by_fact.get(name)
-            if known is None:
-                known = self._by_fact[name] = len(self.table)
-                self.table.append(fact)
-            self._by_id[id(sharding)] = known
+            known = self._by_id[id(sharding)] = self._add(sharding)
+        return known
+
+    def _add(self, sharding: Any) -> int:
+        fact = read_sharding(sharding)
+        name = repr(fact)
+        known = self._by_fact.get(name)
+        if known is None:
+            known = self._by_fact[name] = len(self.table)
+            self.table.append(fact)
         return known
 
 

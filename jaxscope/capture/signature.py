@@ -5,6 +5,7 @@ Reads metadata only: no device is waited for, no buffer fetched, no array kept (
 
 from __future__ import annotations
 
+import functools
 import inspect
 import weakref
 from typing import Any, NamedTuple
@@ -64,13 +65,19 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
         path=path,
         type=kind,
         shape=dimensions(shape),
-        dtype=None if dtype is None else str(dtype),
+        dtype=None if dtype is None else dtype_name(dtype),
         weak_type=_bool(getattr(aval, "weak_type", None)),
         sharding=shardings.index(sharding),
         committed=committed,
         memory_kind=getattr(sharding, "memory_kind", None),
         layout=None if layout is None else str(tuple(layout)),
     )
+
+
+@functools.lru_cache(256)
+def dtype_name(dtype: Any) -> str:
+    """``str(dtype)`` takes NumPy 5 us, and a model has hundreds of the same."""
+    return str(dtype)
 
 
 def dimensions(shape: Any) -> tuple[int | str, ...] | None:

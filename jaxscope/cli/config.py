@@ -34,8 +34,6 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "out": Option(str),
         "name": Option(str),
         "ir": Option(str, IR),
-        "arrays": Option(bool),
-        "transfers": Option(bool),
         "step-function": Option(str),
         "tee-stderr": Option(bool),
         "live": Option(bool),

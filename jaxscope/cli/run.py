@@ -28,7 +28,7 @@ USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...
 
 DESCRIPTION = """\
 Run a program in the Python that jaxscope is installed in, exactly as python would, and record every
-function that JAX traces, lowers and compiles, with the line that caused it and why.
+function that JAX traces, lowers and compiles: from which of your lines, with which arguments, how long.
 The program is not changed; its output, exit code and signals are its own.
 """
 
@@ -40,7 +40,7 @@ examples:
   jaxscope run --detach train.py          leave it running, even when this terminal closes
   jaxscope run -q -o out/run1 train.py    record into a directory of your choice, say nothing
 afterwards:
-  jaxscope report                         what was compiled, why, and what it cost
+  jaxscope report                         what was compiled, what differed, what it cost
 
 Options before the script are jaxscope's, everything after it is the program's. Options of Python itself
 go before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: they inherit
@@ -74,10 +74,6 @@ def options_parser() -> argparse.ArgumentParser:
     what = parser.add_argument_group("what is recorded")
     what.add_argument(
         "--ir", choices=config.IR, help="which texts of your functions' programs are kept (default: all)"
-    )
-    what.add_argument("--arrays", action=argparse.BooleanOptionalAction, help="what becomes of live arrays")
-    what.add_argument(
-        "--transfers", action=argparse.BooleanOptionalAction, help="copies between host and devices"
     )
     what.add_argument(
         "--step-function", metavar="NAME", help="count the calls of this jitted function as steps"
@@ -237,8 +233,6 @@ def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
     """What was asked for, under the names of the command line: what was not asked for is left out."""
     asked = {
         "ir": opts.ir,
-        "arrays": opts.arrays,
-        "transfers": opts.transfers,
         "step-function": opts.step_function,
         "wrapper-libraries": opts.wrapper_libraries,
     }

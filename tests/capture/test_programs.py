@@ -149,3 +149,15 @@ def test_the_same_program_compiled_twice_is_one_program(record):
     )
     programs = [c.program for c in run.for_calls(ev.Compiled, run.misses("f"))]
     assert len(programs) == 3 and programs[0] == programs[1] != programs[2]
+
+
+def test_a_library_the_user_names_is_not_blamed(record, tmp_path):
+    (tmp_path / "mylib.py").write_text("def call(f, x):\n    return f(x)\n")
+    code = """
+        import mylib, jax, jax.numpy as jnp
+        f = jax.jit(lambda x: x + 1)
+        mylib.call(f, jnp.ones(3))
+        """
+    plain, named = record(code), record(code, wrapper_libraries=["mylib"])
+    assert plain.misses("<lambda>")[0].site.file.endswith("mylib.py")
+    assert named.misses("<lambda>")[0].site.file.endswith("program2.py")

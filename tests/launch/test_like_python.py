@@ -222,11 +222,11 @@ def test_a_run_inside_a_run_records_into_its_own_directory(place):
 
 def test_the_run_directory_says_what_was_run(place):
     program = place.program("train.py", "")
-    place.run("-q", "--ir", "stats", "--no-transfers", "--step-function", "f", program, "--ir", "x")
+    place.run("-q", "--ir", "stats", "--step-function", "f", program, "--ir", "x")
     meta = place.latest.meta
     assert meta["name"] == "train"
     assert meta["argv"] == [program, "--ir", "x"]
-    assert meta["options"] == {"ir": "stats", "transfers": False, "step-function": "f"}
+    assert meta["options"] == {"ir": "stats", "step-function": "f"}
     assert place.latest.heartbeat.exists()
     assert place.latest.path.name.startswith("train-")
 

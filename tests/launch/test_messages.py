@@ -240,7 +240,7 @@ def test_everything_after_the_script_is_the_programs(place):
         ["-q", "--", program, *theirs],
         ["-q", "-c", code, *theirs],
         ["-q", f"-c{code}", *theirs],
-        ["--no-tui", "-q", "--ir=none", "--no-arrays", "--name=-x", program, *theirs],
+        ["--no-tui", "-q", "--ir=none", "--name=-x", program, *theirs],
     ):
         ours = place.run(*words)
         assert ours.stdout == f"{theirs}\n", ours.stderr
