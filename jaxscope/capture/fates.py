@@ -34,6 +34,9 @@ class Fates:
             if len(self._pending) > MAX_PENDING:
                 self._pending.pop(0)
 
+    def forget(self) -> None:
+        self._pending = []
+
     def look(self, seen: str, running: set[int]) -> None:
         """Report the calls of this thread that are not in ``running``; at exit, all."""
         here = threading.get_ident()

@@ -33,7 +33,7 @@ class Phases:
 
     def __init__(self, writer: Writer, once: Once, ir: str) -> None:
         self._writer = writer
-        self._once = once
+        self.once = once
         self._ir = ir
         self.traces = Weak()  # jaxpr -> Call
         self.modules = Weak()  # MLIR module -> Lowering
@@ -111,7 +111,7 @@ class Phases:
         if frame is not None and executable is None:
             self._failed(call, ev.COMPILE, seconds)
             return
-        self._once.backend(stack)
+        self.once.backend(stack)
         lowering: Lowering | None = self.modules.get(local.get("computation"))
         program = lowering.program if lowering is not None else None
         memory = cost = fingerprint = results = None

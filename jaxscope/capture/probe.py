@@ -334,6 +334,12 @@ class Probe:
             self._calls.prune(sys._getframe())
             shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
 
+    def forked(self) -> None:
+        """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
+        self.once = Once(self._writer)
+        self._phases.once = self.once
+        self.fates.forget()
+
     def flush(self) -> None:
         """Write what was only counted so far."""
         shield.attempt("repeats", self._repeats.flush)

@@ -50,7 +50,6 @@ class Session:
         self.probe = Probe(self.writer, options.ir)
         self.tally = Tally(self.writer.emit, self.probe.fates, lambda: self.probe.look("next_call"))
         self.probe.tally = self.tally
-        os.register_at_fork(after_in_child=self.tally.forked)
         self._unhook: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -76,6 +75,12 @@ class Session:
         self.probe.look("exit")
         self.writer.emit(ev.RunEnded(how=how))
         self.writer.close()
+
+    def forked(self) -> None:
+        """In a forked child: a log of its own, and what the parent counted is the parent's."""
+        self.writer.forked()
+        self.tally.forked()
+        self.probe.forked()
 
     def watch(self, function: Any, step: bool) -> Counter | None:
         """Count the calls of ``function`` from now on."""
@@ -134,6 +139,17 @@ def _cwd() -> str:
 
 
 _lock = threading.Lock()
+
+
+def _forked() -> None:
+    global _lock
+    _lock = threading.Lock()  # a thread of the parent may have held it
+    session = current()
+    if session is not None:
+        session.forked()
+
+
+os.register_at_fork(after_in_child=_forked)  # once: such a hook cannot be taken back
 
 
 def current() -> Session | None:

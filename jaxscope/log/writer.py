@@ -43,7 +43,10 @@ class Writer:
         self._first = first
         self._encoder = msgspec.json.Encoder()
         self._reset(forked=False)
-        os.register_at_fork(after_in_child=lambda: self._reset(forked=True))
+
+    def forked(self) -> None:
+        """To be called in a forked child: from now on it writes to a log of its own."""
+        self._reset(forked=True)
 
     def _reset(self, *, forked: bool) -> None:
         # A thread of the parent may have held the lock at the fork: the child gets a new one.

@@ -46,6 +46,12 @@ def test_children_of_multiprocessing_write_logs_of_their_own(program, record):
         assert {s.how for s in starts} == {"record", "fork"} and len(pids) >= 2
     else:
         assert [s.how for s in starts] == ["record"]
+    for process in pids:
+        own = [e for e in run.events if e.pid == process]
+        introduced = {e.function for e in own if isinstance(e, ev.FunctionSeen)}
+        assert {e.function for e in own if isinstance(e, ev.Missed)} <= introduced
+        calls = {e.call for e in own if isinstance(e, ev.Missed)}
+        assert {e.call for e in own if isinstance(e, ev.ArgumentFate)} <= calls
     for log in run.run.logs():
         seqs = [json.loads(line)["seq"] if b'"seq"' in line else 0 for line in log.read_bytes().splitlines()]
         assert seqs == list(range(len(seqs)))
