@@ -125,7 +125,9 @@ def compare(before: Facts, after: Facts) -> list[Difference]:
             continue
         for name in _differing(old, new):
             a, b = getattr(old, name), getattr(new, name)
-            if name == "sharding":
+            if name == "committed":
+                found.append(Difference(path, name, str(bool(a)), str(bool(b))))
+            elif name == "sharding":
                 found.append(Difference(path, name, *_sharding_texts(a, b)))
             else:
                 found.append(Difference(path, name, _text(name, a), _text(name, b)))
@@ -198,12 +200,16 @@ def _differing(old: LeafFacts, new: LeafFacts) -> list[str]:
         if a == b:
             continue
         if name in _OF_ARRAYS and old.type != new.type and (a is None or b is None):
+            if name in ("committed", "sharding") and (old.committed or new.committed):
+                names.append(name)  # placed on purpose: that, not the type, is part of the key
             continue
         if name == "layout" and _rank(old) != _rank(new):
             continue  # a layout has one entry an axis: it says nothing beyond the rank
         if isinstance(a, Sharding) and isinstance(b, Sharding) and _placed(a) == _placed(b):
             continue  # the memory kind is a fact of its own
         names.append(name)
+    if "committed" in names and "type" in names and "numpy.ndarray" in (old.type, new.type):
+        names.remove("type")  # a NumPy array counts as an uncommitted jax.Array
     return names
 
 

@@ -19,11 +19,14 @@ from __future__ import annotations
 
 import gc
 import importlib
+import re
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from jaxscope.capture import frames
+
+ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
 # Function names of JAX's miss path, as they stand on the stack.
 TRANSFORM_FRAME = "call_impl_cache_miss"
@@ -225,7 +228,7 @@ def context_settings() -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    return str(value)[:400]
+    return ADDRESS.sub("", str(value))[:400]
 
 
 def const_arrays(jaxpr: Any) -> list[Any]:

@@ -228,7 +228,7 @@ def of_call(
             static=statics,
             tree=limited(ADDRESS.sub("", str(tree))),
             call_form=form,
-            options=options(info),
+            options={} if user is not None and user.options_are_its_own else options(info),
             context=context,
             shardings=shardings.table,
             function_object=serials.of(function),

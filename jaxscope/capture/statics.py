@@ -6,20 +6,19 @@ Calls the user's ``__repr__`` and ``__hash__``: what they raise costs a field.
 from __future__ import annotations
 
 import hashlib
-import re
 import reprlib
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import paths
+from jaxscope.capture import paths, seams
 from jaxscope.capture.functions import Serials
 from jaxscope.schema.keys import Static
 
 MAX_TEXT = 4000
 MAX_REPR = 300
-ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
+ADDRESS = seams.ADDRESS
 
 _short = reprlib.Repr()
 _short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 20

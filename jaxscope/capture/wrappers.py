@@ -25,6 +25,7 @@ class UserCall(NamedTuple):
     kwargs: dict[str, Any]
     signature: inspect.Signature | None
     wrapper: str
+    options_are_its_own: bool = False  # what jit was given is the wrapper's business, not the user's
 
 
 def _nnx(frame: FrameType) -> UserCall | None:
@@ -49,6 +50,7 @@ def _filter_jit(frame: FrameType) -> UserCall | None:
         dict(local["kwargs"]),
         getattr(wrapper, "_signature", None),
         "equinox.filter_jit",
+        options_are_its_own=True,
     )
 
 

@@ -31,6 +31,7 @@ class Fold:
         self.exited: ev.ProgramExited | None = None
         self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
         self.damaged = 0  # lines of the logs that were no events
+        self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.compare fills it
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}

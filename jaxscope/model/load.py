@@ -30,6 +30,7 @@ class Tail:
         for log, event in self._reader.entries(progress):
             taken.append((event, self.run.apply(event, log)))
         self.run.damaged = self._reader.damaged
+        self.run.alive_ns = _alive_ns(self.run, self.directory)
         return taken
 
 
@@ -47,6 +48,15 @@ def open_run(which: str | Path | None = None, progress: Progress | None = None) 
       RunNotFound: none, with the nearest names there are.
     """
     return load(find(None if which is None else str(which)), progress)
+
+
+def _alive_ns(run: Run, directory: RunDir) -> int | None:
+    """When the program was last known to be alive: now, or at the last heartbeat before it was lost."""
+    try:
+        beat = directory.heartbeat.stat().st_mtime_ns
+    except OSError:
+        return None  # nobody watches: only the events say
+    return {"running": time.time_ns(), "lost": beat}.get(state(run, directory))
 
 
 def state(run: Run, directory: RunDir) -> str:

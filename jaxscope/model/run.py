@@ -41,6 +41,8 @@ class Run(Fold):
         times = [p.last_ns for p in self.processes.values()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
+        elif times and self.alive_ns is not None:
+            times.append(self.alive_ns)  # a long compilation says nothing until it ends
         return max(times, default=None)
 
     @property

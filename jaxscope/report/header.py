@@ -27,7 +27,9 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
     if total is not None and spent is not None:
         share = f" ({100 * spent / total:.0f} %)" if total > 0 and spent <= total else ""
         yield line(
-            (seconds(spent), "bold"), f" of {seconds(total)}{share} went into tracing, lowering and compiling"
+            (seconds(spent), "bold"),
+            f" of {seconds(total)}{share} went into tracing, lowering and compiling",
+            " in the main process" if len(run.processes) > 1 else "",
         )
     facts = []
     started = main.started if main is not None else None

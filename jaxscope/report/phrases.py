@@ -108,7 +108,7 @@ def function_name(f: Function) -> str:
 def change(line: Folded, *, repeated: bool = False) -> str:
     """One folded difference as a sentence; ``repeated``: it stands for several of its kind."""
     before, after = (None if v is None else escape(v, VALUE) for v in (line.before, line.after))
-    lately = "lately " if repeated else ""
+    lately = "most recently " if repeated else ""
     absent = "not set" if line.field.startswith(("options.", "context.")) else "nothing"
     arrow = f"{lately}{absent if before is None else before} {ARROW} {absent if after is None else after}"
     if line.count > 1:

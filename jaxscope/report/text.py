@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import shlex
 import sys
-import time
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -104,7 +103,7 @@ def _in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator
     for p in open_phases:
         c = p.compilation
         n = number_of(run, c)
-        since = time.time_ns() if running else (run.last_ns or p.since_ns)
+        since = run.last_ns or p.since_ns
         site = places.frame(c.site)
         yield line(
             ("In progress: " if running else "Unfinished when it ended: ", "bold" if running else "bold red"),

@@ -85,7 +85,16 @@ def test_an_index_outside_the_table_is_an_unknown_sharding():
 
 def test_a_change_of_type_takes_along_what_only_arrays_have():
     numpy = Leaf("x", "numpy.ndarray", (4,), "float32", False)
-    assert difference(key(array("x")), key(numpy)) == [Difference("x", "type", "jax.Array", "numpy array")]
+    free = msgspec.structs.replace(array("x"), committed=False)
+    assert difference(key(free), key(numpy)) == [Difference("x", "type", "jax.Array", "numpy array")]
+
+
+def test_an_array_that_was_placed_differs_by_its_place_and_not_by_its_type():
+    """device_put of a NumPy array: the type alone would compile nothing."""
+    numpy = Leaf("x", "numpy.ndarray", (4,), "float32", False)
+    found = {d.field: (d.before, d.after) for d in difference(key(numpy), key(array("x")))}
+    assert found["committed"] == ("False", "True")
+    assert found["sharding"][0] is None and found["sharding"][1] and "type" not in found
 
 
 def test_a_change_of_rank_takes_along_the_layout():

@@ -78,7 +78,7 @@ def test_a_difference_is_one_sentence(line, said):
 def test_a_difference_that_stands_for_many_says_so():
     assert (
         phrases.change(Folded("x", 1, "aval", "f32[1]", "f32[2]"), repeated=True)
-        == "x: lately f32[1] → f32[2]"
+        == "x: most recently f32[1] → f32[2]"
     )
 
 

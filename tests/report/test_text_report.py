@@ -185,7 +185,7 @@ def test_recompiles_of_one_kind_are_one_line(tmp_path):
     for n in range(50):
         log.compiled(f, key(leaf("x", n + 1)), step=n)
     text = printed(load(run), run)
-    assert "49x #2…#50  x: lately f32[49] → f32[50]" in text
+    assert "49x #2…#50  x: most recently f32[49] → f32[50]" in text
     assert "--all" not in text
 
 
