@@ -65,9 +65,20 @@ class _Watched:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        if not hasattr(type(self._jaxscope_function), "__get__"):
+        kind = type(self._jaxscope_function)
+        if not hasattr(kind, "__get__"):
             return self  # a callable object in a class body is not a method
-        return types.MethodType(self, instance)
+        try:
+            bound = kind.__get__(self, instance, owner)  # nnx and equinox have a way of their own
+        except TypeError:  # written in C: takes only its own kind
+            bound = None
+        return types.MethodType(self, instance) if bound is None else bound
+
+    def __eq__(self, other: object) -> Any:
+        return self._jaxscope_function == (other._jaxscope_function if type(other) is _Watched else other)
+
+    def __hash__(self) -> int:
+        return hash(self._jaxscope_function)
 
     def __repr__(self) -> str:
         return repr(self._jaxscope_function)

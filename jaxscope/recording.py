@@ -41,12 +41,14 @@ class Recording:
     def start(self) -> Recording:
         """Begin recording. Imports jax.
 
+        Where the run directory cannot be made, one line on stderr says so and nothing is recorded;
+        where it holds a run already, a sibling is made (``exp1-2``).
+
         Raises:
-          LogError: the run directory cannot be made.
           UsageError: ``ir`` is not one of none, stats, stablehlo, hlo, all.
         """
         from jaxscope.capture import session
-        from jaxscope.errors import UsageError
+        from jaxscope.errors import LogError, UsageError
 
         if self._ir not in session.IR_CHOICES:
             raise UsageError(
@@ -63,7 +65,11 @@ class Recording:
         name = self._name or (
             self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session"
         )
-        self._run = store.create(self._path, name=name, how="record", argv=list(sys.argv))
+        try:
+            self._run = store.create(_free(self._path), name=name, how="record", argv=list(sys.argv))
+        except LogError as e:
+            sys.stderr.write(f"jaxscope: not recording: {e.message}; the program goes on\n")
+            return self
         session.start(
             self._run, how="record", options=session.Options(ir=self._ir, wrapper_libraries=self._libraries)
         )
@@ -127,6 +133,16 @@ class Recording:
             else str(self._run.path)
         )
         return f"<jaxscope.Recording {state}>"
+
+
+def _free(path: Path | None) -> Path | None:
+    """``path``, or a sibling with a number where it holds a run."""
+    number = 2
+    found = path
+    while path is not None and found is not None and (found / "meta.json").exists():
+        found = path.with_name(f"{path.name}-{number}")
+        number += 1
+    return found
 
 
 def record(

@@ -150,3 +150,33 @@ def test_without_a_recording_step_and_watch_do_nothing():
 
     jaxscope.step()
     assert jaxscope.watch(len)([1, 2]) == 2
+
+
+def test_calls_that_cannot_be_counted_from_outside_are_said_to_be_so(record):
+    """Half a count would number the steps wrongly."""
+    code = """
+        import jax, jax.numpy as jnp, jaxscope, equinox as eqx
+        from jaxscope.capture import session
+        from jaxscope.log import reader, store; from jaxscope.schema import events as ev
+        from pathlib import Path
+        session.stop()
+        DEFINE
+        def step(x): return x + 1
+        session.start(store.create(Path("run")), how="record", options=session.Options(step_function="NAME"))
+        for i in range(6): step(jnp.ones(1 + i // 4))
+        session.stop()
+        events = list(reader.read(store.RunDir("run")))
+        print([e.count for e in events if isinstance(e, ev.Called)][-1:],
+              [e.reason for e in events if isinstance(e, ev.Degraded)])
+        import shutil; shutil.rmtree("run")
+        """
+
+    def said(define, name="step"):
+        run = record(code.replace("DEFINE", define).replace("NAME", name), check=False)
+        return run.out + run.err
+
+    assert said("@jax.jit") == "[6] []\n"
+    assert said("@jaxscope.watch(step=True)\n        @jax.jit") == "[6] []\n", "counted once"
+    wrapped = said("@eqx.filter_jit")
+    assert wrapped.startswith("[] [") and "watch(step=True)" in wrapped
+    assert "no call of a jitted function named 'nosuch'" in said("@jax.jit", "nosuch")

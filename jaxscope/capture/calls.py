@@ -87,7 +87,7 @@ class Calls(threading.local):
         on_stack = {
             place(f)
             for f in frames.walk(frame.f_back if frame is not None else None)
-            if f.f_code.co_name in seams.CALL_FRAMES
+            if f.f_code.co_name in seams.CALL_FRAMES and seams.in_jax(f)
         }
         self.open[:] = [c for c in self.open if c.frame in on_stack]
 

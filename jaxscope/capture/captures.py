@@ -7,13 +7,15 @@ a global the code names, or something they hold gives the name.
 from __future__ import annotations
 
 import functools
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jaxscope.capture import frames, paths
 from jaxscope.schema.keys import Captured
 
 MAX_REPORTED = 200
+_NO_CODE = (lambda: None).__code__
+MAX_NODES = 5000  # objects looked at for names: a global may hold a million
 
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
@@ -36,6 +38,12 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
             queue.append(current.func)
         elif isinstance(current, MethodType):
             found.append(("self", "attribute", current.__self__))
+            found += _attributes(
+                "self",
+                "attribute",
+                type(current.__self__),
+                _global_names(getattr(current.__func__, "__code__", _NO_CODE)),
+            )
             queue.append(current.__func__)
         elif isinstance(current, FunctionType):
             values = _reached(current)
@@ -61,7 +69,24 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
             continue
     if not frames.is_library(space.get("__name__")):
         values += [(n, "global", space[n]) for n in sorted(_global_names(code)) if n in space]
+    for name, where, value in list(values):
+        if isinstance(value, (ModuleType, type)):
+            values += _attributes(name, where, value, _global_names(code))
+    defaults = function.__defaults__ or ()
+    named = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    values += [(n, "default", v) for n, v in zip(named, defaults, strict=False)]
+    values += [(n, "default", v) for n, v in (function.__kwdefaults__ or {}).items()]
     return values
+
+
+def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
+    """What the code can mean by ``name.attribute``, of a module or a class."""
+    found: dict[str, Any] = {}
+    for holder in getattr(owner, "__mro__", (owner,)):
+        space = vars(holder)
+        for attribute in wanted & space.keys():
+            found.setdefault(attribute, space[attribute])
+    return [(f"{name}.{a}", where, v) for a, v in sorted(found.items())]
 
 
 def _global_names(code: CodeType) -> set[str]:
@@ -83,9 +108,11 @@ def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Capture
         if is_array(value):
             names.setdefault(paths.identity(value), (name, where))
     if wanted - names.keys():
-        for name, where, value in roots:
-            for key, path in paths.walk([(name, value)], is_array, leaves=False).arrays.items():
-                names.setdefault(key, (path, where))
+        of = {name: where for name, where, _ in reversed(roots)}
+        found = paths.walk([(n, v) for n, _, v in roots], is_array, leaves=False, nodes=MAX_NODES)
+        for key, under in found.arrays.items():
+            root = next((n for n in of if under[0].startswith(n)), None)
+            names.setdefault(key, (under[0], of[root] if root is not None else "global"))
     facts = []
     for c in constants:
         found_as = names.get(paths.identity(c))

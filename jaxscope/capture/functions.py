@@ -8,6 +8,7 @@ reference: ``id()`` is recycled, so a lambda made anew usually gets the address 
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import itertools
 import weakref
@@ -35,6 +36,7 @@ class Serials:
     def __init__(self) -> None:
         self._next = itertools.count(1)
         self._seen: dict[int, tuple[Any, int]] = {}
+        self._limit = 4096
 
     def of(self, value: Any) -> int | None:
         """The number of ``value``; None where it cannot be told apart from its successors."""
@@ -47,8 +49,9 @@ class Serials:
             return None
         number = next(self._next)
         self._seen[id(value)] = (ref, number)
-        if len(self._seen) > 4096:
+        if len(self._seen) > self._limit:
             self._seen = {k: v for k, v in self._seen.items() if v[0]() is not None}
+            self._limit = max(4096, 2 * len(self._seen))
         return number
 
 
@@ -163,9 +166,41 @@ def unwrap(function: Any) -> Layers:
     return Layers(current, wrappers, form)
 
 
-def function_id(qualname: str, file: str | None, line: int | None, wrappers: list[str]) -> str:
+def _place(code: Any, line: int | None) -> int | str | None:
+    """The line, and what tells two functions on it apart: a lambda's column, the code of an exec'd one."""
+    if code is None:
+        return line
+    if code.co_name == "<lambda>":
+        columns = [p[2] for p in code.co_positions() if p[2] is not None]
+        return f"{line}:{min(columns)}" if columns else line
+    if code.co_filename.startswith("<"):
+        return f"{line}#{hashlib.sha256(code.co_code).hexdigest()[:6]}"
+    return line
+
+
+def function_id(qualname: str, file: str | None, line: int | str | None, wrappers: list[str]) -> str:
     around = "".join(f" | {w}" for w in wrappers)
     return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}"
+
+
+class _Default:
+    """A default value in a signature: shown without asking it for a repr that may print an array."""
+
+    def __init__(self, value: Any) -> None:
+        plain = isinstance(value, (str, int, float, bool, type(None)))
+        self._text = repr(value)[:60] if plain else f"<{type(value).__qualname__}>"
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _signature_text(function: Any) -> str:
+    signature = inspect.signature(function)
+    parameters = [
+        p if p.default is p.empty else p.replace(default=_Default(p.default))
+        for p in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=parameters))[:500]
 
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
@@ -188,11 +223,11 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         file = line = None
         wrappers = []
     try:
-        signature = str(inspect.signature(inner))[:500] if code is not None and not eager else None
-    except (TypeError, ValueError):
+        signature = _signature_text(inner) if code is not None and not eager else None
+    except Exception:  # a signature of the user's making
         signature = None
     return FunctionSeen(
-        function=f"{name} (eager)" if eager else function_id(qualname, file, line, wrappers),
+        function=f"{name} (eager)" if eager else function_id(qualname, file, _place(code, line), wrappers),
         name=name,
         qualname=qualname,
         module=str(module) if module else None,

@@ -32,11 +32,14 @@ class Once:
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
         """The same, without writing it."""
         subject = user.function if user is not None else function
-        seen: ev.FunctionSeen | None = self._by_object.get(subject)
-        if seen is None:
-            seen = functions.describe(subject, [user.wrapper] if user is not None else None)
-            self._by_object.put(subject, seen)
-        return seen
+        around = user.wrapper if user is not None else ""
+        known: dict[str, ev.FunctionSeen] | None = self._by_object.get(subject)
+        if known is None:
+            known = {}
+            self._by_object.put(subject, known)
+        if around not in known:
+            known[around] = functions.describe(subject, [around] if around else None)
+        return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
         """The same where only the jaxpr is at hand; a function met before is recognised by its line."""

@@ -24,7 +24,7 @@ Identity = int | tuple[int, int]
 
 def identity(value: Any) -> Identity:
     """What makes an array this one. JAX takes NumPy arrays in as views: theirs is the memory."""
-    if isinstance(value, np.ndarray):
+    if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
 
@@ -33,31 +33,32 @@ class Found:
     """Array paths by identity (valid while the walked value lives), and the other leaves in order."""
 
     def __init__(self) -> None:
-        self.arrays: dict[Identity, str] = {}
+        self.arrays: dict[Identity, list[str]] = {}  # several where an array is passed twice
         self.others: list[tuple[str, Any]] = []
         self.cut = False
 
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
     """(path step, child) pairs of a container or object; None for a leaf."""
-    if isinstance(value, dict):
+    kind = type(value)  # isinstance would ask the value for its __class__, which loads a lazy object
+    if issubclass(kind, dict):
         return [
-            (f"[{k!r}]" if isinstance(k, PLAIN) else f"[<{type(k).__name__}>]", v)
+            (f"[{k!r}]" if issubclass(type(k), PLAIN) else f"[<{type(k).__name__}>]", v)
             for k, v in list(value.items())
         ]
-    fields = getattr(type(value), "_fields", None)
-    if isinstance(value, tuple) and isinstance(fields, tuple):
+    fields = getattr(kind, "_fields", None)
+    if issubclass(kind, tuple) and isinstance(fields, tuple):
         return [(f".{n}", v) for n, v in zip(fields, value, strict=False)]
-    if isinstance(value, (list, tuple, collections.deque)):
+    if issubclass(kind, (list, tuple, collections.deque)):
         return [(f"[{i}]", v) for i, v in enumerate(value)]
-    if isinstance(value, (*PLAIN, *CODE, np.generic)):
+    if issubclass(kind, (*PLAIN, *CODE, np.generic)):
         return None
     raw = _slot(value, "_raw_value")  # flax nnx.Variable: the value goes by the variable's own name
     if raw is not None:
         return [("", raw)]
     attributes = _slot(value, "__dict__")
     if not isinstance(attributes, dict):
-        names = getattr(type(value), "__dataclass_fields__", None)
+        names = getattr(kind, "__dataclass_fields__", None)
         if names is None:
             return None
         attributes = {n: _slot(value, n) for n in names}
@@ -76,23 +77,33 @@ def _slot(value: Any, name: str) -> Any:
         return None
 
 
-def walk(roots: list[tuple[str, Any]], is_array: Any, *, leaves: bool = True) -> Found:
+def walk(
+    roots: list[tuple[str, Any]], is_array: Any, *, leaves: bool = True, nodes: int = MAX_NODES
+) -> Found:
     """Name every array reachable from ``roots``, shortest path first.
 
     Args:
       roots: (name, value) pairs.
       is_array: tells an array; called with every object met.
       leaves: also collect what is neither array nor container.
+      nodes: how many objects are looked at; beyond, ``cut`` is set.
     """
     found = Found()
     queue: collections.deque[tuple[str, Any, int]] = collections.deque((n, v, 0) for n, v in roots)
     seen: set[int] = set()
     while queue:
         path, value, depth = queue.popleft()
-        if is_array(value):
-            found.arrays.setdefault(identity(value), path)
+        nodes -= 1
+        if nodes < 0:
+            found.cut = True
+            break
+        try:
+            if is_array(value):
+                found.arrays.setdefault(identity(value), []).append(path)
+                continue
+            inner = children(value)
+        except Exception:  # a dead proxy, a hostile metaclass: one object, not the walk
             continue
-        inner = children(value)
         if inner is None:
             if leaves:
                 found.others.append((path, value))
@@ -100,7 +111,7 @@ def walk(roots: list[tuple[str, Any]], is_array: Any, *, leaves: bool = True) ->
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if len(seen) > MAX_NODES or depth >= MAX_DEPTH:
+        if depth >= MAX_DEPTH:
             found.cut = True
             continue
         queue.extend((path + step, child, depth + 1) for step, child in inner)

@@ -34,11 +34,11 @@ class Phases:
     def __init__(self, writer: Writer, once: Once, ir: str) -> None:
         self._writer = writer
         self.once = once
-        self._ir = ir
+        self.ir = ir
         self.traces = Weak()  # jaxpr -> Call
         self.modules = Weak()  # MLIR module -> Lowering
 
-    def traced(self, call: Call, stack: Stack, seconds: float) -> None:
+    def traced(self, call: Call, stack: Stack, seconds: float, *, heard: bool) -> None:
         frame = stack.get(seams.TRACE_FRAME)
         local = frames.read(frame, "jaxpr", "out_avals", "fun") if frame is not None else {}
         jaxpr = local.get("jaxpr")
@@ -50,7 +50,7 @@ class Phases:
             # Degraded (JAX before 0.10): a trace cannot be told from a trace-cache hit.
             self._writer.emit(ev.Traced(call=call.number, seconds=seconds))
             return
-        if not call.retraced:
+        if not call.retraced and heard:
             self._writer.emit(ev.TraceReused(call=call.number, seconds=seconds))
             return
         call.told = True
@@ -86,7 +86,7 @@ class Phases:
         outer = frames.read(around, "donated_invars", "compiler_options_kvs") if around is not None else {}
         donated = [i for i, d in enumerate(outer.get("donated_invars") or ()) if d]
         program = None
-        if self._ir != "none" and module is not None:
+        if self.ir != "none" and module is not None:
             program = shield.attempt("stablehlo", self._stablehlo, call, module, local, outer)
         self._writer.emit(
             ev.Lowered(
@@ -115,11 +115,11 @@ class Phases:
         lowering: Lowering | None = self.modules.get(local.get("computation"))
         program = lowering.program if lowering is not None else None
         memory = cost = fingerprint = results = None
-        if executable is not None and self._ir != "none":
+        if executable is not None and self.ir != "none":
             memory = shield.attempt("memory", texts.memory, executable)
             cost = shield.attempt("cost", texts.cost, executable)
             fingerprint = shield.attempt("fingerprint", texts.fingerprint, executable)
-            if call.detail and program is not None and self._ir in ("all", "hlo"):
+            if call.detail and program is not None and self.ir in ("all", "hlo"):
                 shield.attempt("hlo", self._hlo, program, executable)
         if executable is not None and seams.EXECUTABLE_FRAME in stack:
             results = shield.attempt(
@@ -143,10 +143,15 @@ class Phases:
 
     def _stablehlo(self, call: Call, module: Any, local: dict[str, Any], outer: dict[str, Any]) -> str:
         text = texts.stablehlo(module)
+        constants = shield.attempt("constants", texts.elided, module, text) or b""
         program = texts.program_id(
-            text, outer.get("compiler_options_kvs"), local.get("platforms"), local.get("num_devices")
+            text,
+            outer.get("compiler_options_kvs"),
+            local.get("platforms"),
+            local.get("num_devices"),
+            constants,
         )
-        if call.detail and self._ir in ("all", "stablehlo"):
+        if call.detail and self.ir in ("all", "stablehlo"):
             self._store(program, "stablehlo", text)
         return program
 

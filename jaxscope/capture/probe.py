@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -20,9 +21,11 @@ from jaxscope.capture.fates import Fates
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.repeats import Repeats
+from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Tally
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Key
 
 PHASES = {
     "/jax/core/compile/jaxpr_trace_duration": ev.TRACE,
@@ -43,12 +46,14 @@ class Probe:
     def __init__(self, writer: Writer, ir: str) -> None:
         self._writer = writer
         self.tally: Tally | None = None  # steps, and call counts to be written before each miss
-        self.step_function: str | None = None  # by name, where its calls are the steps
+        self.stepping: StepFunction | None = None  # --step-function
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self._calls = Calls()
         self._repeats = Repeats(writer.emit)
-        self._previous: Any = None
+        self._previous: Any = None  # who had the test-event slot before us
+        self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
+        self._passing = threading.local()
         self.once = Once(writer)
         self._phases = Phases(writer, self.once, ir)
         self.fates = Fates(writer.emit)
@@ -100,6 +105,9 @@ class Probe:
     # -- callbacks: each begins with the cheapest possible look ------------------------------------
 
     def on_test(self, name: str, *args: Any) -> None:
+        if getattr(self._passing, "on", False):
+            return  # we passed it on, and who got it passes it back
+        self.callbacks += 1
         if name == seams.EVENT_MISS:
             self._guarded("miss_event", self._missed, sys._getframe(1))
         elif name == seams.EVENT_TRACE:
@@ -107,28 +115,34 @@ class Probe:
         elif name == seams.EVENT_LOWER:
             self._guarded("listeners", self._still_listening)
         if self._previous is not None:
-            self._previous(name, *args)
+            self._passing.on = True
+            try:
+                self._previous(name, *args)
+            finally:
+                self._passing.on = False
 
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None:
+        self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None:
+        self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
+        self.callbacks += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])
 
     def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
-        if not shield.enter():
-            return
+        token = object()
         try:
-            self.callbacks += 1
-            shield.attempt(name, action, *args)
+            if shield.enter(token):
+                shield.attempt(name, action, *args)
         finally:
-            shield.leave()
+            shield.leave(token)
 
     # -- what they mean -----------------------------------------------------------------------------
 
@@ -140,9 +154,10 @@ class Probe:
         if jaxpr is not None:
             function = self._repeats.counted(jaxpr, arguments)
             if function is not None:
-                stepper = self.tally.stepper if self.tally is not None and self.step_function else None
-                if stepper is not None and stepper.function == function:
-                    stepper.add()
+                if self._calls.open:  # one of before may have had this frame's address
+                    self._calls.prune(seams.stack_of_call(event_frame)[1])
+                if self.stepping is not None:
+                    self.stepping.repeated(function)
                 return
         call, _ = self._call_at(event_frame, MISS_RANK)
         if jaxpr is not None and not call.retraced:
@@ -153,6 +168,7 @@ class Probe:
         tracer = _up(event_frame, seams.TRACER_FRAMES)
         if tracer is None or tracer.f_back is None or tracer.f_back.f_code.co_name != seams.TRACE_FRAME:
             return
+        self._heard_through = seams.test_listener()
         stack, frame = seams.stack_of_call(event_frame)
         call = self._calls.tracing(frame)
         if call is None:  # inside another trace, or under a transform: it has no phase of its own
@@ -174,11 +190,24 @@ class Probe:
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
-            self._phases.traced(call, stack, seconds)
+            self._phases.traced(call, stack, seconds, heard=self._hears_traces())
         elif phase == ev.LOWER:
             self._phases.lowered(call, stack, seconds)
         else:
             self._phases.compiled(call, stack, seconds)
+
+    def _hears_traces(self) -> bool:
+        """Do the slot's events reach us? Somebody may have put a listener of their own in it, unchained."""
+        if not seams.has_test_slot() or not shield.works("trace_event"):
+            return False
+        now = seams.test_listener()
+        if now == self.on_test or now is self._heard_through:
+            return True
+        self._previous = now
+        seams.set_test_listener(self.on_test)
+        reason = "the program put a listener of its own in JAX's test-event slot; a retrace before we were back is not told from a cache hit"
+        self._writer.emit(ev.Degraded(seam="miss_event", reason=reason))
+        return False
 
     def _cache(self, said: str) -> None:
         if self._calls.open:
@@ -272,11 +301,11 @@ class Probe:
         else:
             seen = None
         seen = seen or UNREADABLE
-        entry = _entry(frame, nested)
-        if entry == "call" and self.step_function in (seen.name, seen.qualname) and self.tally is not None:
-            (self.tally.stepper or self.tally.watch(seen.function, True)).add()
-        stack_above = frames.user_frames(outermost)
         key = read.key if read is not None else None
+        entry = _entry(frame, nested, key)
+        if entry == "call" and self.stepping is not None:
+            shield.attempt("step_function", self.stepping.missed, seen)
+        stack_above = frames.user_frames(outermost)
         paths = [leaf.path for leaf in key.arguments] if key is not None else []
         call = Call(
             next(self._numbers),
@@ -337,7 +366,9 @@ class Probe:
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)
-        self._phases.once = self.once
+        self._phases = Phases(self._writer, self.once, self._phases.ir)
+        self._repeats = Repeats(self._writer.emit)
+        self._calls = Calls()
         self.fates.forget()
 
     def flush(self) -> None:
@@ -348,29 +379,25 @@ class Probe:
 def _up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
     """The nearest frame so named: one up from JAX's event, more where somebody else listens in between."""
     for _ in range(8):
-        if frame is None or frame.f_code.co_name in names:
+        if frame is None or (frame.f_code.co_name in names and seams.in_jax(frame)):
             return frame
         frame = frame.f_back
     return None
 
 
-def _entry(frame: FrameType | None, nested: bool) -> str:
+def _has_tracers(key: Key) -> bool:
+    """A jitted function given tracers by grad, vmap or another transform."""
+    return any(leaf.type == "Tracer" for leaf in key.arguments)
+
+
+def _entry(frame: FrameType | None, nested: bool, key: Key | None) -> str:
     if nested:
         return "nested"
     if frame is None or frame.f_code.co_name == "jit_trace":
         return "aot"
-    if frame.f_code.co_name == seams.TRANSFORM_FRAME or _under_transform(frame):
+    if frame.f_code.co_name == seams.TRANSFORM_FRAME or (key is not None and _has_tracers(key)):
         return "transform"
     return "call"
-
-
-def _under_transform(frame: FrameType) -> bool:
-    """A jitted function given tracers by grad, vmap or another transform."""
-    import jax
-
-    local = frames.read(frame, "args", "kwargs")
-    values = [*local.get("args", ()), *local.get("kwargs", {}).values()]
-    return any(isinstance(v, jax.core.Tracer) for v in jax.tree_util.tree_leaves(values))
 
 
 def _inside_trace(frame: FrameType) -> bool:

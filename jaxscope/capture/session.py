@@ -18,6 +18,7 @@ import msgspec
 
 from jaxscope.capture import announce, frames, functions, seams, shield
 from jaxscope.capture.probe import Probe
+from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Counter, Tally
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
@@ -70,6 +71,8 @@ class Session:
         self.probe.remove()
         if self._unhook is not None:
             shield.attempt("post_hook", self._unhook)
+        if self.probe.stepping is not None:
+            self.probe.stepping.ended()
         self.tally.flush()
         self.probe.flush()
         self.probe.look("exit")
@@ -91,22 +94,8 @@ class Session:
         return self.tally.watch(seen.function, step)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
-        """Steps are the calls of the jitted function called ``name``: hook those of the fast path.
-
-        The others are misses, which the probe sees.
-        """
-        self.probe.step_function = name
-        counters: dict[int, Counter | None] = {}
-
-        def counter_of(function: Any) -> Counter | None:
-            if id(function) not in counters:
-                named = name in (getattr(function, "__name__", None), getattr(function, "__qualname__", None))
-                counters[id(function)] = (
-                    (self.tally.stepper or self._watch(function, True)) if named else None
-                )
-            return counters[id(function)]
-
-        return seams.on_fast_path(counter_of)
+        self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
+        return seams.on_fast_path(self.probe.stepping.called)
 
     def _first(self, forked: bool) -> ev.Event:
         import jax
@@ -147,6 +136,12 @@ def _forked() -> None:
     session = current()
     if session is not None:
         session.forked()
+        multiprocessing = sys.modules.get("multiprocessing.util")
+        if multiprocessing is not None:
+            # Its children leave by os._exit, past atexit; its finalizers run, those made after the fork.
+            multiprocessing.register_after_fork(
+                session, lambda s: multiprocessing.Finalize(None, stop, ("exit",), exitpriority=0)
+            )
 
 
 os.register_at_fork(after_in_child=_forked)  # once: such a hook cannot be taken back
@@ -160,6 +155,8 @@ def current() -> Session | None:
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
     """Begin recording to ``run``. Imports jax; a recording already under way is returned as it is."""
+    import jax  # noqa: F401  before the lock: whoever imports jax holds its lock when our hook calls us
+
     with _lock:
         active = current()
         if active is not None:

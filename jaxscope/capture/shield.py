@@ -1,8 +1,8 @@
 """No exception of ours reaches the user's program.
 
 Every callback and every seam runs inside ``attempt``. What fails is reported once, as a Degraded
-event with its reason; what fails STRIKES times is switched off for the rest of the process (one odd
-object must not blind us to all others). Everything else goes on.
+event with its reason; what fails STRIKES times with no success between is switched off for the rest of
+the process (one odd object must not blind us to all others). Everything else goes on.
 
 KeyboardInterrupt and SystemExit pass: they are the user's, even when they arrive in our code.
 """
@@ -16,10 +16,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-STRIKES = 3
+STRIKES = 8
 
 _off: set[str] = set()
-_failures: dict[str, int] = {}
+_failures: dict[str, int] = {}  # since the last success
+_reported: set[str] = set()
 _report: Callable[[str, str], None] | None = None
 _local = threading.local()
 
@@ -32,6 +33,7 @@ def reset(report: Callable[[str, str], None] | None) -> None:
     global _report
     _off.clear()
     _failures.clear()
+    _reported.clear()
     _report = report
 
 
@@ -41,11 +43,17 @@ def switch_off(name: str, reason: str) -> None:
     _failed(name, reason)
 
 
+def works(name: str) -> bool:
+    """Has ``name`` never failed?"""
+    return name not in _off and name not in _reported
+
+
 def _failed(name: str, reason: str) -> None:
     _failures[name] = _failures.get(name, 0) + 1
     if _failures[name] >= STRIKES:
         _off.add(name)
-    if _failures[name] == 1 and _report is not None:
+    if name not in _reported and _report is not None:
+        _reported.add(name)
         try:
             _report(name, reason)
         except Exception:  # the log itself failed: there is nobody left to tell
@@ -59,23 +67,28 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
     try:
         if name in FAULTS:
             raise RuntimeError(f"fault asked for in {name}")
-        return action(*args)
+        result = action(*args)
+        if _failures:
+            _failures.pop(name, None)
+        return result
     except Exception as e:
         # Text only: the exception's traceback holds frames, and frames hold arrays.
         _failed(name, f"{type(e).__name__}: {str(e)[:300]}")
         return None
 
 
-def enter() -> bool:
-    """True if this thread is not inside a callback of ours already; then ``leave`` must follow.
+def enter(token: object) -> bool:
+    """True if this thread is not inside a callback of ours already; ``leave`` with the same token follows.
 
     A repr of the user's may call JAX, whose events must not be taken for the program's.
     """
-    if getattr(_local, "inside", False):
+    if getattr(_local, "inside", None) is not None:
         return False
-    _local.inside = True
+    _local.inside = token
     return True
 
 
-def leave() -> None:
-    _local.inside = False
+def leave(token: object) -> None:
+    """Only who entered leaves, even where a Ctrl-C arrived between entering and knowing it."""
+    if getattr(_local, "inside", None) is token:
+        _local.inside = None

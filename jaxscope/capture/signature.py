@@ -124,7 +124,13 @@ def call_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 def is_array(value: Any) -> bool:
     import jax
 
-    return isinstance(value, (jax.Array, np.ndarray, jax.ShapeDtypeStruct))
+    kind = type(value)
+    if issubclass(kind, np.ndarray):
+        return True
+    # Of JAX's own kinds only: isinstance asks other objects for their __class__, which loads a lazy one.
+    module = kind.__module__
+    known = isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib")
+    return known and isinstance(value, (jax.Array, jax.ShapeDtypeStruct))
 
 
 def options(info: Any) -> dict[str, str]:
@@ -206,7 +212,7 @@ def of_call(
     static_nums, static_names = _statics_of(info, args)
     statics = [static(names[i], args[i], serials) for i in sorted(static_nums) if user is None]
     statics += [static(k, v, serials) for k, v in kwargs.items() if k in static_names]
-    users_names: dict[paths.Identity, str] = {}
+    users_names: dict[paths.Identity, list[str]] = {}
     form = call_form(args, kwargs)
     if user is not None:
         found = _users_names(user)
@@ -219,14 +225,16 @@ def of_call(
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
     for position, (path, value) in enumerate(flat):
-        leaves.append(leaf(users_names.get(paths.identity(value)) or path, value, shardings))
+        named = users_names.get(paths.identity(value))
+        # An array passed twice has two names: each is used once, then JAX's own path stands.
+        leaves.append(leaf(named.pop(0) if named else path, value, shardings))
         if _is_concrete(value):
             refs.append((position, weakref.ref(value)))
     return Read(
         Key(
             arguments=leaves,
             static=statics,
-            tree=limited(ADDRESS.sub("", str(tree))),
+            tree=_tree_text(tree),
             call_form=form,
             options={} if user is not None and user.options_are_its_own else options(info),
             context=context,
@@ -235,6 +243,13 @@ def of_call(
         ),
         refs,
     )
+
+
+def _tree_text(tree: Any) -> str | None:
+    try:
+        return limited(ADDRESS.sub("", str(tree)))
+    except Exception:  # the repr of somebody's aux data
+        return None
 
 
 def _users_names(user: UserCall) -> paths.Found:

@@ -5,6 +5,7 @@ Calls the user's ``__repr__`` and ``__hash__``: what they raise costs a field.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import reprlib
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -20,7 +21,15 @@ MAX_TEXT = 4000
 MAX_REPR = 300
 ADDRESS = seams.ADDRESS
 
-_short = reprlib.Repr()
+
+class _Short(reprlib.Repr):
+    """Looks into a container a few levels and elements deep: one may hold a million."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        return shown(x)
+
+
+_short = _Short()
 _short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 20
 _short.maxstring = _short.maxother = _short.maxlong = MAX_REPR
 
@@ -32,6 +41,11 @@ def limited(text: str) -> str:
     return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
+def _is_array(value: Any) -> bool:
+    kind = type(value)
+    return issubclass(kind, np.ndarray) or (hasattr(kind, "aval") and hasattr(kind, "dtype"))
+
+
 def shown(value: Any) -> str:
     """A value in few words, never with an address."""
     if isinstance(value, FunctionType):
@@ -41,15 +55,26 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__} {getattr(value, '__qualname__', '?')}>"
     if isinstance(value, type):
         return f"<class {value.__module__}.{value.__qualname__}>"
-    if isinstance(value, np.ndarray):
-        return f"<numpy {value.dtype}{list(value.shape)}>"
+    if _is_array(value):
+        return f"<{type(value).__name__} {value.dtype}{list(value.shape)}>"
+    kind = type(value)
     try:
-        # reprlib looks into a container a few levels and elements deep: one may hold a million.
-        text = (
-            _short.repr(value)
-            if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset))
-            else repr(value)
-        )
+        if issubclass(kind, (bool, int, float, complex)):
+            text = repr(value)
+        elif issubclass(kind, (str, bytes, list, tuple, dict, set, frozenset)):
+            text = _short.repr(value)
+        elif dataclasses.is_dataclass(value) and getattr(kind, "__repr__", None) is not object.__repr__:
+            fields = (
+                f"{f.name}={shown(getattr(value, f.name))}" for f in dataclasses.fields(value) if f.repr
+            )
+            text = f"{kind.__qualname__}({', '.join(fields)})"
+        elif (
+            getattr(kind, "__repr__", None) is object.__repr__
+            or not paths.walk([("", value)], _is_array, leaves=False, nodes=500).arrays
+        ):
+            text = repr(value)
+        else:  # its repr may print the arrays it holds, and so wait for the device
+            text = f"<{kind.__module__}.{kind.__qualname__}>"
     except Exception as e:  # the user's own __repr__
         return f"<{type(value).__qualname__}; its repr raised {type(e).__name__}>"
     text = ADDRESS.sub("", str(text))

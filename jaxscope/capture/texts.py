@@ -10,6 +10,7 @@ from another line, is one program.
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from typing import Any
 
@@ -28,13 +29,27 @@ def stablehlo(module: Any) -> str:
     return str(module.operation.get_asm(large_elements_limit=ELIDE_ABOVE, enable_debug_info=True))
 
 
-def program_id(text: str, options: Any, platforms: Any, devices: Any) -> str:
+def elided(module: Any, text: str) -> bytes:
+    """A hash of the constants that ``text`` leaves out; empty where there are none.
+
+    Of the bytecode (6 ms for 4 MB): it holds the locations too, so that a program with large captured
+    NumPy arrays is another program on another line. Two that differ in their constants never are one.
+    """
+    if "__elided__" not in text:
+        return b""
+    out = io.BytesIO()
+    module.operation.write_bytecode(out)
+    return hashlib.sha256(out.getvalue()).digest()
+
+
+def program_id(text: str, options: Any, platforms: Any, devices: Any, constants: bytes = b"") -> str:
     """16 hex digits of the program's identity; see the module's docstring.
 
-    Constants above ELIDE_ABOVE elements take part by shape only.
+    ``constants`` stands for those that the text leaves out.
     """
     bare = LOCATION.sub("", LOCATION_LINE.sub("", "\n" + text))
     digest = hashlib.sha256(bare.encode("utf-8", "replace"))
+    digest.update(constants)
     digest.update(repr((sorted(map(str, options or ())), tuple(platforms or ()), devices)).encode())
     return digest.hexdigest()[:16]
 

@@ -57,6 +57,7 @@ class Writer:
         self._bytes = 0
         self._blob_bytes = 0
         self._pid = os.getpid()
+        self._file: tuple[int, int] | None = None
         if not forked:
             self.stopped: str | None = None
 
@@ -92,7 +93,7 @@ class Writer:
         with self._lock:
             fd, self._fd = self._fd, None
             self.stopped = self.stopped or "closed"
-            if fd is not None:
+            if fd is not None and _file(fd) == self._file:
                 os.close(fd)
 
     def _open(self) -> None:
@@ -102,6 +103,7 @@ class Writer:
         except OSError as e:
             self._stop(e)
             return
+        self._file = _file(self._fd)
         self._append(self._first(self._forked))
 
     def _append(self, event: Event) -> None:
@@ -120,6 +122,10 @@ class Writer:
         except UnicodeEncodeError:  # a file name or an argument that is not UTF-8 (os.fsdecode)
             line = self._encoder.encode(_spelled_out(msgspec.to_builtins(stamped))) + b"\n"
         try:
+            # A program may close descriptors it does not know (os.closerange) and get ours for a file of its own.
+            if _file(self._fd) != self._file:
+                self._fd = None
+                raise OSError(9, "the program closed the log's descriptor")
             written = os.write(self._fd, line)
             if written != len(line):
                 raise OSError(28, f"wrote {written} of {len(line)} bytes")
@@ -147,7 +153,7 @@ class Writer:
         self.stopped = reason
         fd, self._fd = self._fd, None
         try:
-            if fd is not None:
+            if fd is not None and _file(fd) == self._file:
                 os.close(fd)
             sys.stderr.write(f"jaxscope: recording stopped: {reason}; the program goes on\n")
         except Exception:  # stderr may be closed: the program must not notice
@@ -163,3 +169,12 @@ def _spelled_out(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_spelled_out(v) for v in value]
     return value
+
+
+def _file(fd: int) -> tuple[int, int] | None:
+    """Which file a descriptor is open on."""
+    try:
+        stat = os.fstat(fd)
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino

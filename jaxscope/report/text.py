@@ -181,7 +181,7 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
     commands = []
     again = next((f for f in users if recompilations(f)), None)
     if again is not None:
-        commands.append((f"jaxscope report{name} --function {quoted(again)}", "its keys side by side"))
+        commands.append((f"jaxscope report{name} --function {quoted(again)}", "its keys one below the other"))
     top = next((f for f in users if any(c.program in run.programs for c in f.compilations)), None)
     if top is not None and any(p.texts for p in run.programs.values()):
         commands.append(

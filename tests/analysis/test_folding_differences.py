@@ -1,7 +1,7 @@
 """Many differences as few lines."""
 
-import given
-from hypothesis import msgspec
+import msgspec
+from hypothesis import given
 from hypothesis import strategies as st
 from test_key_differences import any_key, array, key
 

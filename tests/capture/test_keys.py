@@ -143,6 +143,23 @@ def test_results_captured_constants_and_dropped_arguments_are_known(record):
     assert [(c.name, c.where) for c in method.captured] == [("self.w", "attribute")]
 
 
+def test_captured_constants_are_named_wherever_they_hang(record, tmp_path):
+    (tmp_path / "tables.py").write_text("import numpy as np\nLOG = np.arange(64, dtype='f4')\n")
+    run = record(
+        """
+        import jax, jax.numpy as jnp, numpy as np, tables
+        class Model:
+            scale = np.arange(32, dtype="f4")
+            def forward(self, x): return x[:32] * self.scale
+        def f(x, weights=np.arange(48, dtype="f4")): return (x[:48] * weights).sum() + (x * tables.LOG).sum()
+        jax.jit(Model().forward)(jnp.ones(64))
+        jax.jit(lambda x: f(x))(jnp.ones(64))
+        """
+    )
+    named = {(c.name, c.where) for t in run.of(ev.Traced) for c in t.captured}
+    assert named == {("self.scale", "attribute"), ("weights", "default"), ("tables.LOG", "global")}
+
+
 def test_the_fate_of_arguments_is_seen_at_the_next_call(record):
     run = record(
         """

@@ -44,7 +44,7 @@ Inside libraries  3 compilations  train.py:52 (3x, 0.96 s)                0.96 s
 Not recorded  trace_frame: jax._src.pjit._trace_for_jit has no local fun
     what that costs: jaxscope doctor
 
-jaxscope report DIRECTORY --function train_step   its keys side by side
+jaxscope report DIRECTORY --function train_step   its keys one below the other
 jaxscope dump DIRECTORY train_step -o DIR         what was compiled, as text
 """
 
