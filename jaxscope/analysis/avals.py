@@ -22,7 +22,7 @@ _SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 def short_dtype(dtype: str | None) -> str:
     """``bf16`` for ``bfloat16``, ``u8`` for ``uint8``; extended types (``key<fry>``) as they are.
 
-    The replacements are those of ``jax._src.dtypes.short_dtype_name``, so that a spelling here can
+    The replacements are those JAX makes when it prints a jaxpr, so that a spelling here can
     be searched for in a jaxpr.
     """
     if dtype is None:
