@@ -48,10 +48,7 @@ class Recorded:
 
 @pytest.fixture
 def clean_env():
-    """The environment without what a recording around the test suite would set."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("JAXSCOPE", "XLA_FLAGS"))}
-    env["JAX_PLATFORMS"] = "cpu"
-    return env
+    return environment()
 
 
 @pytest.fixture
@@ -60,6 +57,24 @@ def record(tmp_path, clean_env):
 
     The recording starts before the program's first line and ends with the process.
     """
+    return recorder(tmp_path, clean_env)
+
+
+@pytest.fixture(scope="module")
+def record_module(tmp_path_factory):
+    """The same for a whole module: its tests look at one recording."""
+    return recorder(tmp_path_factory.mktemp("recorded"), environment())
+
+
+def environment() -> dict[str, str]:
+    """The environment without what a recording around the test suite would set."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("JAXSCOPE", "XLA_FLAGS"))}
+    env["JAX_PLATFORMS"] = "cpu"
+    return env
+
+
+def recorder(folder: Path, clean_env: dict[str, str]):
+    """What the fixture ``record`` gives, writing below ``folder``."""
     count = 0
 
     def go(
@@ -68,10 +83,10 @@ def record(tmp_path, clean_env):
         nonlocal count
         count += 1
         if not isinstance(program, Path):
-            source = tmp_path / f"program{count}.py"
+            source = folder / f"program{count}.py"
             source.write_text(textwrap.dedent(program))
             program = source
-        where = tmp_path / f"run{count}"
+        where = folder / f"run{count}"
         start = (
             "import sys, runpy, jaxscope\n"
             f"jaxscope.record({str(where)!r}, **{options!r}).start()\n"
@@ -82,7 +97,7 @@ def record(tmp_path, clean_env):
         done = subprocess.run(
             [sys.executable, "-c", start],
             env={**clean_env, **(env or {})},
-            cwd=tmp_path,
+            cwd=folder,
             capture_output=True,
             text=True,
             timeout=timeout,

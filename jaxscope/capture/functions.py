@@ -37,6 +37,23 @@ class Serials:
         self._next = itertools.count(1)
         self._seen: dict[int, tuple[Any, int]] = {}
         self._limit = 4096
+        self._latest: dict[tuple[str, type], tuple[weakref.ref[Any], int]] = {}
+
+    def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
+        """Is ``value`` equal to what stood at ``path`` before, and yet of another hash?
+
+        Asks the value's own ``__eq__``, where its class defines one in Python; JAX did the same.
+        """
+        kind = type(value)
+        if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
+            return False
+        before = self._latest.get((path, kind))
+        try:
+            self._latest[path, kind] = (weakref.ref(value), hashed)
+            earlier = before[0]() if before is not None and before[1] != hashed else None
+            return earlier is not None and earlier is not value and (value == earlier) is True
+        except Exception:  # no weak references to it, or an __eq__ that raises
+            return False
 
     def of(self, value: Any) -> int | None:
         """The number of ``value``; None where it cannot be told apart from its successors."""

@@ -35,6 +35,7 @@ class Found:
     def __init__(self) -> None:
         self.arrays: dict[Identity, list[str]] = {}  # several where an array is passed twice
         self.others: list[tuple[str, Any]] = []
+        self.containers: dict[str, str] = {}  # what kind of container stands at a path
         self.cut = False
 
 
@@ -68,6 +69,13 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         for n, v in list(attributes.items())
         if not (isinstance(n, str) and n.startswith("_") and "__" in n)
     ]
+
+
+def kind_name(kind: type) -> str:
+    """How a class is called in a record: ``dict``, ``None``, ``optax._src.base.EmptyState``."""
+    if kind is type(None):
+        return "None"
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _slot(value: Any, name: str) -> Any:
@@ -107,10 +115,14 @@ def walk(
         if inner is None:
             if leaves:
                 found.others.append((path, value))
+                if value is None:
+                    found.containers.setdefault(path, "None")
             continue
         if id(value) in seen:
             continue
         seen.add(id(value))
+        if leaves:
+            found.containers.setdefault(path, kind_name(type(value)))
         if depth >= MAX_DEPTH:
             found.cut = True
             continue

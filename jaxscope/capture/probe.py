@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from jaxscope.capture import frames, functions, seams, shield, signature, wrappers
+from jaxscope.capture.caches import Clearings
 from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, place
 from jaxscope.capture.fates import Fates
 from jaxscope.capture.once import UNREADABLE, Once
@@ -51,6 +52,7 @@ class Probe:
         self._serials = functions.Serials()
         self._calls = Calls()
         self._repeats = Repeats(writer.emit)
+        self._clearings = Clearings()
         self._previous: Any = None  # who had the test-event slot before us
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
@@ -305,6 +307,7 @@ class Probe:
         entry = _entry(frame, nested, key)
         if entry == "call" and self.stepping is not None:
             shield.attempt("step_function", self.stepping.missed, seen)
+        full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
         stack_above = frames.user_frames(outermost)
         paths = [leaf.path for leaf in key.arguments] if key is not None else []
         call = Call(
@@ -326,6 +329,8 @@ class Probe:
                 step=self.tally.current if self.tally is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,
                 effects=shield.attempt("effects", effects, source.get("jaxpr")) or [],
+                cleared=self._clearings.count,
+                full=full or {},
             )
         )
         if read is not None and entry != "aot":
@@ -351,7 +356,9 @@ class Probe:
         names = getattr(seams.debug_info(source.get("jaxpr")), "arg_names", None)
         around = source.get("around")
         if around is not None:
-            named = signature.flatten(around["jit_info"], tuple(around["args"]), dict(around["kwargs"]))[1]
+            named = signature.flatten(
+                around["jit_info"], tuple(around["args"]), dict(around["kwargs"])
+            ).leaves
             names = tuple(path for path, _ in named) if len(named) == len(values) else names
         return signature.of_flat(values, names, context)
 

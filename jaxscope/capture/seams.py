@@ -170,6 +170,7 @@ SEAMS = (
     Seam("executable_frame", "shardings of results, arguments XLA drops", _from_hlo),
     Seam("trace_context", "every setting that is part of the cache key", lambda: None if hasattr(_module("jax._src.config"), "trace_context_names") else "jax._src.config.trace_context_names is not there"),
     Seam("recover_shardings", "result shardings in the user's mesh axes", _attribute("jax._src.interpreters.pxla", "_maybe_get_and_check_out_shardings")),
+    Seam("cache_gauge", "whether JAX's caches were cleared, and how full they are", _attribute("jax._src.pjit", "_infer_params_cached")),
     Seam("post_hook", "counting calls of --step-function", _attribute("jax._src.api", "_post_hook_state")),
 )  # fmt: skip
 
@@ -291,16 +292,52 @@ def recovered_out_shardings(executable: Any, local: dict[str, Any]) -> list[Any]
     found = pxla._maybe_get_and_check_out_shardings(
         executable, local["out_shardings"], devices, avals, ordered
     )
-    return list(
-        pxla.maybe_recover_user_shardings(
-            local["in_shardings"],
-            found,
-            local["global_in_avals"],
-            avals,
-            local.get("intermediate_shardings"),
-            local.get("context_mesh"),
-        )
+    recovered = pxla.maybe_recover_user_shardings(
+        local["in_shardings"],
+        found,
+        local["global_in_avals"],
+        avals,
+        local.get("intermediate_shardings"),
+        local.get("context_mesh"),
     )
+    return [_on_one_device(s, devices) if len(devices) == 1 else s for s in recovered]
+
+
+def _on_one_device(sharding: Any, devices: Any) -> Any:
+    """Results of a program for one device are SingleDeviceSharding, whatever the executable calls them."""
+    if type(sharding).__name__ != "GSPMDSharding":
+        return sharding
+    single = _module("jax.sharding").SingleDeviceSharding
+    return single(next(iter(devices)), memory_kind=sharding.memory_kind)
+
+
+class Gauge(NamedTuple):
+    """JAX's bounded caches of call signatures at this moment.
+
+    ``misses`` counts since the caches were last cleared: ``jax.clear_caches()`` and ``f.clear_cache()``
+    both set it to 0 (0.10.2 and 0.12.0.1). ``full`` has (entries, capacity) of those at least NEARLY_FULL.
+    """
+
+    misses: int
+    full: dict[str, tuple[int, int]]
+
+
+NEARLY_FULL = 0.9
+
+
+def cache_gauge() -> Gauge:
+    """How full the caches are; about 1 us."""
+    pjit = _module("jax._src.pjit")
+    info = pjit._infer_params_cached.cache_info()
+    sizes = {"signatures": (info.currsize, info.maxsize)}
+    for name, attribute in (
+        ("fast path", "_cpp_pjit_cache_explicit_attributes"),
+        ("fast path (no options)", "_cpp_pjit_cache_fun_only"),
+    ):
+        cache = getattr(pjit, attribute, None)
+        if cache is not None:
+            sizes[name] = (cache.size(), cache.capacity())
+    return Gauge(info.misses, {n: (s, c) for n, (s, c) in sizes.items() if c and s >= NEARLY_FULL * c})
 
 
 def is_eager(function: Any) -> bool:

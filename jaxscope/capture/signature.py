@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxscope.capture import paths, seams
+from jaxscope.capture import paths, seams, shield
 from jaxscope.capture.functions import Serials
 from jaxscope.capture.shardings import Shardings, read_sharding
-from jaxscope.capture.statics import ADDRESS, limited, opaque, static
+from jaxscope.capture.statics import ADDRESS, limited, opaque, parts
+from jaxscope.capture.trees import Nodes
 from jaxscope.capture.wrappers import UserCall
 from jaxscope.schema.keys import Key, Leaf
 
@@ -179,10 +180,26 @@ def _statics_of(info: Any, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
     return {n for n in numbers if n < len(args)}, set(getattr(info, "static_argnames", ()))
 
 
-def flatten(
-    info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[list[str], list[tuple[str, Any]], Any]:
-    """Names of the positional arguments; (path, value) of every dynamic leaf in JAX's order; their tree."""
+class Flat(NamedTuple):
+    """The dynamic arguments of a call, taken apart.
+
+    Attributes:
+      names: of all positional arguments.
+      leaves: (path, value) in JAX's order.
+      tree: the PyTreeDef of ((positional, ...), {keyword: ...}).
+      roots: (name, value) of the arguments themselves, in the tree's order.
+      keys: the leaves' key paths; the first two entries lead to the argument.
+    """
+
+    names: list[str]
+    leaves: list[tuple[str, Any]]
+    tree: Any
+    roots: list[tuple[str, Any]]
+    keys: list[tuple[Any, ...]]
+
+
+def flatten(info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
+    """The dynamic arguments of ``jit(f)(*args, **kwargs)``, as JAX flattens them."""
     import jax
 
     signature = getattr(info, "fun_signature", None)
@@ -195,7 +212,20 @@ def flatten(
     for (group, first, *rest), value in found:
         top = names[dynamic[first.idx]] if group.idx == 0 else keyword_name(signature, first.key)
         flat.append((top + jax.tree_util.keystr(tuple(rest)), value))
-    return names, flat, tree
+    roots = [(names[i], args[i]) for i in dynamic]
+    roots += [(keyword_name(signature, k), keywords[k]) for k in sorted(keywords)]
+    return Flat(names, flat, tree, roots, [p for p, _ in found])
+
+
+def _nodes(call: Flat, serials: Serials) -> Nodes:
+    """The containers of the arguments and what they hold besides arrays."""
+    nodes = Nodes(serials)
+    start = 0
+    tops = [t for group in call.tree.children() for t in group.children()]
+    for (name, value), top in zip(call.roots, tops, strict=True):
+        nodes.read(name, top, value, call.keys[start : start + top.num_leaves], 2)
+        start += top.num_leaves
+    return nodes
 
 
 def of_call(
@@ -208,23 +238,31 @@ def of_call(
     context: str | None,
 ) -> Read:
     """The key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
-    names, flat, tree = flatten(info, args, kwargs)
+    call = flatten(info, args, kwargs)
+    names = call.names
     static_nums, static_names = _statics_of(info, args)
-    statics = [static(names[i], args[i], serials) for i in sorted(static_nums) if user is None]
-    statics += [static(k, v, serials) for k, v in kwargs.items() if k in static_names]
+    statics = [s for i in sorted(static_nums) if user is None for s in parts(names[i], args[i], serials)]
+    statics += [s for k, v in kwargs.items() if k in static_names for s in parts(k, v, serials)]
+    statics += parts("partial", function, serials)[1:]  # what a partial binds
     users_names: dict[paths.Identity, list[str]] = {}
     form = call_form(args, kwargs)
     if user is not None:
         found = _users_names(user)
         users_names = found.arrays
-        statics += [static(p, v, serials) for p, v in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]]
+        for path, value in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]:
+            statics += parts(path, value, serials)
         form = call_form(user.args, user.kwargs)
+        kinds = found.containers
         # The wrapper's own static part: what it compares beyond what we can name.
         statics += [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
+    else:
+        nodes = shield.attempt("tree_nodes", _nodes, call, serials)
+        kinds = nodes.kinds if nodes is not None else {}
+        statics += nodes.static if nodes is not None else []
     shardings = Shardings()
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
-    for position, (path, value) in enumerate(flat):
+    for position, (path, value) in enumerate(call.leaves):
         named = users_names.get(paths.identity(value))
         # An array passed twice has two names: each is used once, then JAX's own path stands.
         leaves.append(leaf(named.pop(0) if named else path, value, shardings))
@@ -234,7 +272,8 @@ def of_call(
         Key(
             arguments=leaves,
             static=statics,
-            tree=_tree_text(tree),
+            tree=_tree_text(call.tree),
+            nodes=kinds,
             call_form=form,
             options={} if user is not None and user.options_are_its_own else options(info),
             context=context,

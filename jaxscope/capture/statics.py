@@ -6,6 +6,7 @@ Calls the user's ``__repr__`` and ``__hash__``: what they raise costs a field.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import reprlib
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -19,6 +20,7 @@ from jaxscope.schema.keys import Static
 
 MAX_TEXT = 4000
 MAX_REPR = 300
+MAX_BOUND = 50  # values bound by one partial
 ADDRESS = seams.ADDRESS
 
 
@@ -68,10 +70,11 @@ def shown(value: Any) -> str:
                 f"{f.name}={shown(getattr(value, f.name))}" for f in dataclasses.fields(value) if f.repr
             )
             text = f"{kind.__qualname__}({', '.join(fields)})"
-        elif (
-            getattr(kind, "__repr__", None) is object.__repr__
-            or not paths.walk([("", value)], _is_array, leaves=False, nodes=500).arrays
-        ):
+        elif getattr(kind, "__repr__", None) is object.__repr__:
+            text = f"<{kind.__module__}.{kind.__qualname__}{_plain_fields(value)}>"
+        elif isinstance(value, functools.partial):
+            text = f"functools.partial({shown(value.func)})"
+        elif not paths.walk([("", value)], _is_array, leaves=False, nodes=500).arrays:
             text = repr(value)
         else:  # its repr may print the arrays it holds, and so wait for the device
             text = f"<{kind.__module__}.{kind.__qualname__}>"
@@ -79,6 +82,27 @@ def shown(value: Any) -> str:
         return f"<{type(value).__qualname__}; its repr raised {type(e).__name__}>"
     text = ADDRESS.sub("", str(text))
     return text if len(text) <= MAX_REPR else text[: MAX_REPR - 1] + "…"
+
+
+def _plain_fields(value: Any) -> str:
+    """`` n=3 name='a'``: an object that prints as an address is known by what it holds."""
+    fields = [
+        f"{step[1:]}={held!r}"[:60]
+        for step, held in paths.children(value) or ()
+        if step.startswith(".") and type(held) in paths.PLAIN
+    ]
+    return "".join(f" {f}" for f in fields[:6]) + (" …" if len(fields) > 6 else "")
+
+
+def parts(path: str, value: Any, serials: Serials) -> list[Static]:
+    """A static value; a partial with each value it binds, so that the one that changed has a path."""
+    found = [static(path, value, serials)]
+    if type(value) is functools.partial:
+        found += [static(f"{path}.args[{i}]", v, serials) for i, v in enumerate(value.args[:MAX_BOUND])]
+        found += [
+            static(f"{path}.keywords[{k!r}]", v, serials) for k, v in list(value.keywords.items())[:MAX_BOUND]
+        ]
+    return found
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
@@ -92,10 +116,11 @@ def static(path: str, value: Any, serials: Serials) -> Static:
     return Static(
         path=path,
         repr=shown(value),
-        type=kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}",
+        type=paths.kind_name(kind),
         compares="identity" if by_identity else "value",
         serial=serials.of(value) if not isinstance(value, paths.PLAIN) else None,
         hash=hashed,
+        unstable_hash=not by_identity and serials.equal_with_another_hash(path, value, hashed),
     )
 
 

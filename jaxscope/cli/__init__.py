@@ -34,6 +34,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Keep house": [
         ("runs", "list the recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
+        ("rule", "explain a finding: what, why, and what to do instead", "jaxscope rule JX101"),
         ("doctor", "versions, and what can be recorded with this JAX", "jaxscope doctor"),
     ],
 }

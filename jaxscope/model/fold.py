@@ -32,7 +32,7 @@ class Fold:
         self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
         self.damaged = 0  # lines of the logs that were no events
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
-        self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.compare fills it
+        self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
@@ -95,6 +95,7 @@ class Fold:
         elif c.missed is None and c.function is not function:
             self._move(c, function)  # phases came before their introduction
         c.missed = event
+        c.calls_then = function.counted_calls.get(process.id)
         return c
 
     def _began(self, process: Process, event: ev.PhaseBegan) -> Compilation:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jaxscope.analysis.keys import Difference, Facts
+from jaxscope.analysis.keys import Facts
 from jaxscope.schema.events import (
     COMPILE,
     LOWER,
@@ -26,6 +26,7 @@ from jaxscope.schema.events import (
     RunStarted,
     Traced,
 )
+from jaxscope.schema.findings import Cause
 from jaxscope.schema.keys import Frame, Key
 
 REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
@@ -76,6 +77,7 @@ class Compilation(msgspec.Struct, eq=False):
     phase: str | None = None  # the phase in progress
     phase_ns: int = 0  # since when
     reached_phases: int = 0  # bits: 1 traced, 2 lowered, 4 compiled
+    calls_then: int | None = None  # calls of its function so far in its process, where they are counted
     trace_seconds: float | None = None  # also of a phase that found an earlier trace, or failed
     lower_seconds: float | None = None
     compile_seconds: float | None = None
@@ -196,10 +198,11 @@ class Program(msgspec.Struct, eq=False):
 class Comparison(msgspec.Struct, frozen=True):
     """A compilation's key beside the nearest earlier key of its function in the same process."""
 
+    level: str  # the first cache that missed
     facts: Facts
     nearest: Compilation | None  # None: there is no earlier key
     nearest_facts: Facts | None
-    differences: list[Difference]
+    causes: list[Cause]  # the decisive one first, at least one
 
 
 class InProgress(msgspec.Struct, frozen=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxscope.analysis.fold import fold
-from jaxscope.model.compare import compared, recompilations
+from jaxscope.model import causes
+from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.report import phrases
@@ -130,7 +130,9 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
     """A group that differs in the same way: one line, further differences below it."""
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
-    said = phrases.why(run, last, repeated=len(group) > 1)
+    said = phrases.why(run, last)
+    if len({*map(phrases.cause, (causes.of(run, c)[0] for c in group))}) > 1:
+        said[0] = f"most recently: {said[0]}"
     if not everything:
         said = phrases.first_and_more(said, DIFFERENCES)
     if len(group) == 1:
@@ -150,15 +152,9 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
 
 
 def _alike(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
-    """Recompiles grouped by where their keys differ, the costliest group first."""
+    """Recompiles grouped by what caused them and where, the costliest group first."""
     groups: dict[object, list[Compilation]] = {}
     for c in compilations:
-        comparison = compared(run, c)
-        where: object
-        if comparison is None or comparison.nearest_facts is None:
-            where = None
-        else:
-            lines = fold(comparison.differences, comparison.nearest_facts, comparison.facts)
-            where = tuple((folded.path, folded.field) for folded in lines)
+        where = tuple((cause.kind, cause.path) for cause in causes.of(run, c))
         groups.setdefault((where, tuple(c.reached)), []).append(c)
     return sorted(groups.values(), key=lambda g: (-sum(c.seconds for c in g), g[0].t_ns))

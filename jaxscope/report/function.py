@@ -12,10 +12,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from jaxscope.analysis.avals import short_aval
-from jaxscope.analysis.fold import common_prefix, tokens
 from jaxscope.analysis.keys import Facts, LeafFacts
+from jaxscope.analysis.spelling import common_prefix, tokens
 from jaxscope.log.store import RunDir
-from jaxscope.model.compare import compared
+from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
@@ -140,7 +140,7 @@ def _key(
     if comparison.nearest is not None:
         against = number_of(run, comparison.nearest)
         nearest = f"#{against}" if against else "an earlier fast-path miss"
-        said = phrases.changes(comparison) or [phrases.nothing_differs(run, comparison.nearest)]
+        said = phrases.why(run, c)
         for i, sentence in enumerate(said if everything else phrases.first_and_more(said, ROWS)):
             yield line(
                 (f"against {nearest}: " if i == 0 else "  ", "dim"), (sentence, "yellow"), indent=4, hang=4

@@ -1,15 +1,19 @@
-"""One line per recompile, as it happens, for people who watch a terminal or a batch log."""
+"""One line per recompile, as it happens, and a warning before one that is to come; for terminals and batch logs."""
 
 from __future__ import annotations
 
 from jaxscope.log.store import RunDir
-from jaxscope.model.compare import recompiled
+from jaxscope.model import predictions
+from jaxscope.model.causes import recompiled
 from jaxscope.model.load import Tail
 from jaxscope.model.names import number_of
+from jaxscope.model.predictions import PENDING
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.report import entries, phrases
+from jaxscope.report.escape import escape
 from jaxscope.report.phrases import Places, function_name
+from jaxscope.rules.carried import fix
 from jaxscope.schema.events import Compiled, PhaseFailed
 
 DIFFERENCES = 3
@@ -33,10 +37,20 @@ class Follower:
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._said:
                 continue
-            if c.function.user and recompiled(c):
+            if c.function.user:
                 self._said.add(c.id)
-                found.append(live_line(self.run, c))
+                if recompiled(c):
+                    found.append(live_line(self.run, c))
+                found += [warning(self.run, p) for p in predictions.of(self.run, c) if p.status == PENDING]
         return found
+
+
+def warning(run: Run, p: predictions.Prediction) -> str:
+    """A recompile that is still to come, and how to avoid it."""
+    n = number_of(run, p.after)
+    mark = f" #{n}" if n else ""
+    said = f"{escape(predictions.text(p), 300)}; {escape(fix(p), 200)}"
+    return f"jaxscope: {function_name(p.after.function)}{mark}: {said}"
 
 
 def live_line(run: Run, c: Compilation) -> str:

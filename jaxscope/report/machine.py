@@ -14,10 +14,13 @@ import msgspec
 
 from jaxscope import __version__
 from jaxscope.log.store import RunDir
-from jaxscope.model.compare import compared
+from jaxscope.model import causes, ledger, predictions, sizes
+from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, Program
 from jaxscope.model.run import Run
+from jaxscope.rules.registry import findings
+from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
@@ -27,7 +30,7 @@ _OF_PROGRAMS_LATER = (
     "of", "instructions", "problems", "fusions", "unfused_elementwise", "custom_calls", "collectives", "upcasts",
     "callbacks", "repeated_blocks", "remats", "loops", "bounds", "estimated_cycles", "donation", "constants",
 )  # fmt: skip
-_OF_RUNS_LATER = ("predictions", "ledger", "buckets", "arrays", "transfers", "findings")
+_OF_RUNS_LATER = ("arrays", "transfers")
 
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
@@ -42,6 +45,10 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "functions": [function_json(f) for f in functions],
         "compilations": [compilation_json(run, c, numbers.get(id(c))) for c in compilations],
         "programs": [_program(p) for p in sorted(run.programs.values(), key=lambda p: p.id)],
+        "predictions": [_prediction(p) for p in predictions.predictions(run)],
+        "ledger": [_ledger(e) for e in ledger.entries(run)],
+        "buckets": [_bucket(v) for v in sizes.varying(run)],
+        "findings": [finding_json(f) for f in findings(run)],
         **dict.fromkeys(_OF_RUNS_LATER),
     }
 
@@ -162,14 +169,87 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> dict[str, 
         "compared_with": comparison.nearest.id
         if comparison is not None and comparison.nearest is not None
         else None,
-        "differences": None
-        if comparison is None or comparison.nearest is None
-        else [
-            {"path": d.path, "field": d.field, "before": d.before, "after": d.after}
-            for d in comparison.differences
-        ],
-        "causes": None,
+        "causes": [cause_json(cause) for cause in causes.of(run, c)],
         "program": c.program,
+    }
+
+
+def cause_json(c: Cause) -> dict[str, Any]:
+    """One entry of ``causes``; ``count``: leaves it stands for."""
+    return {
+        "kind": c.kind,
+        "level": c.level,
+        "path": c.path,
+        "before": c.before,
+        "after": c.after,
+        "certainty": c.certainty,
+        "text": c.text,
+        "count": c.count,
+    }
+
+
+def _prediction(p: predictions.Prediction) -> dict[str, Any]:
+    return {
+        "function": p.after.function.id,
+        "after_compilation": p.after.id,
+        "step": p.after.step,
+        "argument": p.argument,
+        "result": p.result,
+        "causes": [cause_json(c) for c in p.causes],
+        "text": predictions.text(p),
+        "status": p.status,
+        "confirmed_by": p.confirmed_by.id if p.confirmed_by is not None else None,
+    }
+
+
+def _ledger(e: ledger.Entry) -> dict[str, Any]:
+    return {
+        "cause": e.cause,
+        "path": e.path,
+        "function": e.function.id if e.function is not None else None,
+        "source": _frame(e.source),
+        "count": e.count,
+        "seconds": e.seconds,
+        "trace_seconds": e.trace_seconds,
+        "lower_seconds": e.lower_seconds,
+        "compile_seconds": e.compile_seconds,
+    }
+
+
+def _bucket(v: sizes.Varying) -> dict[str, Any]:
+    return {
+        "function": v.function.id,
+        "path": v.path,
+        "axis": v.axis,
+        "observed": [[size, n] for size, n in v.observed.items()],
+        "choices": [
+            {"sizes": c.sizes, "compilations": c.compilations, "padding_share": c.padding_share}
+            for c in v.choices
+        ],
+    }
+
+
+def finding_json(f: Finding) -> dict[str, Any]:
+    """One entry of ``findings``."""
+    return {
+        "code": f.code,
+        "severity": f.severity,
+        "certainty": f.certainty,
+        "title": f.title,
+        "function": f.function,
+        "source": _frame(f.source),
+        "evidence": [
+            {
+                "text": e.text,
+                "compilation": e.compilation,
+                "program": e.program,
+                "source": _frame(e.source),
+                "step": e.step,
+            }
+            for e in f.evidence
+        ],
+        "fix": f.fix,
+        "seconds": f.seconds,
     }
 
 
@@ -199,6 +279,7 @@ def key_json(run: Run, process: Process, key: Key) -> dict[str, Any]:
             {"path": s.path, "repr": s.repr, "type": s.type, "compares": s.compares} for s in key.static
         ],
         "tree": key.tree,
+        "nodes": dict(key.nodes),
         "call_form": key.call_form,
         "options": dict(key.options),
         "context": None if settings is None else dict(settings),

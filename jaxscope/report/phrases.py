@@ -1,4 +1,4 @@
-"""The wording shared by all reports: durations, counts, places, and what differs between two keys.
+"""The wording shared by all reports: durations, counts, places and causes.
 
 Plain text, one line each, already escaped; no colours, no layout.
 """
@@ -9,18 +9,14 @@ import math
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from jaxscope.analysis.fold import Folded, fold
-from jaxscope.model.compare import compared
-from jaxscope.model.names import number_of
-from jaxscope.model.records import Comparison, Compilation, Function
+from jaxscope.model import causes
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
+from jaxscope.schema.findings import CERTAIN, Cause
 from jaxscope.schema.keys import Frame
 
-ARROW = "→"
-VALUE = 160  # characters of one value in a line
-
-_WHOLE = {"tree": "argument tree", "call_form": "call form", "context": "settings"}
+TEXT = 400  # characters of one cause
 
 
 def seconds(value: float | None) -> str:
@@ -105,71 +101,22 @@ def function_name(f: Function) -> str:
     return escape(f.name.replace(".<locals>", ""), 100)
 
 
-def change(line: Folded, *, repeated: bool = False) -> str:
-    """One folded difference as a sentence; ``repeated``: it stands for several of its kind."""
-    before, after = (None if v is None else escape(v, VALUE) for v in (line.before, line.after))
-    lately = "most recently " if repeated else ""
-    absent = "not set" if line.field.startswith(("options.", "context.")) else "nothing"
-    arrow = f"{lately}{absent if before is None else before} {ARROW} {absent if after is None else after}"
-    if line.count > 1:
-        where = count(line.count, "leaf", "leaves") + (f" under {escape(line.path)}" if line.path else "")
-        if line.field == "leaf":
-            return f"{where}: " + ("only in this call" if line.before is None else "no longer there")
-        return f"{where}: {_label(line.field)} {arrow}"
-    if line.path is None:
-        if line.field == "function_object":
-            return f"another function object{' each time' if repeated else ''}, from the same definition"
-        group, _, name = line.field.partition(".")
-        if name:
-            return f"{ {'options': 'jit option', 'context': 'setting'}.get(group, group) } {escape(name)}: {arrow}"
-        return f"{_WHOLE.get(line.field, escape(line.field))}: {arrow}"
-    path = escape(line.path)
-    if line.field == "leaf":
-        return (
-            f"{path}: {after}, not there before"
-            if before is None
-            else f"{path}: no longer there (was {before})"
-        )
-    if line.field == "static":
-        return f"{path} (static): {arrow}"
-    if line.field == "aval":
-        return f"{path}: {arrow}"
-    return f"{path}: {_label(line.field)} {arrow}"
+def why(run: Run, c: Compilation) -> list[str]:
+    """The causes of ``c`` in words, the decisive one first, at least one."""
+    return [cause(found) for found in causes.of(run, c)]
 
 
-def _label(field: str) -> str:
-    return escape(field.replace("_", " "))
-
-
-def changes(comparison: Comparison, *, repeated: bool = False) -> list[str]:
-    """What differs from the nearest key, a line each. Empty: nothing that was recorded."""
-    assert comparison.nearest_facts is not None
-    return [
-        change(line, repeated=repeated)
-        for line in fold(comparison.differences, comparison.nearest_facts, comparison.facts)
-    ]
-
-
-def nothing_differs(run: Run, nearest: Compilation) -> str:
-    n = number_of(run, nearest)
-    return f"the key is the same as {f'that of #{n}' if n else 'of an earlier call'}: nothing that was recorded differs"
-
-
-def why(run: Run, c: Compilation, *, repeated: bool = False) -> list[str]:
-    """What there is to say about ``c`` beside its nearest key, one line each, at least one."""
-    comparison = compared(run, c)
-    if comparison is None:
-        return ["its cache key was not recorded"]
-    if comparison.nearest is None:
-        return ["no earlier key of this function was recorded"]
-    return changes(comparison, repeated=repeated) or [nothing_differs(run, comparison.nearest)]
+def cause(c: Cause) -> str:
+    """One cause as a clause; what is likely and not certain says so."""
+    text = escape(c.text, TEXT)
+    return text if c.certainty == CERTAIN else f"it seems that {text}"
 
 
 def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
     """At most ``limit`` lines, the last saying how many are left."""
     if len(lines) <= limit:
         return list(lines)
-    return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more differences"]
+    return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]
 
 
 def command(argv: Sequence[str]) -> str:

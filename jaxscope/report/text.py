@@ -15,18 +15,20 @@ from rich.console import Console
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model.compare import recompilations
+from jaxscope.model import ledger
+from jaxscope.model.causes import recompilations
 from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import entries, phrases
+from jaxscope.report import entries, findings, phrases
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
 from jaxscope.report.header import ending, header
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.rules import registry
 
 FUNCTIONS = 10
 IN_SUMMARY = 3
@@ -57,7 +59,9 @@ def summary(directory: RunDir) -> str:
 def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[Line]:
     places = Places(run)
     yield from header(run, directory)
+    yield from _by_cause(run)
     yield from _in_progress(run, directory, places)
+    yield from findings.section(registry.findings(run), places, everything=everything)
     users = ranked(run, lambda f: f.user)
     if users:
         yield BLANK
@@ -77,12 +81,27 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
         yield line("Nothing was compiled in this run.")
         if not run.processes:
             yield line("No process of it recorded anything: did the program import jax?", indent=2)
+    yield from findings.buckets(run, places)
     folded = [*_folded(run, places, everything=everything)]
     if folded:
         yield BLANK
         yield from folded
     yield from _blind_spots(run)
     yield from _next(run, directory, users)
+
+
+def _by_cause(run: Run) -> Iterator[Line]:
+    """What recompiling the user's functions cost, by kind of cause."""
+    spent: dict[str, tuple[int, float]] = {}
+    again = [c for f in run.functions.values() if f.user for c in recompilations(f)]
+    for e in ledger.entries(run, again):
+        n, total = spent.get(e.cause, (0, 0.0))
+        spent[e.cause] = n + e.count, total + e.seconds
+    if spent:
+        ranking = sorted(spent.items(), key=lambda item: (-item[1][1], item[0]))
+        told = ", ".join(f"{kind} {n:,}x {seconds(t)}" for kind, (n, t) in ranking)
+        total = sum(t for _, t in spent.values())
+        yield line((seconds(total), "bold"), f" of it was compiling again: {told}", hang=2)
 
 
 def ranked(run: Run, wanted: object) -> list[Function]:

@@ -92,7 +92,9 @@ class Missed(Event, frozen=True, tag="Missed"):
 
     ``entry``: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...),
     nested (inside another trace). ``site`` is the user's line; ``stack`` the user frames above it,
-    innermost first. ``key`` is None where only the compiled text is known.
+    innermost first. ``key`` is None where only the compiled text is known. ``cleared`` counts the times
+    JAX's caches were cleared so far; ``full`` has (entries, capacity) of its bounded caches that are full,
+    or nearly.
     """
 
     call: int = 0
@@ -104,6 +106,8 @@ class Missed(Event, frozen=True, tag="Missed"):
     step: int | None = None
     inside: int | None = None
     effects: list[str] = []
+    cleared: int = 0
+    full: dict[str, tuple[int, int]] = {}
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):

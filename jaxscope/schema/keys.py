@@ -51,7 +51,8 @@ class Static(msgspec.Struct, frozen=True):
 
     ``compares`` is ``"value"`` or ``"identity"`` (no ``__eq__`` of its own); ``serial`` numbers the
     object within the process where it can be told apart from every earlier one, ``hash`` is what
-    ``hash(value)`` returned.
+    ``hash(value)`` returned. ``unstable_hash``: it compared equal to the value that stood here before,
+    which had another hash.
     """
 
     path: str
@@ -60,6 +61,7 @@ class Static(msgspec.Struct, frozen=True):
     compares: str | None = None
     serial: int | None = None
     hash: int | None = None
+    unstable_hash: bool = False
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -68,6 +70,7 @@ class Key(msgspec.Struct, frozen=True):
     arguments: list[Leaf] = []
     static: list[Static] = []
     tree: str | None = None
+    nodes: dict[str, str] = {}  # containers by path: dict, list, None, a class; static data is in ``static``
     call_form: str | None = None  # "2 positional, keywords: mask"
     options: dict[str, str] = {}
     context: str | None = None  # id of a ContextSeen event

@@ -1,8 +1,11 @@
 """How values are spelled."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jaxscope.analysis.avals import short_aval, short_dtype
+from jaxscope.analysis.spelling import common_prefix, excerpt, tokens
 
 
 @pytest.mark.parametrize(
@@ -22,3 +25,22 @@ def test_avals_read_as_in_a_jaxpr():
     assert short_aval(("batch", 4), "float32", type_name="numpy.ndarray") == "numpy array f32[batch,4]"
     assert short_aval(None, None) == "?"
     assert short_aval(None, None, type_name="Widget") == "Widget"
+
+
+def test_a_path_comes_apart_at_its_steps_and_back_together():
+    assert tokens("state.params['a.b'][0].w") == ["state", ".params", "['a.b']", "[0]", ".w"]
+    assert common_prefix(["s.a['x']", "s.a['y']"]) == "s.a"
+    assert common_prefix(["a", "b"]) is None
+    assert common_prefix([]) is None
+
+
+@given(st.text(alphabet="a.[]'0\n", max_size=30))
+def test_no_path_loses_a_character(path):
+    assert "".join(tokens(path)) == path
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_two_different_texts_still_differ_when_cut(a, b):
+    x, y = excerpt(a, b)
+    assert (x != y) or a == b or max(len(a), len(b)) > 120
+    assert len(x) < 160 and len(y) < 160

@@ -49,7 +49,7 @@ def test_the_overview_teaches(jaxscope):
     assert code == 2 and out == "" and "jaxscope run train.py" in err
 
 
-@pytest.mark.parametrize("verb", ["report", "dump", "runs", "doctor"])
+@pytest.mark.parametrize("verb", ["report", "dump", "rule", "runs", "doctor"])
 def test_every_verb_has_help_with_a_description(jaxscope, verb):
     code, out, _ = jaxscope(verb, "--help")
     assert code == 0 and f"usage: jaxscope {verb}" in out and len(out) > 200
@@ -102,7 +102,7 @@ def test_the_report_as_json_is_the_contract(jaxscope, run, tmp_path):
 
 def test_the_report_can_go_to_a_file(jaxscope, run, tmp_path):
     assert jaxscope("report", "-o", "r.txt") == (0, "", "")
-    assert "i32[32,512] → i32[32,511]" in (tmp_path / "r.txt").read_text(encoding="utf-8")
+    assert "→ pad the odd batch to the usual size" in (tmp_path / "r.txt").read_text(encoding="utf-8")
     code, _, err = jaxscope("report", "-o", "no/such/r.txt")
     assert code == 2 and "cannot write" in err
 
@@ -294,3 +294,13 @@ def test_progress_shows_on_a_terminal_only_and_cleans_up(monkeypatch):
     monkeypatch.setenv("CI", "true")
     with progress.reading("reading x") as tell:
         assert tell is None
+
+
+def test_a_rule_is_explained_by_code_or_name_and_a_wrong_one_gets_the_nearest(jaxscope):
+    for word in ("JX101", "jx101", "changing-shape"):
+        code, page, _ = jaxscope("rule", word)
+        assert code == 0 and page.startswith("# JX101 changing-shape (warning)") and "## Use instead" in page
+    assert "JX130  carried-state" in jaxscope("rule")[1]
+    assert jaxscope("rule", "--all")[1].count("## Why is this bad?") > 20
+    code, _, err = jaxscope("rule", "JX011")
+    assert code == 2 and "did you mean JX" in err

@@ -11,7 +11,7 @@ from written import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.log.reader import Reader
-from jaxscope.model.compare import compared, recompilations, recompiled
+from jaxscope.model.causes import compared, recompilations, recompiled
 from jaxscope.model.load import Tail, load, open_run, state
 from jaxscope.model.run import Run
 from jaxscope.report.machine import as_json, dumps
@@ -230,7 +230,9 @@ def test_each_compilation_is_compared_with_the_nearest_earlier_key(log, director
     assert compared(run, first).nearest is None
     assert compared(run, second).nearest is first
     assert compared(run, third).nearest is first
-    assert [(d.path, d.before, d.after) for d in compared(run, third).differences] == [("b", "[8]", "[7]")]
+    assert [(c.kind, c.path, c.before, c.after) for c in compared(run, third).causes] == [
+        ("shape", "b", "f32[8]", "f32[7]")
+    ]
     assert [recompiled(c) for c in (first, second, third)] == [False, True, True]
 
 

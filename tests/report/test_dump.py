@@ -29,7 +29,7 @@ def test_texts_and_keys_are_written_under_names_one_can_read(tmp_path):
     ]
     assert (tmp_path / "out" / "train_step.1.hlo.txt").read_text() == "HloModule jit_train_step\n"
     record = json.loads((tmp_path / "out" / "train_step.4.key.json").read_text())
-    assert record["compilation"]["differences"][0]["path"] == "batch['ids']"
+    assert record["compilation"]["causes"][0]["path"] == "batch['ids']"
     assert record["function"]["name"] == "train_step"
     assert [m.number for m in made] == [1, 2, 3, 4] and not made[0].absent
     assert made[3].absent == ["stablehlo: not captured", "hlo: not captured"]

@@ -94,7 +94,7 @@ PROGRAM = [
     "donation",
     "constants",
 ]
-LATER = ["predictions", "ledger", "buckets", "arrays", "transfers", "findings"]
+LATER = ["arrays", "transfers"]
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,6 @@ def test_every_key_of_the_contract_is_there(found):
 
 def test_what_nobody_knows_yet_is_null_and_never_empty(found):
     assert all(found[name] is None for name in LATER)
-    assert all(c["causes"] is None for c in found["compilations"])
     assert all(p["fusions"] is None and p["memory"]["peak_bytes"] is None for p in found["programs"])
     assert found["functions"][1]["calls"] is None
 
@@ -143,10 +142,19 @@ def test_a_compilation_carries_its_key_and_what_differs_from_the_nearest(found):
     assert (
         last["compared_with"] == step[2]["id"]
         and step[0]["compared_with"] is None
-        and step[0]["differences"] is None
+        and [c["kind"] for c in step[0]["causes"]] == ["first"]
     )
-    assert last["differences"] == [
-        {"path": "batch['ids']", "field": "shape", "before": "[32,512]", "after": "[32,511]"}
+    assert last["causes"] == [
+        {
+            "kind": "shape",
+            "level": "trace",
+            "path": "batch['ids']",
+            "before": "i32[32,512]",
+            "after": "i32[32,511]",
+            "certainty": "certain",
+            "text": "batch['ids'] is now i32[32,511], before i32[32,512]",
+            "count": 1,
+        }
     ]
     assert (last["persistent_cache"], last["step"], last["seconds"]["compile"]) == ("hit", 376, 5.3)
     assert last["call_site"] == {"file": f"{written.CWD}/train.py", "line": 140, "function": "main"}
@@ -156,6 +164,31 @@ def test_a_compilation_carries_its_key_and_what_differs_from_the_nearest(found):
     )
     assert last["key"]["context"]["jax_enable_x64"] == "False"
     assert {c["id"] for c in step} <= {c["id"] for c in found["compilations"]}
+
+
+def test_findings_and_the_ledger_name_function_line_and_seconds(found):
+    first = found["findings"][0]
+    assert (first["code"], first["severity"], first["certainty"], first["seconds"]) == (
+        "JX103",
+        "warning",
+        "certain",
+        8.6,
+    )
+    assert first["function"].startswith("train_step") and first["source"]["line"] == 140
+    assert first["evidence"][0]["step"] == 2 and first["evidence"][0]["compilation"] in {
+        c["id"] for c in found["compilations"]
+    }
+    assert first["fix"] == "start state.count as a typed array: jnp.int32(...)"
+    entry = next(e for e in found["ledger"] if e["cause"] == "shape")
+    assert (entry["path"], entry["count"], entry["seconds"], entry["source"]["line"]) == (
+        "batch['ids']",
+        1,
+        7.0,
+        140,
+    )
+    assert sum(e["seconds"] for e in found["ledger"]) == pytest.approx(
+        sum(f["trace_seconds"] + f["lower_seconds"] + f["compile_seconds"] for f in found["functions"])
+    )
 
 
 def test_static_arguments_and_programs_are_told(found):

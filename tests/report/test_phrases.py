@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.analysis.fold import Folded
 from jaxscope.model.run import Run
 from jaxscope.report import phrases
 from jaxscope.schema.events import FunctionSeen, RunStarted
+from jaxscope.schema.findings import CERTAIN, LIKELY, Cause
 from jaxscope.schema.keys import Frame
 
 
@@ -38,48 +38,11 @@ def test_counts_and_sizes():
     assert phrases.size(2**50) == "1048576.0 GiB"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (
-            Folded("batch['ids']", 1, "aval", "i32[32,512]", "i32[32,511]"),
-            "batch['ids']: i32[32,512] → i32[32,511]",
-        ),
-        (
-            Folded("state.params", 148, "dtype", "float32", "bfloat16"),
-            "148 leaves under state.params: dtype float32 → bfloat16",
-        ),
-        (Folded(None, 3, "axis 0", "32", "17"), "3 leaves: axis 0 32 → 17"),
-        (Folded("x", 1, "sharding", "P('d')", "P()"), "x: sharding P('d') → P()"),
-        (Folded("x", 1, "weak_type", "True", "False"), "x: weak type True → False"),
-        (Folded("n", 1, "static", "3", "4"), "n (static): 3 → 4"),
-        (Folded("n", 1, "static", None, "4"), "n (static): nothing → 4"),
-        (Folded("mask", 1, "leaf", None, "f32[4]"), "mask: f32[4], not there before"),
-        (Folded("mask", 1, "leaf", "f32[4]", None), "mask: no longer there (was f32[4])"),
-        (Folded("m", 9, "leaf", None, "f32[4]"), "9 leaves under m: only in this call"),
-        (Folded(None, 1, "tree", "(*)", "[*]"), "argument tree: (*) → [*]"),
-        (
-            Folded(None, 1, "call_form", "1 positional", "0 positional"),
-            "call form: 1 positional → 0 positional",
-        ),
-        (
-            Folded(None, 1, "options.donate_argnums", None, "(0,)"),
-            "jit option donate_argnums: not set → (0,)",
-        ),
-        (Folded(None, 1, "context.jax_enable_x64", "False", "True"), "setting jax_enable_x64: False → True"),
-        (Folded(None, 1, "function_object", "#1", "#2"), "another function object, from the same definition"),
-        (Folded("x\x1b[2J", 1, "static", "\n", "[red]"), r"x\x1b[2J (static): \n → [red]"),
-    ],
-)
-def test_a_difference_is_one_sentence(line, said):
-    assert phrases.change(line) == said
-
-
-def test_a_difference_that_stands_for_many_says_so():
-    assert (
-        phrases.change(Folded("x", 1, "aval", "f32[1]", "f32[2]"), repeated=True)
-        == "x: most recently f32[1] → f32[2]"
-    )
+def test_a_cause_is_one_clause_and_says_when_it_is_not_sure():
+    sure = Cause("static_value", "trace", "x", "1", "2", CERTAIN, "x\x1b[2J is now [red], before \n")
+    assert phrases.cause(sure) == r"x\x1b[2J is now [red], before \n"
+    guess = Cause("evicted", "trace", None, None, None, LIKELY, "it was pushed out")
+    assert phrases.cause(guess) == "it seems that it was pushed out"
 
 
 def test_files_are_named_from_where_the_program_ran():

@@ -1,0 +1,64 @@
+"""Observed sizes -> a few sizes to pad to, with the number of compilations and the padding they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+MOST = 6  # bucket sizes offered
+MAX_SIZES = 400  # distinct sizes looked at one by one; beyond, neighbours are taken together
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """``sizes`` to pad to, ascending; as many compilations; ``padding_share`` of all padded elements is padding."""
+
+    sizes: list[int]
+    compilations: int
+    padding_share: float
+
+
+def choices(observed: Mapping[int, int]) -> list[Choice]:
+    """For k = 1 to MOST the k sizes with the least padding; fewer where fewer sizes were observed.
+
+    Every observed size is padded to the next size that is not smaller. Some best set consists of observed
+    sizes (a size lowered to the next observed one below pads less), so that splitting the sorted sizes into
+    k runs, each padded to its last, is enough; the least is found by dynamic programming, O(k n^2).
+
+    Args:
+      observed: size -> how often; sizes of at least 0, counts of at least 1.
+    """
+    sizes = sorted((s, n) for s, n in observed.items() if s >= 0 and n > 0)
+    if not sizes:
+        return []
+    total = sum(s * n for s, n in sizes)
+    while len(sizes) > MAX_SIZES:
+        sizes = [
+            (pair[-1][0], sum(n for _, n in pair))
+            for pair in (sizes[i : i + 2] for i in range(0, len(sizes), 2))
+        ]
+    counts = [0]
+    for _, n in sizes:
+        counts.append(counts[-1] + n)
+    # least[k][j]: least padded elements when the first j sizes go into k runs; cut[k][j]: where the last begins.
+    many = len(sizes)
+    least = [[0.0] + [float("inf")] * many]
+    cut: list[list[int]] = [[0] * (many + 1)]
+    found: list[Choice] = []
+    for k in range(1, min(MOST, many) + 1):
+        row, where = [float("inf")] * (many + 1), [0] * (many + 1)
+        for j in range(k, many + 1):
+            top = sizes[j - 1][0]
+            for i in range(k - 1, j):
+                cost = least[k - 1][i] + top * (counts[j] - counts[i])
+                if cost < row[j]:
+                    row[j], where[j] = cost, i
+        least.append(row)
+        cut.append(where)
+        padded = row[many]
+        chosen, j = [], many
+        for level in range(k, 0, -1):
+            chosen.append(sizes[j - 1][0])
+            j = cut[level][j]
+        found.append(Choice(chosen[::-1], k, (padded - total) / padded if padded else 0.0))
+    return found

@@ -1,0 +1,422 @@
+"""Why a call was not served from JAX's caches: the causes, the decisive one first.
+
+Two keys and what happened go in, ``Cause`` records come out. Pure; how a cause is worded is
+``analysis.wording``'s, which earlier key to compare with is ``analysis.levels``'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis import wording
+from jaxscope.analysis.keys import Facts, LeafFacts, same_static, union, unread
+from jaxscope.analysis.levels import (
+    COMPILE,
+    FAST_PATH,
+    LEVELS,
+    LOWER,
+    TRACE,
+    leaf_differences,
+    sharding_level,
+    spec,
+)
+from jaxscope.analysis.spelling import FOLD_FROM, common_prefix, root, tokens
+from jaxscope.schema.findings import CERTAIN, LIKELY, Cause
+from jaxscope.schema.keys import Sharding, Static
+
+# Of causes at one level, which is the root of the others: an object made anew or a setting that changed
+# makes whatever else differs a consequence.
+_ORDER = (
+    "transform", "new_function", "options", "mesh", "config", "static_identity", "static_value",
+    "tree_static", "tree", "call_form", "prng", "rank", "shape", "dtype", "weak_type", "memory_kind",
+    "committed", "sharding", "layout", "device", "cleared", "evicted", "aot", "argument_kind",
+    "equal_sharding", "effects", "unknown", "first",
+)  # fmt: skip
+_MESH_SETTING = re.compile(r"mesh|axis_env", re.IGNORECASE)
+_KEYS = ("key<", "PRNGKey")
+
+
+class Circumstances(msgspec.Struct, frozen=True):
+    """What is known of a miss besides its key.
+
+    Attributes:
+      level: the first cache that missed: trace, lower, compile or fast_path.
+      entry, entry_before: call, aot, transform or nested, of this call and of the one compared with.
+      name, form, qualname, wrappers: of the function.
+      signature: its parameters as text, where known.
+      eager: an operation applied outside jit.
+      cleared: times JAX's caches were cleared since the call compared with.
+      full: (entries, capacity) of JAX's bounded caches that are nearly full.
+      effects: names of the function's effects.
+      made_at: the line that makes the function object anew, where it was found.
+      number_before: what people call the compilation compared with.
+    """
+
+    level: str
+    entry: str = "call"
+    entry_before: str = "call"
+    name: str = ""
+    form: str = "def"
+    qualname: str = ""
+    wrappers: list[str] = []
+    signature: str | None = None
+    eager: bool = False
+    cleared: int = 0
+    full: dict[str, tuple[int, int]] = {}
+    effects: list[str] = []
+    made_at: str | None = None
+    number_before: int | None = None
+
+
+def first(level: str) -> Cause:
+    """The cause of the first call of a function."""
+    return Cause("first", level, None, None, None, CERTAIN, "the first time this function is seen")
+
+
+def unread_key(level: str, lost: str = "its cache key was not recorded") -> Cause:
+    return Cause("unknown", level, None, None, None, CERTAIN, lost)
+
+
+def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+    """The causes of a miss whose key is ``after``, compared with the earlier key ``before``."""
+    if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
+        return [wording.transform(at.level, at.entry, at.entry_before)]
+    found = [
+        *_whole(before, after, at),
+        *(statics := _statics(before, after, at)),
+        *_structure(before, after, at, told=bool(statics)),
+        *_folded(_leaves(before, after, at)),
+    ]
+    found = _without_consequences(found)
+    explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
+    if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
+        level = at.level if not explained else FAST_PATH
+        found.append(wording.aot(level, at.entry_before, at.number_before, differs=explained))
+    elif not explained and at.entry == "aot":
+        found.append(wording.aot(at.level, "call", at.number_before, differs=False))
+    elif not explained:
+        found.append(_unexplained(found, before, after, at))
+    found.sort(key=lambda c: (not _explains(c, at), LEVELS.index(c.level), _ORDER.index(c.kind)))
+    return _at_the_level(found, at)
+
+
+def _explains(c: Cause, at: Circumstances) -> bool:
+    return LEVELS.index(c.level) <= LEVELS.index(at.level)
+
+
+def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
+    """The decisive cause acts where the miss began: a fact of an early cache may be found in a later one."""
+    head = found[0]
+    if _explains(head, at) and head.level != at.level:
+        # What an earlier cache looks at, and yet that cache served: it is our best guess, no more.
+        return [msgspec.structs.replace(head, level=at.level, certainty=LIKELY), *found[1:]]
+    return found
+
+
+# -- the call as a whole ---------------------------------------------------------------------------------
+
+
+def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+    found: list[Cause] = []
+    for name in union(before.whole, after.whole):
+        x, y = before.whole.get(name), after.whole.get(name)
+        if x == y or unread(name, x, y, before, after) or name in ("tree", "call_form"):
+            continue
+        group, _, item = name.partition(".")
+        if name == "function_object":
+            found.append(
+                wording.eager_parameters(TRACE)
+                if at.eager
+                else wording.new_function(TRACE, x, y, at.form, at.wrappers, at.qualname, at.made_at)
+            )
+        elif group == "options":
+            found.append(wording.option(at.level, item, x, y))
+        elif group == "context":
+            mesh = bool(_MESH_SETTING.search(item))
+            found.append(wording.setting(TRACE, item, x, y, mesh=mesh))
+    return found
+
+
+# -- static values ---------------------------------------------------------------------------------------
+
+
+def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+    found: list[Cause] = []
+    opaque: list[Cause] = []
+    for path in union(before.static, after.static):
+        was, now = before.static.get(path), after.static.get(path)
+        if was is not None and now is not None and same_static(was, now):
+            continue
+        if was is None or now is None:
+            gone = was if was is not None else now
+            if gone is not None and (_is_whole(gone) or path in before.leaves or path in after.leaves):
+                continue  # an array took its place, or a container came or went: said there
+            cause = wording.static_came_or_went(TRACE, path, was, now, tree=_inside(path, after))
+        elif path.startswith("<") or _is_whole(now):
+            # The container of what is named below, or a wrapper's own part: only if nothing else is said.
+            opaque.append(wording.opaque_static(TRACE, path, was, now))
+            continue
+        else:
+            cause = _static(path, was, now, at, inside=_inside(path, after))
+        found.append(cause)
+    if found:
+        return _fold_statics(found)
+    return opaque[:1]
+
+
+def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: bool) -> Cause:
+    if at.level != TRACE and now.compares == "value":
+        # The trace was found, so the two compare equal; yet something kept them apart until then.
+        return wording.static_identity(at.level, path, was, now, tree=inside, unstable_hash=True)
+    if now.unstable_hash or (was.type == now.type and was.repr == now.repr):
+        identity = now.compares == "identity"
+        return wording.static_identity(TRACE, path, was, now, tree=inside, unstable_hash=not identity)
+    if inside:
+        return wording.tree_static(TRACE, path, was, now)
+    return wording.static_value(TRACE, path, was, now)
+
+
+def _fold_statics(found: list[Cause]) -> list[Cause]:
+    """Many fresh functions below one attribute are one cause: the optimiser was made anew."""
+    groups: dict[tuple[str, str], list[Cause]] = {}
+    for c in found:
+        path = c.path or ""
+        parent = "".join(tokens(path)[:-1]) if c.kind == "static_identity" and len(tokens(path)) > 2 else path
+        groups.setdefault((c.kind, parent), []).append(c)
+    folded: list[Cause] = []
+    for (kind, parent), members in groups.items():
+        if len(members) > 1 and kind == "static_identity":
+            folded.append(wording.static_identities(members, parent))
+        else:
+            folded += members
+    return folded
+
+
+def _inside(path: str, facts: Facts) -> bool:
+    """Does it stand in a container, rather than being an argument itself?"""
+    steps = tokens(path)
+    return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps)))
+
+
+def _is_whole(s: Static) -> bool:
+    return s.repr == wording.SEE_FIELDS
+
+
+# -- containers ------------------------------------------------------------------------------------------
+
+
+def _structure(before: Facts, after: Facts, at: Circumstances, *, told: bool) -> list[Cause]:
+    """Leaves and containers that came, went or changed kind; the same arguments passed differently."""
+    came = [p for p in after.leaves if p not in before.leaves]
+    went = [p for p in before.leaves if p not in after.leaves]
+    nodes = _nodes(before, after, {*came, *went})
+    forms = before.whole.get("call_form"), after.whole.get("call_form")
+    if forms[0] != forms[1] and None not in forms:
+        same = _same_arguments(before, after, came, went, at)
+        if same is not None:
+            return [same]
+    found = [wording.node(TRACE, path, a, b) for path, a, b in nodes]
+    covered = {path for path, _, _ in nodes}
+    came = [p for p in came if not _below(p, covered)]
+    went = [p for p in went if not _below(p, covered)]
+    if len(came) + len(went) >= FOLD_FROM:
+        found += _came_and_went(came, went, before, after)
+    else:
+        found += [wording.leaf(TRACE, p, None, after.leaves[p], _none_at(before, p)) for p in came]
+        found += [wording.leaf(TRACE, p, before.leaves[p], None, _none_at(after, p)) for p in went]
+    if found or told:
+        return found
+    order = [p for p in before.leaves if p in after.leaves] != [p for p in after.leaves if p in before.leaves]
+    x, y = before.whole.get("tree"), after.whole.get("tree")
+    if x != y and x is not None and y is not None and "tree" not in before.unread | after.unread:
+        return [wording.tree_text(TRACE, x, y, order=order)]
+    return []
+
+
+def _none_at(facts: Facts, path: str) -> bool:
+    return facts.nodes.get(path) == "None"
+
+
+def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
+    """(path, before, after) of the outermost containers that differ in kind; None and leaves aside."""
+    if not (before.nodes and after.nodes) or before.nodes == after.nodes:
+        return []
+    found: list[tuple[str, str | None, str | None]] = []
+    for path in sorted(union(before.nodes, after.nodes), key=lambda p: len(tokens(p))):
+        a, b = before.nodes.get(path), after.nodes.get(path)
+        if a == b or _below(path, {p for p, _, _ in found}):
+            continue
+        if (a is None or b is None) and (
+            path in moved
+            or any(_below(m, {path}) for m in moved)
+            or path in before.static.keys() | after.static.keys()
+        ):
+            continue  # the leaves tell it
+        if (a or "").partition(" ")[0] == (b or "").partition(" ")[0] and any(
+            _below(m, {path}) for m in moved
+        ):
+            continue  # an ordered dict with other keys: the leaves tell it
+        found.append((path, a, b))
+    return found
+
+
+def _below(path: str, roots: set[str]) -> bool:
+    return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)
+
+
+def _same_arguments(
+    before: Facts, after: Facts, came: list[str], went: list[str], at: Circumstances
+) -> Cause | None:
+    """The cause where only the way of passing differs; None where what is passed differs too."""
+    x, y = before.whole["call_form"], after.whole["call_form"]
+    moved = sorted({*wording.keywords(x)} ^ {*wording.keywords(y)})
+    fresh = [*came, *went]
+    statics = [p for p in union(before.static, after.static) if (p in before.static) != (p in after.static)]
+    for p in fresh:
+        leaf = after.leaves.get(p) or before.leaves.get(p)
+        if leaf is None or leaf.type not in ("float", "int", "bool", "complex"):
+            return None  # an array where there was none is another argument, not another form
+    for p in statics:
+        item = after.static.get(p) or before.static.get(p)
+        default = wording.default_of(at.signature, p)
+        if item is None or (default is not None and default != item.repr):
+            return None
+    paths = [*fresh, *statics, *moved]
+    certain = not fresh
+    return wording.call_form(TRACE, x, y, paths[0] if len(set(paths)) == 1 else None, certain=certain)
+
+
+def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts) -> list[Cause]:
+    found = []
+    for paths, is_new, facts in ((came, True, after), (went, False, before)):
+        groups: dict[str, list[str]] = {}
+        for p in paths:
+            groups.setdefault(root(p), []).append(p)
+        for members in groups.values():
+            if len(members) < FOLD_FROM:
+                for p in members:
+                    leaf = facts.leaves[p]
+                    old, new = (None, leaf) if is_new else (leaf, None)
+                    found.append(wording.leaf(TRACE, p, old, new, False))
+            else:
+                found.append(wording.leaves(TRACE, common_prefix(members), len(members), came=is_new))
+    return found
+
+
+# -- leaves ----------------------------------------------------------------------------------------------
+
+
+def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, Cause]]:
+    """(leaf path, cause) for every field of every leaf that differs."""
+    found: list[tuple[str, Cause]] = []
+    for path, new in after.leaves.items():
+        old = before.leaves.get(path)
+        if old is None or old == new:
+            continue
+        fields = leaf_differences(old, new)
+        found += [(path, c) for c in _leaf(path, old, new, fields, at)]
+    return found
+
+
+def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: Circumstances) -> list[Cause]:
+    aval = [f for f in fields if f in ("shape", "dtype", "weak_type")]
+    if aval and any(m in (x.dtype or "") for x in (old, new) for m in _KEYS):
+        return [wording.aval("prng", TRACE, path, old, new, {"dtype", "shape"})]
+    found: list[Cause] = []
+    if "shape" in aval:
+        kind = "rank" if len(old.shape or ()) != len(new.shape or ()) else "shape"
+        found.append(wording.aval(kind, TRACE, path, old, new, set(fields)))
+    if "dtype" in aval:
+        found.append(wording.aval("dtype", TRACE, path, old, new, set(fields)))
+    if "weak_type" in aval and not ("dtype" in aval and _both_python(old, new)):
+        found.append(wording.aval("weak_type", TRACE, path, old, new, set(fields)))
+    if "memory_kind" in fields:
+        found.append(wording.memory_kind(TRACE, path, old, new))
+    if "sharding" in fields and ("memory_kind" not in fields or _moved(old.sharding, new.sharding)):
+        found.append(_sharding(path, old, new, at))
+    if "committed" in fields and not any(c.kind in ("mesh", "sharding") for c in found):
+        found.append(wording.committed(LOWER, path, old, new))
+    if "layout" in fields:
+        found.append(wording.layout(LOWER, path, old, new))
+    if "type" in fields and not found:
+        found.append(wording.argument_kind(FAST_PATH, path, old, new))
+    return found
+
+
+def _both_python(old: LeafFacts, new: LeafFacts) -> bool:
+    return {old.type, new.type} <= {"float", "int", "bool", "complex"}
+
+
+def _moved(a: Sharding | None, b: Sharding | None) -> bool:
+    return a is None or b is None or (a.mesh, a.spec, a.devices) != (b.mesh, b.spec, b.devices)
+
+
+def _sharding(path: str, old: LeafFacts, new: LeafFacts, at: Circumstances) -> Cause:
+    a, b = old.sharding, new.sharding
+    level = sharding_level(a, b)
+    if a is not None and b is not None:
+        if level == TRACE and a.mesh != b.mesh:
+            return wording.sharding("mesh", TRACE, path, old, new)
+        if level == COMPILE:
+            return wording.sharding("device", COMPILE, path, old, new)
+        if at.level == FAST_PATH and (level == FAST_PATH or spec(a) == spec(b)):
+            return wording.sharding("equal_sharding", FAST_PATH, path, old, new)
+    return wording.sharding("sharding", level, path, old, new)
+
+
+def _folded(found: list[tuple[str, Cause]]) -> list[Cause]:
+    """Leaves below one argument that changed alike are one cause from FOLD_FROM on."""
+    groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
+    for path, c in found:
+        change = wording.change_of(c)
+        groups.setdefault((root(path), c.kind, c.level, change), []).append((path, c))
+    folded: list[Cause] = []
+    for members in groups.values():
+        if len(members) < FOLD_FROM:
+            folded += [c for _, c in members]
+        else:
+            folded.append(wording.several([c for _, c in members], common_prefix([p for p, _ in members])))
+    return folded
+
+
+# -- what remains ----------------------------------------------------------------------------------------
+
+
+def _without_consequences(found: list[Cause]) -> list[Cause]:
+    """Static values that came or went with a container, or with another way of passing, say no more."""
+    trees = {c.path for c in found if c.kind == "tree" and c.path}
+    passed = any(c.kind == "call_form" for c in found)
+
+    def follows(c: Cause) -> bool:
+        if c.kind not in ("tree_static", "static_value") or None not in (c.before, c.after):
+            return False
+        return passed or (c.path is not None and (c.path in trees or _below(c.path, trees)))
+
+    return [c for c in found if not follows(c)]
+
+
+def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstances) -> Cause:
+    """No difference accounts for the level reached: what else can be the reason?"""
+    if at.level == FAST_PATH:
+        if at.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
+            return wording.effects(at.effects)
+        full = {n: f for n, f in at.full.items() if n.startswith("fast path")}
+        if full:
+            return wording.evicted(FAST_PATH, full)
+        return wording.unknown(FAST_PATH, len(after.leaves), len(after.static))
+    if at.cleared:
+        return wording.cleared(at.level, at.cleared)
+    if at.full:
+        return wording.evicted(at.level, at.full)
+    return wording.unknown(at.level, len(after.leaves), len(after.static), missing=sorted(after.unread))
+
+
+def certain(causes: Sequence[Cause]) -> bool:
+    """Is the decisive one?"""
+    return bool(causes) and causes[0].certainty == CERTAIN and causes[0].kind != "unknown"
+
+
+__all__ = ["CERTAIN", "LIKELY", "Circumstances", "between", "certain", "first", "unread_key"]

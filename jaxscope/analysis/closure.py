@@ -1,0 +1,97 @@
+"""A compilation's results beside its arguments: what the next call will be like if they are fed back.
+
+Pure. A result feeds an argument where both have the same tree of leaves and the same shapes; what then
+differs (dtype, weak type, sharding, committedness, memory kind) is what will miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.keys import Facts, LeafFacts
+from jaxscope.analysis.spelling import root, tokens
+from jaxscope.schema.keys import OutLeaf, Sharding
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One leaf of what a compiled function returns, with where it will lie."""
+
+    leaf: OutLeaf
+    sharding: Sharding | None
+    committed: bool | None
+
+
+class Fed(msgspec.Struct, frozen=True):
+    """Argument ``argument`` is what the results under ``result`` become in the next call."""
+
+    argument: str
+    result: str
+    leaves: dict[str, LeafFacts]  # the argument's leaves as they will be
+
+
+def fed_back(facts: Facts, results: Sequence[Result]) -> list[Fed]:
+    """Which arguments the results can become, and their leaves then.
+
+    Every argument takes the first result subtree of its structure that no argument before it took.
+    """
+    arguments: dict[str, dict[str, LeafFacts]] = {}
+    for path, leaf in facts.leaves.items():
+        arguments.setdefault(root(path), {})["".join(tokens(path)[1:])] = leaf
+    subtrees = _subtrees(results)
+    taken: set[str] = set()
+    found: list[Fed] = []
+    for name, leaves in arguments.items():
+        for prefix, below in subtrees.items():
+            if any(prefix.startswith(t) or t.startswith(prefix) for t in taken):
+                continue
+            if below.keys() == leaves.keys() and _plausible(leaves, below):
+                taken.add(prefix)
+                found.append(Fed(name, prefix, {name + s: _as_argument(leaves[s], below[s]) for s in leaves}))
+                break
+    return found
+
+
+def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
+    """By path of the node: its leaves by the path below it. Larger subtrees first."""
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        steps = tokens(result.leaf.path)
+        for n in range(min(len(steps), 3) + 1):  # what is fed back is rarely deeper than (state, (aux, ...))
+            found.setdefault("".join(steps[:n]), {})["".join(steps[n:])] = result
+    return dict(sorted(found.items(), key=lambda item: len(tokens(item[0]))))
+
+
+def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
+    """The same shapes; for a single leaf also the same family of dtypes: a loss is no counter."""
+    if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
+        return False
+    if len(leaves) == 1:
+        (suffix,) = leaves
+        return _family(leaves[suffix].dtype) == _family(below[suffix].leaf.dtype)
+    return True
+
+
+def _family(dtype: str | None) -> str:
+    name = dtype or ""
+    return "float" if "float" in name else "int" if "int" in name else name
+
+
+def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:
+    """The result as the argument it becomes; what is not known stays as it was."""
+    weak = result.leaf.weak_type
+    committed = result.committed
+    sharding = result.sharding if result.sharding is not None else before.sharding
+    kind = result.sharding.memory_kind if result.sharding is not None else before.memory_kind
+    was_array = before.type == "jax.Array"
+    return LeafFacts(
+        "jax.Array",
+        result.leaf.shape,
+        result.leaf.dtype,
+        before.weak_type if weak is None else weak,
+        sharding,
+        (before.committed if was_array else None) if committed is None else committed,
+        kind if was_array or kind is not None else before.memory_kind,
+        before.layout,
+    )

@@ -1,0 +1,179 @@
+"""Which of JAX's caches a difference misses, and which earlier key a miss is to be compared with.
+
+JAX asks four caches in turn: the C++ fast path, the trace, the lowering, the executable. A fact that is
+part of an early one makes everything behind it be done again. Measured on JAX 0.10.2 and 0.12.0.1
+(``benchmarks/causes.py``): the shape is part of the trace, committedness only of the lowering, which of
+several equal devices only of the executable, how a sharding is spelled only of the fast path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxscope.analysis.keys import Facts, LeafFacts, differing, placed, same_static, union, unread
+from jaxscope.schema.keys import Sharding
+
+TRACE, LOWER, COMPILE, FAST_PATH = "trace", "lower", "compile", "fast_path"
+LEVELS = (TRACE, LOWER, COMPILE, FAST_PATH)  # in the order in which work is saved less and less
+ANY = "any"
+
+LEAF = {
+    "shape": TRACE,
+    "dtype": TRACE,
+    "weak_type": TRACE,
+    "memory_kind": TRACE,
+    "committed": LOWER,
+    "layout": LOWER,
+    "type": FAST_PATH,  # alone: an equal abstract value of another Python type
+}
+OPTIONS = {"compiler_options": COMPILE, "static_argnums": TRACE, "static_argnames": TRACE, "inline": TRACE}
+STAND_IN = "jax.ShapeDtypeStruct"  # lowered ahead of time without an array
+
+
+def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
+    """The first cache that missed, from what was done; ``phase`` is one that failed or is in progress."""
+    for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
+        if word in reached or phase == level:
+            return level
+    return FAST_PATH
+
+
+def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
+    """The cache that tells the two apart."""
+    if a is None or b is None:
+        return LOWER
+    if a.mesh != b.mesh:
+        return TRACE  # the abstract value names its mesh
+    if a.mesh and any(kind == "Explicit" for _, _, kind in a.mesh) and spec(a) != spec(b):
+        return TRACE  # sharding in types
+    if a.kind == b.kind and spec(a) == spec(b) and a.mesh == b.mesh:
+        if a.devices != b.devices:
+            return COMPILE
+        return FAST_PATH if a.spec != b.spec else LOWER
+    return LOWER
+
+
+def spec(s: Sharding) -> str | None:
+    """The PartitionSpec without the Nones at its end: they say nothing."""
+    if s.spec is None:
+        return None
+    text = s.spec.strip()
+    body = text[text.find("(") + 1 : text.rfind(")")]
+    parts = [p.strip() for p in _split(body)]
+    while parts and parts[-1] in ("None", ""):
+        parts.pop()
+    return ",".join(parts)
+
+
+def _split(body: str) -> list[str]:
+    """At the commas outside brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(body):
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append(body[start:i])
+            start = i + 1
+    return [*parts, body[start:]]
+
+
+def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
+    """The cache that ``field`` of two leaves at one path tells apart."""
+    return sharding_level(a.sharding, b.sharding) if field == "sharding" else LEAF[field]
+
+
+def whole_level(name: str) -> str:
+    """The same for what belongs to the call as a whole."""
+    group, _, option = name.partition(".")
+    return OPTIONS.get(option, LOWER) if group == "options" else TRACE
+
+
+class Distance:
+    """How many facts tell two keys apart, by level."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(LEVELS, 0)
+
+    def rank(self, level: str) -> tuple[int, int]:
+        """Less is nearer, for a miss that reached ``level``.
+
+        What is told apart by an earlier cache than the one missed cannot be: that key did not serve.
+        """
+        at = LEVELS.index(level)
+        earlier = sum(self.counts[x] for x in LEVELS[:at])
+        return earlier, sum(self.counts[x] for x in LEVELS[at:])
+
+
+def distance(before: Facts, after: Facts) -> Distance:
+    """Count what tells two keys apart."""
+    found = Distance()
+    counts = found.counts
+    if before.leaves != after.leaves:
+        for path in union(before.leaves, after.leaves):
+            old, new = before.leaves.get(path), after.leaves.get(path)
+            if old is new or old == new:
+                continue
+            if old is None or new is None:
+                counts[TRACE] += 1
+                continue
+            for field in leaf_differences(old, new):
+                counts[leaf_level(field, old, new)] += 1
+    if before.static is not after.static:
+        for path in union(before.static, after.static):
+            was, now = before.static.get(path), after.static.get(path)
+            counts[TRACE] += was is None or now is None or not same_static(was, now)
+    if before.nodes and after.nodes and before.nodes != after.nodes:
+        counts[TRACE] += 1
+    if before.whole != after.whole:
+        for name in union(before.whole, after.whole):
+            x, y = before.whole.get(name), after.whole.get(name)
+            if x != y and not unread(name, x, y, before, after):
+                counts[whole_level(name)] += 1
+    return found
+
+
+def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
+    """The fields that count: a stand-in of an ahead-of-time lowering has no place and no kind."""
+    names = differing(old, new)
+    if STAND_IN in (old.type, new.type):
+        return [n for n in names if n in ("shape", "dtype", "weak_type")]
+    if "sharding" in names and placed_alike(old, new):
+        names.remove("sharding")
+    return names
+
+
+def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
+    """Both uncommitted: where they happen to lie is no part of any key."""
+    a, b = old.sharding, new.sharding
+    return (
+        a is not None
+        and b is not None
+        and old.committed is False
+        and new.committed is False
+        and placed(a) != placed(b)
+        and a.kind == b.kind == "SingleDeviceSharding"
+    )
+
+
+def nearest(after: Facts, earlier: Sequence[Facts], level: str) -> int | None:
+    """Index of the earlier key to compare with: the one that was nearest to serve, the latest of equals.
+
+    Keys of the same function object come first: no other object's key can serve a call.
+    """
+    same = [
+        i
+        for i, e in enumerate(earlier)
+        if e.whole.get("function_object") == after.whole.get("function_object")
+        or "function_object" not in e.whole
+        or "function_object" not in after.whole
+    ]
+    best: int | None = None
+    fewest: tuple[int, int] | None = None
+    for index in reversed(same or range(len(earlier))):
+        rank = distance(earlier[index], after).rank(level)
+        if fewest is None or rank < fewest:
+            best, fewest = index, rank
+            if rank == (0, 0):
+                break
+    return best

@@ -1,0 +1,53 @@
+"""Argument paths in steps, their common prefix, and long texts cut to where they differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+FOLD_FROM = 3  # two leaves read better as two lines
+
+_TOKEN = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+|.", re.DOTALL)
+
+
+def tokens(path: str) -> list[str]:
+    """``state.params['dense'][0]`` -> ``state``, ``.params``, ``['dense']``, ``[0]``."""
+    return _TOKEN.findall(path)
+
+
+def root(path: str) -> str:
+    """The argument that ``path`` is in."""
+    return (tokens(path) or [""])[0]
+
+
+def common_prefix(paths: Sequence[str]) -> str | None:
+    """The longest prefix of whole path steps; None where there is none."""
+    split = [tokens(p) for p in paths]
+    shortest = min((len(s) for s in split), default=0)
+    n = 0
+    while n < shortest and all(s[n] == split[0][n] for s in split):
+        n += 1
+    return "".join(split[0][:n]) or None if split else None
+
+
+def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
+    """Two long texts cut down to where they differ, ``…`` for what was cut."""
+    if max(len(before), len(after)) <= 2 * around:
+        return before, after
+    low = 0
+    top = min(len(before), len(after))
+    while low < top and before[low] == after[low]:
+        low += 1
+    back = 0
+    while back < top - low and before[-1 - back] == after[-1 - back]:
+        back += 1
+
+    def cut(text: str) -> str:
+        start, end = max(0, low - around), min(len(text), len(text) - back + around)
+        middle = text[start:end]
+        if len(middle) > 6 * around:
+            middle = middle[: 5 * around] + "…"
+            end = len(text)
+        return ("…" if start > 0 else "") + middle + ("…" if end < len(text) else "")
+
+    return cut(before), cut(after)

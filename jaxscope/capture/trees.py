@@ -1,0 +1,152 @@
+"""What of a pytree is part of the key besides its arrays: the containers, and static data by path.
+
+A custom node's static data (aux data: a dataclass's meta fields, equinox's static fields, nnx's graph
+definition) is a nameless value; it is named after the attribute of the object that holds the same thing.
+Reads ``PyTreeDef.node_data`` and ``children`` and attributes: no flatten function of the user's runs here.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import msgspec
+
+from jaxscope.capture import paths
+from jaxscope.capture.functions import Serials
+from jaxscope.capture.statics import opaque, static
+from jaxscope.schema.keys import Static
+
+MAX_NODES = 3000
+MAX_STATICS = 500
+MAX_DEPTH = 4  # how deep static data that is itself a container is taken apart
+
+_SEQUENCES = (list, tuple)
+
+
+class Nodes:
+    """Containers by path (``dict``, ``list``, ``None``, a class's name) and static data of the custom ones."""
+
+    def __init__(self, serials: Serials) -> None:
+        self.kinds: dict[str, str] = {}
+        self.static: list[Static] = []
+        self._serials = serials
+
+    def read(self, path: str, tree: Any, value: Any, leaves: list[tuple[Any, ...]], depth: int = 0) -> None:
+        """Walk ``tree`` (a PyTreeDef) beside the value it was made of.
+
+        Args:
+          path: what the node is called.
+          value: the object; None where it could not be followed.
+          leaves: the key paths of the leaves below, from ``tree_flatten_with_path``; ``depth`` entries of
+            each lead to this node.
+        """
+        data = tree.node_data()
+        if data is None or len(self.kinds) >= MAX_NODES:
+            return  # a leaf
+        kind, aux = data
+        name = paths.kind_name(kind)
+        if issubclass(kind, collections.OrderedDict):  # its order is part of the key
+            name += f" {[k if issubclass(type(k), paths.PLAIN) else '?' for k in aux or ()]}"[:300]
+        self.kinds.setdefault(path, name)
+        children = tree.children()
+        start = 0
+        for i, child in enumerate(children):
+            below = leaves[start : start + child.num_leaves]
+            start += child.num_leaves
+            if child.num_leaves == 1 and child.num_nodes == 1:
+                continue  # a leaf: the arguments have it
+            step = _step(below, depth) if below else _fallback(kind, aux, i)
+            inner = _follow(value, below[0][depth]) if below and len(below[0]) > depth else None
+            self.read(path + step, child, inner, below, depth + 1)
+        if aux is not None and not issubclass(kind, dict) and type(value) is kind:
+            self._static(path, kind, aux, value)
+
+    def _static(self, path: str, kind: type, aux: Any, value: Any) -> None:
+        parts = named_parts(aux, attributes(value))
+        for name, item in parts:
+            self._add(f"{path}.{name}", item, 0)
+        # The whole beside the parts: where no part differs, something without a name does.
+        whole = opaque(path, aux) if parts else static(path, aux, self._serials)
+        self.static.append(msgspec.structs.replace(whole, type=paths.kind_name(kind)))
+
+    def _add(self, path: str, value: Any, depth: int) -> None:
+        if len(self.static) >= MAX_STATICS:
+            return
+        kind = type(value)
+        if depth < MAX_DEPTH and issubclass(kind, tuple) and value:  # optax: a tuple of functions
+            fields = getattr(kind, "_fields", None)
+            for i, item in enumerate(value):
+                self._add(f"{path}.{fields[i]}" if fields else f"{path}[{i}]", item, depth + 1)
+            return
+        self.static.append(static(path, value, self._serials))
+
+
+def attributes(value: Any) -> list[tuple[str, Any]]:
+    """(name, value) of an object's own attributes, in order, without running any code of its class."""
+    found = paths.children(value)
+    return [(step[1:], held) for step, held in found or () if step.startswith(".")]
+
+
+def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """(attribute, item) for what of the static data an attribute holds too; a container is looked into."""
+    left = list(named)
+    found: list[tuple[str, Any]] = []
+
+    def take(value: Any, depth: int) -> None:
+        for i, (name, held) in enumerate(left):
+            plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
+            if held is value or (plain and held == value):
+                del left[i]
+                found.append((name, value))
+                return
+        if depth < MAX_DEPTH and type(value) in (tuple, list):
+            for v in value[:MAX_STATICS]:
+                take(v, depth + 1)
+        elif depth < MAX_DEPTH and type(value) is dict:
+            for v in list(value.values())[:MAX_STATICS]:
+                take(v, depth + 1)
+
+    take(aux, 0)
+    return found
+
+
+def _step(below: list[tuple[Any, ...]], depth: int) -> str:
+    import jax
+
+    return jax.tree_util.keystr(below[0][depth : depth + 1])
+
+
+def _fallback(kind: type, aux: Any, index: int) -> str:
+    """The step to a child without leaves, which no key path names."""
+    if issubclass(kind, dict):
+        keys = aux[1] if isinstance(aux, tuple) and len(aux) == 2 and not isinstance(aux[0], str) else aux
+        try:
+            return f"[{keys[index]!r}]" if issubclass(type(keys[index]), paths.PLAIN) else f"[{index}]"
+        except Exception:
+            return f"[{index}]"
+    fields = getattr(kind, "_fields", None)
+    if isinstance(fields, tuple) and index < len(fields):
+        return f".{fields[index]}"
+    return f"[{index}]" if issubclass(kind, _SEQUENCES) else f"[<child {index}>]"
+
+
+def _follow(value: Any, key: Any) -> Any:
+    """The child that a key path entry leads to; None where it cannot be had without running user code."""
+    kind = type(value)
+    try:
+        if hasattr(key, "name"):  # GetAttrKey
+            if issubclass(kind, tuple):
+                return value[kind._fields.index(key.name)]  # type: ignore[attr-defined]
+            return object.__getattribute__(value, key.name) if key.name in _own(value) else None
+        if hasattr(key, "idx") and issubclass(kind, _SEQUENCES):
+            return value[key.idx]
+        if hasattr(key, "key") and issubclass(kind, dict):
+            return dict.__getitem__(value, key.key)
+    except Exception:
+        pass
+    return None
+
+
+def _own(value: Any) -> set[str]:
+    return {name for name, _ in attributes(value)}

@@ -1,0 +1,66 @@
+"""Where the time went: seconds by cause, by function and by the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from jaxscope.model import causes
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What one cause cost one function at one line.
+
+    Attributes:
+      cause: kind of the decisive cause.
+      path: of the argument or setting, where it has one.
+      function: None: eager operations and library functions, folded by line.
+      source: the user's line that called; None: not known.
+      count: calls that missed.
+      trace_seconds, lower_seconds, compile_seconds: of those calls, nested work included.
+    """
+
+    cause: str
+    path: str | None
+    function: Function | None
+    source: Frame | None
+    count: int
+    trace_seconds: float
+    lower_seconds: float
+    compile_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        return self.trace_seconds + self.lower_seconds + self.compile_seconds
+
+
+def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list[Entry]:
+    """The whole ledger, the most expensive entry first. Calls that only left the fast path are not in it."""
+    groups: dict[tuple[object, ...], list[Compilation]] = {}
+    for c in run.compilations.values() if compilations is None else compilations:
+        if c.reached == ["fast_path"] or c.entry == "nested":
+            continue
+        site = (c.site.file, c.site.line) if c.site is not None else None
+        if c.function.user:
+            cause = causes.of(run, c)[0]
+            groups.setdefault((cause.kind, cause.path, c.function.id, site), []).append(c)
+        else:
+            groups.setdefault((causes.of(run, c)[0].kind, None, None, site), []).append(c)
+    found = [
+        Entry(
+            str(kind),
+            path if isinstance(path, str) else None,
+            members[0].function if function is not None else None,
+            members[0].site,
+            len(members),
+            sum(c.trace_seconds or 0.0 for c in members),
+            sum(c.lower_seconds or 0.0 for c in members),
+            sum(c.compile_seconds or 0.0 for c in members),
+        )
+        for (kind, path, function, _), members in groups.items()
+    ]
+    return sorted(found, key=lambda e: (-e.seconds, e.cause, e.function.id if e.function else ""))

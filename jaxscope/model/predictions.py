@@ -1,0 +1,160 @@
+"""Recompiles that are still to come: results of a function that will not fit when they are fed back.
+
+Made from each compilation; what the next calls show confirms or withdraws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis import causes as analysis
+from jaxscope.analysis.closure import Fed, Result, fed_back
+from jaxscope.analysis.keys import Facts
+from jaxscope.analysis.levels import FAST_PATH, TRACE, distance
+from jaxscope.model import causes
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import LIKELY, Cause
+
+PENDING, CONFIRMED, WITHDRAWN = "pending", "confirmed", "withdrawn"
+
+
+class Prediction(msgspec.Struct, frozen=True):
+    """The call after ``after`` will miss, for ``causes``, if the result ``result`` becomes ``argument`` again.
+
+    Attributes:
+      status: pending; confirmed by the next miss; withdrawn, a later call did without; None: the run ended
+        and nobody could see.
+      confirmed_by: the compilation that confirmed it.
+    """
+
+    after: Compilation
+    argument: str
+    result: str
+    causes: list[Cause]
+    status: str | None
+    confirmed_by: Compilation | None = None
+
+
+def predictions(run: Run) -> list[Prediction]:
+    """Of all user functions, in order of time."""
+    found: list[Prediction] = []
+    for f in run.functions.values():
+        if f.user:
+            for c in f.compilations:
+                found += of(run, c)
+    return sorted(found, key=lambda p: (p.after.t_ns, p.after.call))
+
+
+def of(run: Run, c: Compilation) -> list[Prediction]:
+    """What is to be expected after ``c``; empty where its results fit, or are not known."""
+    if c.entry != "call" or not c.reached_phases or c.missed is None:
+        return []
+    comparison = causes.compared(run, c)
+    results = _results(run, c)
+    if comparison is None or not results:
+        return []
+    found = []
+    for fed in fed_back(comparison.facts, results):
+        expected = msgspec.structs.replace(comparison.facts, leaves={**comparison.facts.leaves, **fed.leaves})
+        if _seen_before(run, c, expected):
+            continue
+        told = _causes(comparison.facts, expected)
+        if told:
+            status, by = _status(run, c, fed, told)
+            found.append(Prediction(c, fed.argument, fed.result, told, status, by))
+    return found
+
+
+def _causes(now: Facts, expected: Facts) -> list[Cause]:
+    """Why a call with ``expected`` would miss after ``now``; nothing where it would only leave the fast path."""
+    moved = distance(now, expected)
+    level = next((name for name, n in moved.counts.items() if n), FAST_PATH)
+    if level == FAST_PATH:
+        return []
+    found = analysis.between(now, expected, analysis.Circumstances(level=level))
+    # A sharding may come back by way of the user's own device_put: likely is the most that can be said.
+    return [
+        msgspec.structs.replace(c, certainty=LIKELY)
+        for c in found
+        if c.level != FAST_PATH and c.kind != "unknown"
+    ]
+
+
+def _results(run: Run, c: Compilation) -> list[Result]:
+    """The leaves of what ``c`` returned; from an earlier trace where it was reused."""
+    traced = c.traced
+    if traced is None or not traced.out:
+        traced = next(
+            (
+                o.traced
+                for o in reversed(c.function.compilations)
+                if o.process is c.process and o.call < c.call and o.traced is not None and o.traced.out
+                and o.key is not None and c.key is not None and o.key.tree == c.key.tree
+                and [(x.path, x.shape, x.dtype) for x in o.key.arguments] == [(x.path, x.shape, x.dtype) for x in c.key.arguments]
+            ),
+            None,
+        )  # fmt: skip
+    if traced is None or c.compiled is None:
+        return []
+    of, table = c.compiled.out_sharding_of, c.compiled.out_shardings
+    if len(of) != len(traced.out):
+        of = [None] * len(traced.out)
+    found = []
+    for leaf, index in zip(traced.out, of, strict=True):
+        sharding = table[index] if index is not None and 0 <= index < len(table) else None
+        found.append(Result(leaf, sharding, c.compiled.out_committed))
+    return found
+
+
+def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
+    """Would a call like that find what an earlier one left?"""
+    for o in c.function.compilations:
+        if o.process is not c.process or o.call > c.call or not o.reached_phases:
+            continue
+        known = causes.compared(run, o)
+        if known is not None and not any(
+            n for level, n in distance(known.facts, expected).counts.items() if level != FAST_PATH
+        ):
+            return True
+    return False
+
+
+def _status(
+    run: Run, c: Compilation, fed: Fed, told: Sequence[Cause]
+) -> tuple[str | None, Compilation | None]:
+    for later in c.function.compilations:
+        if later.process is not c.process or later.call <= c.call or later.entry != "call":
+            continue
+        comparison = causes.compared(run, later)
+        if comparison is None:
+            continue
+        came_back = all(_as_expected(comparison.facts, path, fed) for path in fed.leaves)
+        return (CONFIRMED, later) if came_back and later.reached_phases else (WITHDRAWN, None)
+    if c.calls_then is not None:
+        calls = c.function.counted_calls.get(c.process.id, 0)
+        if calls > c.calls_then:
+            return WITHDRAWN, None
+    ended = c.process.ended is not None or run.exited is not None
+    return (None if ended else PENDING), None
+
+
+def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
+    """Did the leaf come as the result was: what it is and where it lies?"""
+    found, expected = facts.leaves.get(path), fed.leaves[path]
+    return found is not None and (found.shape, found.dtype, found.weak_type) == (
+        expected.shape,
+        expected.dtype,
+        expected.weak_type,
+    )
+
+
+def text(p: Prediction) -> str:
+    """``if its result [0] becomes state again, the next call will recompile: state.count is ...``"""
+    result = f"its result {p.result}" if p.result else "its result"
+    verb = {TRACE: "trace and compile", "lower": "lower and compile"}.get(p.causes[0].level, "compile")
+    return (
+        f"when {result} becomes {p.argument} again, the next call will {verb} once more: {p.causes[0].text}"
+    )

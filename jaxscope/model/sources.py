@@ -1,0 +1,29 @@
+"""The user's source files, where they are at hand: a run may be read on another machine, or much later."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from jaxscope.analysis import makers
+
+MAX_BYTES = 4_000_000
+
+
+@functools.lru_cache(64)
+def text(file: str) -> str | None:
+    """The text of ``file``; None where there is none, or none to be read."""
+    path = Path(file)
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return None
+        return path.read_text("utf-8", "replace")
+    except (OSError, ValueError):  # ValueError: a name with a null byte
+        return None
+
+
+@functools.lru_cache(1024)
+def maker_line(file: str, name: str, site: int) -> int | None:
+    """``analysis.makers.maker_line`` of a file; None where it cannot be read."""
+    source = text(file)
+    return None if source is None else makers.maker_line(source, name, site)

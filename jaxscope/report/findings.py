@@ -1,0 +1,69 @@
+"""Findings, predictions and bucket sizes as lines of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxscope.model import sizes
+from jaxscope.model.run import Run
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Finding
+
+SHOWN = 6
+STYLES = {ERROR: "bold red", NOTE: "dim"}
+MARKS = {ERROR: "✖", NOTE: "·"}  # colour alone says nothing without colour
+
+
+def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """What to do, the most seconds first, notes last; nothing where there is nothing to do."""
+    if not found:
+        return
+    shown = found if everything else [f for f in found if f.severity != NOTE][:SHOWN] or found[:1]
+    yield BLANK
+    yield line(("What to change", "underline"))
+    for f in shown:
+        yield from entry(f, places)
+    rest = len(found) - len(shown)
+    if rest:
+        yield line((f"and {count(rest, 'more finding')}: --all shows them", "dim"), indent=2)
+
+
+def entry(f: Finding, places: Places) -> Iterator[Line]:
+    """One finding: what was seen, where, what it cost, what to do."""
+    steps = [e.step for e in f.evidence if e.step is not None]
+    when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
+    where = ", ".join(filter(None, (when, places.frame(f.source))))
+    title = escape(f.title, 400)
+    title = title if f.certainty == CERTAIN else f"it seems that {title}"
+    yield line(
+        (f"{MARKS.get(f.severity, '▲')} {f.code}", STYLES.get(f.severity, "bold yellow")),
+        f"  {title}",
+        (f"  ({where})" if where else "", "dim"),
+        right=(seconds(f.seconds), "bold") if f.seconds else None,
+        indent=2,
+        hang=9,
+    )
+    if f.fix:
+        yield line(("→ ", "green"), escape(f.fix, 300), indent=11, hang=2)
+
+
+def buckets(run: Run, places: Places) -> Iterator[Line]:
+    """Sizes to pad to, for every axis that took several."""
+    for v in sizes.varying(run):
+        lowest, highest = min(v.observed), max(v.observed)
+        yield BLANK
+        yield line(
+            ("Sizes to pad to", "underline"),
+            f"  axis {v.axis} of {escape(v.path)} in {function_name(v.function)}:"
+            f" {count(len(v.observed), 'size')} from {lowest:,} to {highest:,}",
+            hang=4,
+        )
+        for c in v.choices:
+            yield line(
+                f"{count(c.compilations, 'compilation'):>15}  {c.padding_share:>4.0%} padding  ",
+                (", ".join(f"{s:,}" for s in c.sizes), "bold"),
+                indent=2,
+                hang=4,
+            )

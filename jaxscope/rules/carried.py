@@ -1,0 +1,72 @@
+"""JX130: a state that will not fit when it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.model import predictions
+from jaxscope.model.predictions import PENDING, Prediction
+from jaxscope.model.run import Run
+from jaxscope.rules.arguments import typed
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding
+
+
+@rule("JX130", "carried-state", WARNING)
+def carried_state(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Warns, after the first compilation of a function, that what it returns does not fit what it was given: the second
+    call, with the result of the first, will compile once more.
+
+    ## Why is this bad?
+    A training step is called with its own results. If the first state differs from the later ones in dtype, weak
+    type, sharding or memory kind, the most expensive function of the program is compiled twice.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def step(state):
+        return {"w": state["w"] * 0.9, "count": state["count"] + jnp.float32(1)}
+
+    state = step({"w": jnp.ones(3), "count": 0.0})
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def step(state):
+        return {"w": state["w"] * 0.9, "count": state["count"] + jnp.float32(1)}
+
+    state = step({"w": jnp.ones(3), "count": jnp.float32(0.0)})
+    ```
+    """
+    for p in predictions.predictions(run):
+        if p.status not in (PENDING, None):
+            continue  # confirmed: the recompile itself is a finding by now
+        name = p.after.function.name.replace(".<locals>", "")
+        yield Finding(
+            code="JX130",
+            severity=WARNING,
+            certainty=LIKELY,
+            title=f"{name}: {predictions.text(p)}",
+            function=p.after.function.id,
+            source=p.after.site,
+            evidence=[Evidence(c.text, compilation=p.after.id, source=p.after.site) for c in p.causes],
+            fix=fix(p),
+            seconds=None,
+        )
+
+
+def fix(p: Prediction) -> str:
+    """What to do about the first of its causes."""
+    cause = p.causes[0]
+    path = cause.path or p.argument
+    if cause.kind in ("weak_type", "dtype"):
+        return f"start {path} as {typed(cause.after)}"
+    if cause.kind in ("sharding", "mesh", "committed", "device", "memory_kind", "layout"):
+        return f"jax.device_put {path} to where it will lie ({cause.after}) before the first call"
+    return f"start {path} as what the function returns for it"

@@ -1,0 +1,143 @@
+"""JX123 to JX125: calls that compile nothing and yet are slow, because they leave JAX's fast path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.model.run import Run
+from jaxscope.rules.recompiles import finding, groups
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import NOTE, Finding
+
+FEW = 2  # such calls are no news: the first call with each kind of argument is one
+
+
+def _found(run: Run, code: str, kind: str, fix: str, few: int = FEW) -> Iterator[Finding]:
+    for group in groups(run, (kind,), fast_path=True):
+        n = group.function.fast_path_misses
+        if n > few:
+            what = f"off JAX's fast path in {n:,} calls"
+            yield finding(run, code, NOTE, group, fix.format(path=group.cause.path or "them"), what)
+
+
+@rule("JX123", "mixed-argument-kinds", NOTE)
+def mixed_argument_kinds(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds functions that are called with a NumPy array in one call and a jax.Array in another, in many ways.
+
+    ## Why is this bad?
+    Nothing is compiled, but each new combination of kinds goes through Python once, and a NumPy array is copied
+    to the device in every call.
+
+    ## Example
+    ```python
+    import itertools, jax, jax.numpy as jnp, numpy as np
+
+    @jax.jit
+    def add(a, b, c):
+        return a + b + c
+
+    for a, b, c in itertools.product((np.ones(3, "float32"), jnp.ones(3)), repeat=3):
+        add(a, b, c)
+    ```
+
+    ## Use instead
+    ```python
+    import itertools, jax, jax.numpy as jnp, numpy as np
+
+    @jax.jit
+    def add(a, b, c):
+        return a + b + c
+
+    for a, b, c in itertools.product((np.ones(3, "float32"), jnp.ones(3)), repeat=3):
+        add(jnp.asarray(a), jnp.asarray(b), jnp.asarray(c))
+    ```
+    """
+    yield from _found(
+        run, "JX123", "argument_kind", "pass {path} as a jax.Array in every call: jnp.asarray(x)"
+    )
+
+
+@rule("JX124", "respelled-sharding", NOTE)
+def respelled_sharding(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds functions whose arguments have equal shardings that are spelled differently: ``P('d')`` and
+    ``P('d', None)``.
+
+    ## Why is this bad?
+    Nothing is compiled, but the fast path compares the spelling: each new one goes through Python.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    for spec in P("data"), P("data", None), P("data", None, None), P(("data",), None, None):
+        double(jax.device_put(jnp.ones((8, 2, 2)), NamedSharding(mesh, spec)))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    by_data = NamedSharding(mesh, P("data"))
+
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    for _ in range(4):
+        double(jax.device_put(jnp.ones((8, 2, 2)), by_data))
+    ```
+    """
+    yield from _found(
+        run, "JX124", "equal_sharding", "make the sharding of {path} once and use that object everywhere", 1
+    )
+
+
+@rule("JX125", "effects", NOTE)
+def effects(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds functions with ``jax.debug.print``, ``jax.debug.callback``, ordered callbacks or Refs: every call of them
+    goes through Python.
+
+    ## Why is this bad?
+    Nothing is compiled again, but such a call costs some hundred microseconds where the fast path costs a few.
+    That matters for functions that are called often and do little.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def double(x):
+        jax.debug.callback(lambda v: None, x)
+        return x * 2
+
+    for _ in range(5):
+        double(jnp.ones(3))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    for _ in range(5):
+        double(jnp.ones(3))
+    ```
+    """
+    yield from _found(
+        run, "JX125", "effects", "take debug prints and callbacks out of functions that are called often"
+    )

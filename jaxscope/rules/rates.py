@@ -1,0 +1,144 @@
+"""JX132 and JX133: compilations that are many rather than slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.model.causes import recompilations
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding
+
+WINDOW = 50  # calls looked back on
+FEWEST = 10  # recompiles that make an alarm
+MINUTE_NS = 60_000_000_000
+BARRAGE = 20  # eager compilations from one line
+
+
+@rule("JX132", "recompile-rate", WARNING)
+def recompile_rate(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds functions that recompile all the time: in at least a fifth of their last 50 calls where calls are counted
+    (watched functions), else at least ten times within a minute.
+
+    ## Why is this bad?
+    Such a program spends its time compiling, and executables that are never used again fill the memory.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def total(x):
+        return x.sum()
+
+    for n in range(1, 14):
+        total(jnp.ones(n))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def total(x, n):
+        return jnp.where(jnp.arange(16) < n, x, 0).sum()
+
+    for n in range(1, 14):
+        total(jnp.ones(16), n)
+    ```
+    """
+    for f in run.functions.values():
+        if not f.user:
+            continue
+        again = recompilations(f)
+        rate = _by_calls(f, again) or _by_time(again)
+        if rate is not None:
+            last = again[-1]
+            yield Finding(
+                code="JX132",
+                severity=WARNING,
+                certainty=CERTAIN,
+                title=f"{f.name.replace('.<locals>', '')} keeps recompiling: {rate}",
+                function=f.id,
+                source=last.site,
+                evidence=[Evidence(rate, compilation=last.id, source=last.site)],
+                fix="see what its recompiles have in common; where it is a shape, pad to a few sizes",
+                seconds=None,
+            )
+
+
+def _by_calls(f: Function, again: list[Compilation]) -> str | None:
+    calls = max(f.counted_calls.values(), default=0)
+    if not calls:
+        return None
+    window = min(WINDOW, calls)
+    recent = [c for c in again if c.calls_then is not None and c.calls_then > calls - window]
+    if len(recent) < FEWEST or 5 * len(recent) < window:
+        return None
+    return f"{len(recent)} of the last {window} calls of {f.name.replace('.<locals>', '')} recompiled"
+
+
+def _by_time(again: list[Compilation]) -> str | None:
+    """The most within one minute."""
+    most = start = 0
+    for end, c in enumerate(again):
+        while c.t_ns - again[start].t_ns > MINUTE_NS:
+            start += 1
+        most = max(most, end - start + 1)
+    return f"{most} recompiles within a minute" if most >= FEWEST else None
+
+
+@rule("JX133", "eager-barrage", WARNING)
+def eager_barrage(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds lines outside jit from which many small operations are compiled one by one.
+
+    ## Why is this bad?
+    An operation applied outside jit is compiled for every shape and dtype it meets: some ten milliseconds each.
+    A loop over shapes, or an initialisation written in jnp, compiles hundreds of them.
+
+    ## Example
+    ```python
+    import jax.numpy as jnp
+
+    def sums():
+        return [jnp.cumsum(jnp.ones(n)) for n in range(1, 30)]
+
+    sums()
+    ```
+
+    ## Use instead
+    ```python
+    import numpy as np
+
+    def sums():
+        return [np.cumsum(np.ones(n, "float32")) for n in range(1, 30)]
+
+    sums()
+    ```
+    Or wrap the whole computation in one ``jax.jit``.
+    """
+    lines: dict[tuple[str, int], list[Compilation]] = {}
+    for c in run.compilations.values():
+        if not c.function.user and c.reached_phases & 4 and c.site is not None and c.entry == "call":
+            lines.setdefault((c.site.file, c.site.line), []).append(c)
+    for members in lines.values():
+        if len(members) < BARRAGE:
+            continue
+        names = sorted({c.function.seen.name for c in members})
+        some = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        yield Finding(
+            code="JX133",
+            severity=WARNING,
+            certainty=CERTAIN,
+            title=f"{len(members)} small compilations come from one line outside jit ({some})",
+            function=None,
+            source=members[0].site,
+            evidence=[
+                Evidence(f"{c.function.seen.name}", compilation=c.id, source=c.site) for c in members[:5]
+            ],
+            fix="put the computation around this line into one jax.jit, or do it in NumPy",
+            seconds=sum(c.seconds for c in members),
+        )

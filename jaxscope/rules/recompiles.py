@@ -1,0 +1,111 @@
+"""What the rules about avoidable misses share: calls of one function that missed for one reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from jaxscope.model import causes
+from jaxscope.model.causes import recompilations
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.rules import registry
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Cause, Evidence, Finding
+
+EVIDENCE = 5  # compilations named in one finding
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time."""
+
+    function: Function
+    compilations: list[Compilation]
+    causes: list[Cause]
+
+    @property
+    def cause(self) -> Cause:
+        return self.causes[-1]
+
+    @property
+    def seconds(self) -> float:
+        return sum(c.seconds for c in self.compilations)
+
+    @property
+    def name(self) -> str:
+        return self.function.name.replace(".<locals>", "")
+
+
+def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
+    """The misses of the user's functions whose decisive cause is one of ``kinds``.
+
+    Args:
+      fast_path: those that needed nothing new, instead of those that traced, lowered or compiled.
+    """
+    found: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
+    for f in run.functions.values():
+        if not f.user:
+            continue
+        slow = [c for c in f.compilations if c.reached == ["fast_path"]]
+        for c in slow if fast_path else recompilations(f):
+            cause = causes.of(run, c)[0]
+            if cause.kind in kinds:
+                found.setdefault((f.id, cause.kind, cause.path), []).append((c, cause))
+    return [
+        Group(members[0][0].function, [c for c, _ in members], [cause for _, cause in members])
+        for members in found.values()
+    ]
+
+
+def recompile_rule(
+    code: str, name: str, severity: str, *kinds: str
+) -> Callable[[Callable[[Group], str | None]], Callable[[Group], str | None]]:
+    """``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")`` before a function from a
+    group of misses to the fix in one clause, or None where there is nothing to find."""
+
+    def decorate(advise: Callable[[Group], str | None]) -> Callable[[Group], str | None]:
+        def check(run: Run) -> Iterator[Finding]:
+            for group in groups(run, kinds):
+                fix = advise(group)
+                if fix is not None:
+                    yield finding(run, code, severity, group, fix)
+
+        registry.add(code, name, severity, check, advise.__doc__)
+        return advise
+
+    return decorate
+
+
+def finding(run: Run, code: str, severity: str, group: Group, fix: str, what: str | None = None) -> Finding:
+    """One finding for a group; ``what`` in place of "recompiled 3 times"."""
+    n = len(group.compilations)
+    times = "once more" if n == 1 else f"{n:,} times more"
+    done = what or f"{_verb(group)} {times}"
+    repeated = "; most recently " if len({c.text for c in group.causes}) > 1 else ": "
+    last = group.compilations[-1]
+    return Finding(
+        code=code,
+        severity=severity if severity == NOTE or group.cause.kind != "unknown" else NOTE,
+        certainty=CERTAIN if all(c.certainty == CERTAIN for c in group.causes) else LIKELY,
+        title=f"{group.name} was {done}{repeated}{group.cause.text}",
+        function=group.function.id,
+        source=last.site,
+        evidence=[
+            Evidence(_told(run, c, cause), compilation=c.id, source=c.site, step=c.step)
+            for c, cause in list(zip(group.compilations, group.causes, strict=True))[-EVIDENCE:]
+        ],
+        fix=fix,
+        seconds=group.seconds,
+    )
+
+
+def _verb(group: Group) -> str:
+    level = group.cause.level
+    return {"trace": "traced and compiled", "lower": "lowered and compiled"}.get(level, "compiled")
+
+
+def _told(run: Run, c: Compilation, cause: Cause) -> str:
+    n = number_of(run, c)
+    step = f" at step {c.step}" if c.step is not None else ""
+    return (f"#{n}" if n else "a call") + step + f": {cause.text}"

@@ -1,0 +1,89 @@
+"""Which cache a difference misses, and which earlier key a miss is compared with."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keys_by_hand import CPU1, RESPELLED, REVERSED, SPLIT, WHOLE, any_key, array, key, numpy
+
+from jaxscope.analysis.keys import flatten
+from jaxscope.analysis.levels import (  # fmt: skip
+    COMPILE,
+    FAST_PATH,
+    LEVELS,
+    LOWER,
+    TRACE,
+    distance,
+    nearest,
+    reached_level,
+    sharding_level,
+    spec,
+)
+
+
+def near(k, earlier, level=TRACE):
+    return nearest(flatten(k), [flatten(e) for e in earlier], level)
+
+
+def test_the_level_is_the_first_cache_that_missed():
+    assert reached_level(["traced", "lowered", "compiled"]) == TRACE
+    assert reached_level(["lowered", "compiled"]) == LOWER
+    assert reached_level(["compiled"]) == COMPILE
+    assert reached_level(["fast_path"]) == FAST_PATH
+    assert reached_level([], "trace") == TRACE, "a trace that failed"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "level"),
+    [(SPLIT, WHOLE, LOWER), (SPLIT, RESPELLED, FAST_PATH), (SPLIT, REVERSED, COMPILE), (CPU1, SPLIT, TRACE)],
+)
+def test_shardings_are_told_apart_by_different_caches(a, b, level):
+    assert sharding_level(a, b) == level
+
+
+def test_a_partition_spec_is_the_same_without_the_nones_at_its_end():
+    assert spec(SPLIT) == spec(RESPELLED) == "'d'"
+    assert spec(WHOLE) == ""
+
+
+def test_the_nearest_key_has_the_fewest_differing_facts():
+    far = key(array("x", (8,)), array("y", (8,), "int32"))
+    close = key(array("x", (4,)), array("y", (8,)))
+    assert near(key(array("x", (4,)), array("y", (9,))), [far, close, far]) == 1
+
+
+def test_of_equally_near_keys_the_latest_is_taken():
+    a, b = key(array("x", (1,))), key(array("x", (2,)))
+    assert near(key(array("x", (3,))), [a, b]) == 1
+    assert near(a, [a, b, a, b]) == 2
+    assert near(a, []) is None
+
+
+def test_a_key_that_differs_in_the_trace_did_not_serve_a_call_that_was_not_traced():
+    uncommitted = key(array("x", (4,), committed=False))
+    other_shape = key(array("x", (8,)))
+    assert near(key(array("x", (4,))), [uncommitted, other_shape], LOWER) == 0
+    assert near(key(array("x", (4,))), [uncommitted, other_shape], TRACE) == 1
+
+
+def test_keys_of_the_same_function_object_come_first():
+    mine, other = key(array("x", (8,)), function_object=2), key(array("x", (4,)), function_object=1)
+    assert near(key(array("x", (4,)), function_object=2), [mine, other]) == 0
+    assert near(key(array("x", (4,)), function_object=3), [mine, other]) == 1
+
+
+def test_a_numpy_argument_is_one_fact_of_the_fast_path():
+    assert distance(flatten(key(array("x", committed=False))), flatten(key(numpy("x")))).counts == {
+        TRACE: 0, LOWER: 0, COMPILE: 0, FAST_PATH: 1}  # fmt: skip
+
+
+@given(any_key, st.lists(any_key, min_size=1, max_size=5), st.sampled_from(LEVELS))
+def test_no_earlier_key_is_nearer_than_the_nearest(k, earlier, level):
+    index = near(k, earlier, level)
+    same = [e for e in earlier if None in (e.function_object, k.function_object) or e.function_object == k.function_object]  # fmt: skip
+    ranks = [distance(flatten(e), flatten(k)).rank(level) for e in same or earlier]
+    assert distance(flatten(earlier[index]), flatten(k)).rank(level) == min(ranks)
+
+
+@given(any_key)
+def test_a_key_is_at_no_distance_from_itself(k):
+    assert not any(distance(flatten(k), flatten(k)).counts.values())

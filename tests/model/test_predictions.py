@@ -1,0 +1,131 @@
+"""Recompiles that are still to come, and what became of them."""
+
+import msgspec
+import pytest
+from written import ONE_CPU, Log, function, key, leaf
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.model.predictions import CONFIRMED, PENDING, WITHDRAWN, predictions, text
+from jaxscope.report.live import Follower
+from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Leaf, OutLeaf, Sharding
+
+F = function("step")
+SPLIT = Sharding("NamedSharding", "P('d',) on d=4", "0-3", [("d", 4, "Auto")], "P('d',)", "unpinned_host")
+WEAK = Leaf("state.count", "float", (), "float32", True)
+STRONG = leaf("state.count")
+W, BATCH = leaf("state.w", 4), leaf("batch", 8)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return store.create(tmp_path / "run")
+
+
+@pytest.fixture
+def log(run):
+    made = Log(run)
+    made.say(F)
+    return made
+
+
+def out(path, *shape, dtype="float32", weak=False) -> OutLeaf:
+    return OutLeaf(path, shape, dtype, weak)
+
+
+def compiled(log, k, results, sharding=ONE_CPU, committed=False, **more):
+    call = log.missed(F, k, **more)
+    log.phase(call, "trace", 0.1, out=results)
+    log.phase(call, "lower", 0.1)
+    log.phase(
+        call, "compile", 1.0, out_shardings=[sharding], out_sharding_of=[0] * len(results), out_committed=committed
+    )  # fmt: skip
+    return call
+
+
+RESULTS = [out("[0].w", 4), out("[0].count"), out("[1]")]
+
+
+def one(run):
+    [p] = predictions(load(run))
+    return p
+
+
+def test_a_weak_counter_that_comes_back_strong_is_announced_after_the_first_compilation(run, log):
+    compiled(log, key(W, WEAK, BATCH), RESULTS)
+    p = one(run)
+    assert (p.argument, p.result, p.status) == ("state", "[0]", PENDING)
+    assert [(c.kind, c.path, c.certainty) for c in p.causes] == [("weak_type", "state.count", "likely")]
+    assert text(p) == (
+        "when its result [0] becomes state again, the next call will trace and compile once more: "
+        "state.count is now jax.Array f32[], before float f32[] weak"
+    )
+    [finding] = [f for f in registry.findings(load(run)) if f.code == "JX130"]
+    assert finding.fix == "start state.count as jnp.float32(...)"
+
+
+def test_the_warning_is_heard_live_before_the_second_compilation(run, log):
+    follower = Follower(run)
+    compiled(log, key(W, WEAK, BATCH), RESULTS)
+    [line] = follower.poll()
+    assert (
+        line.startswith("jaxscope: step #1: when its result [0] becomes state again")
+        and "start state.count" in line
+    )
+
+
+def test_the_next_miss_confirms_it(run, log):
+    compiled(log, key(W, WEAK, BATCH), RESULTS)
+    second = compiled(log, key(W, STRONG, BATCH), RESULTS)
+    p = one(run)
+    assert p.status == CONFIRMED and p.confirmed_by.call == second
+    assert not [f for f in registry.findings(load(run)) if f.code == "JX130"], (
+        "the recompile itself is the finding"
+    )
+
+
+def test_a_state_that_comes_back_on_the_mesh_is_told_by_its_sharding(run, log):
+    compiled(log, key(W, BATCH), [out("[0].w", 4), out("[1]")], SPLIT, committed=True)
+    [cause] = one(run).causes
+    assert (cause.kind, cause.path, cause.level) == ("mesh", "state.w", "trace")
+
+
+def test_a_result_that_fits_announces_nothing(run, log):
+    compiled(log, key(W, STRONG, BATCH), RESULTS)
+    assert predictions(load(run)) == []
+
+
+def test_an_argument_that_stays_the_same_in_the_next_miss_withdraws_it(run, log):
+    compiled(log, key(W, WEAK, BATCH), RESULTS)
+    compiled(log, key(W, WEAK, leaf("batch", 5)), RESULTS)
+    assert predictions(load(run))[0].status == WITHDRAWN
+
+
+def test_a_watched_call_that_hits_withdraws_it(run, log):
+    log.say(ev.Watched(function=F.function))
+    log.say(ev.Called(function=F.function, count=1))
+    compiled(log, key(W, WEAK, BATCH), RESULTS)
+    assert one(run).status == PENDING
+    log.say(ev.Called(function=F.function, count=2))
+    assert one(run).status == WITHDRAWN
+
+
+def test_nobody_can_say_when_the_run_has_ended(run, log):
+    compiled(log, key(W, WEAK, BATCH), RESULTS)
+    log.end()
+    assert one(run).status is None
+
+
+def test_a_loss_is_no_counter_and_a_library_function_no_step(run, log):
+    compiled(log, key(Leaf("n", "int", (), "int32", True)), [out("")])
+    assert predictions(load(run)) == []
+
+
+def test_a_numpy_state_that_comes_back_as_an_array_compiles_nothing(run, log):
+    host = msgspec.structs.replace(
+        W, type="numpy.ndarray", sharding=None, committed=None, memory_kind=None, layout=None
+    )
+    compiled(log, key(host, BATCH), [out("[0].w", 4), out("[1]")])
+    assert predictions(load(run)) == []

@@ -1,0 +1,70 @@
+"""Every rule's documentation is run: the example has the problem, what to use instead has not.
+
+All examples run in one recorded process, all remedies in another: a finding belongs to the file it is in.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+
+pytestmark = pytest.mark.capture
+
+RULES = registry.rules()
+_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+RUNNER = """
+import runpy, sys
+from pathlib import Path
+for program in sorted(Path(__file__).parent.glob("JX*.py")):
+    runpy.run_path(str(program), run_name="__main__")
+"""
+
+
+def blocks(code: str) -> list[str]:
+    """The program with the problem and the one without."""
+    return _BLOCK.findall(RULES[code].doc)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, request):
+    """(codes found in the examples, in the remedies): each a mapping of file name to codes."""
+    record = request.getfixturevalue("record_module")
+    results = []
+    for which in (0, 1):
+        folder = tmp_path_factory.mktemp("rules")
+        for code in RULES:
+            (folder / f"{code}.py").write_text(blocks(code)[which])
+        (folder / "run_all.py").write_text(RUNNER)
+        done = record(folder / "run_all.py", env={"XLA_FLAGS": "--xla_force_host_platform_device_count=4"})
+        by_file: dict[str, list] = {}
+        for finding in registry.findings(load(done.run)):
+            name = finding.source.file.rpartition("/")[2].removesuffix(".py") if finding.source else "?"
+            by_file.setdefault(name, []).append(finding)
+        results.append(by_file)
+    return results
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_the_example_has_the_problem(code, found):
+    findings = found[0].get(code, [])
+    mine = [f for f in findings if f.code == code]
+    assert mine, f"{code} does not find its own example; found {[f.title for f in findings]}"
+    assert mine[0].fix and mine[0].title and mine[0].evidence
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_what_to_use_instead_has_it_no_more(code, found):
+    assert [f.title for f in found[1].get(code, [])] == []
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_a_rule_explains_itself_under_the_usual_headings(code):
+    doc = RULES[code].doc
+    headings = re.findall(r"^## (.*)$", doc, re.MULTILINE)
+    assert headings[:4] == ["What it does", "Why is this bad?", "Example", "Use instead"]
+    assert len(blocks(code)) == 2
+    assert RULES[code].summary
