@@ -155,6 +155,8 @@ def _alike(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilati
     """Recompiles grouped by what caused them and where, the costliest group first."""
     groups: dict[object, list[Compilation]] = {}
     for c in compilations:
-        where = tuple((cause.kind, cause.path) for cause in causes.of(run, c))
+        where = tuple(
+            (cause.kind, cause.text if cause.kind == "unknown" else cause.path) for cause in causes.of(run, c)
+        )
         groups.setdefault((where, tuple(c.reached)), []).append(c)
     return sorted(groups.values(), key=lambda g: (-sum(c.seconds for c in g), g[0].t_ns))
