@@ -7,6 +7,7 @@ from its construction, or that hits the cache and has no cause. Side by side, in
     python benchmarks/causes.py                 # a table, every miss with what was said; exit code 1 if there is one
     python benchmarks/causes.py -o FILE.json    # the figures, and what was said of each case
     python benchmarks/causes.py --verify        # the labels' levels against independent counters, nothing recorded
+    python benchmarks/causes.py --names         # tests/data/causes/names.txt is made with it
     python benchmarks/causes.py --only TEXT     # cases whose name holds TEXT
 """
 
@@ -18,26 +19,30 @@ import sys
 import tempfile
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
-sys.path.insert(0, str(DATA))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "data"))
 
 import jax
 from causes import CASES, counted, level
 from causes.judge import Verdict, allowed, explained, judge, wanted
-from causes.recorded import explain, record
+from causes.recorded import FILES, explain, record
 
-FILES = tuple(f"/{p.name}" for p in [*(DATA / "causes").glob("*.py"), DATA / "retrace_causes.py"])
 PARTS = ("kind", "level", "path", "right")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="write the figures as JSON")
-    parser.add_argument("--verify", action="store_true", help="check the labels' levels by independent counters")
+    parser.add_argument(
+        "--verify", action="store_true", help="check the labels' levels by independent counters"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name holds TEXT")
     parser.add_argument("-v", "--verbose", action="store_true", help="say what was said of every case")
+    parser.add_argument("--names", action="store_true", help="print the names of the cases")
     options = parser.parse_args()
     cases = [c for c in CASES if options.only in c.name]
+    if options.names:
+        print("\n".join(c.name for c in cases if not c.slow))
+        return 0
     if options.verify:
         return verify(cases)
     with tempfile.TemporaryDirectory() as directory:
@@ -60,9 +65,14 @@ def main() -> int:
         figures["by_case"] = {
             c.name: {
                 "true": wanted(c),
-                **{part: getattr(verdicts[c.name], part) for part in (*PARTS, "line", "unknown", "extra", "said")},
+                **{
+                    part: getattr(verdicts[c.name], part)
+                    for part in (*PARTS, "line", "unknown", "extra", "said")
+                },
                 "explainer": named[c.name],
-                "explainer_said": " | ".join(s.strip() for s in logs.get(c.name, "").splitlines() if s.strip())[:600],
+                "explainer_said": " | ".join(
+                    s.strip() for s in logs.get(c.name, "").splitlines() if s.strip()
+                )[:600],
             }
             for c in cases
         }
@@ -84,10 +94,15 @@ def summary(cases: list, verdicts: dict, named: dict) -> dict:
         kind = case.causes[0].kind if case.causes else "control"
         groups = [kind if isinstance(kind, str) else kind[0]]
         if case.causes:
-            groups += ["all misses", "fast path alone" if case.causes[0].level == "fast_path" else "trace, lower or compile"]
+            groups += [
+                "all misses",
+                "fast path alone" if case.causes[0].level == "fast_path" else "trace, lower or compile",
+            ]
         verdict = verdicts[case.name]
         for group in groups:
-            row = rows.setdefault(group, dict.fromkeys(("cases", *PARTS, "line", "unknown", "explainer", "explainer_silent"), 0))
+            row = rows.setdefault(
+                group, dict.fromkeys(("cases", *PARTS, "line", "unknown", "explainer", "explainer_silent"), 0)
+            )
             row["cases"] += 1
             for part in (*PARTS, "line", "unknown"):
                 row[part] += bool(getattr(verdict, part))
@@ -107,7 +122,9 @@ def summary(cases: list, verdicts: dict, named: dict) -> dict:
 
 def show(figures: dict) -> None:
     print(f"\nJAX {figures['jax']}, Python {figures['python']}: right of how many\n")
-    print(f"{'':26}{'cases':>6} |{'kind':>6}{'level':>6}{'path':>6}{'all 3':>6}{'line':>6}{'unknown':>8} | {'JAX explains':>12}{'silent':>8}")
+    print(
+        f"{'':26}{'cases':>6} |{'kind':>6}{'level':>6}{'path':>6}{'all 3':>6}{'line':>6}{'unknown':>8} | {'JAX explains':>12}{'silent':>8}"
+    )
     for name, row in figures["by_kind"].items():
         if name == "trace, lower or compile":
             print("-" * 100)

@@ -55,6 +55,28 @@ around("transfer_guard around the call", lambda: jax.transfer_guard("allow"))
 around("another default_prng_impl", lambda: jax.default_prng_impl("rbg"))
 
 
+@case("control: the same mesh context entered again", function="predict")
+def _():
+    f, x = predictor(), jnp.ones(4)
+
+    def call():
+        with Mesh(np.array(DEVICES), ("data",)):
+            return f(x)
+
+    return call, call
+
+
+@case("control: set_mesh of an equal mesh again", function="predict")
+def _():
+    f, x = predictor(), jnp.ones(4)
+
+    def call():
+        with jax.set_mesh(Mesh(np.array(DEVICES), ("data",))):
+            return f(x)
+
+    return call, call
+
+
 @case("control: keywords in another order", function="attend")
 def _():
     @jax.jit

@@ -288,6 +288,20 @@ def _():
     return (lambda: serve.lower(params, batch).compile()), (lambda: serve(params, other))
 
 
+@case("compiled ahead of time for an unsharded batch, called with a sharded one", Cause(("mesh", "sharding"), "trace", ("batch", "batch['ids']", "batch['mask']")), function="serve", warm=1)
+def _():
+    @jax.jit
+    def serve(params, batch):
+        traced()
+        return text_loss(params, batch)
+
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    params, batch = text_params(), text_batch(8)
+    abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), batch)
+    sharded = jax.device_put(batch, jax.NamedSharding(mesh, P("data")))
+    return (lambda: serve.lower(params, abstract).compile()), (lambda: serve(params, sharded))
+
+
 @case("called under grad after it was called as it is", Cause("transform", "lower", None), function="kernel_fn")
 def _():
     @jax.jit
@@ -310,7 +324,7 @@ def _():
     return (lambda: kernel_fn(x)), (lambda: jax.vmap(kernel_fn)(rows))
 
 
-@case("under vmap, a longer row", Cause(("shape", "transform"), "trace", ("x", None)), function="kernel_fn", says=r"\[5\]")
+@case("under vmap, a longer row", Cause(("shape", "transform"), "trace", ("x", "args[0]", None)), function="kernel_fn", says=r"\[5\]")
 def _():
     @jax.jit
     def kernel_fn(x):

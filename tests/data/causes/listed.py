@@ -6,7 +6,7 @@ as the closures of a factory do: what one of them has seen does not count for an
 
 import retrace_causes
 
-from .spec import CASES, GENEROUS, NEW, Case, Cause
+from .spec import CASES, NEW, Case, Cause, generous
 
 X = "a[0]"
 REMADE = Cause("new_function", "trace", None)
@@ -116,14 +116,13 @@ def _listed():
         if name in LEFT_OUT:
             continue
         cause = LABELS[name]
-        kind = cause and (cause.kind if isinstance(cause.kind, str) else cause.kind[0])
         CASES.append(
             Case(
                 f"listed: {name}",
                 make,
                 (cause,) if cause else (),
                 "target",
-                GENEROUS[kind] if kind else (),
+                generous(cause) if cause else (),
                 persistent="hit" if name.startswith("compiled persistent-cache hit") else None,
             )
         )

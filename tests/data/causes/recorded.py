@@ -12,6 +12,9 @@ from jaxscope.report.machine import as_json
 
 from .spec import Case
 
+HERE = Path(__file__).parent
+FILES = tuple(f"/{p.name}" for p in [*HERE.glob("*.py"), HERE.parent / "retrace_causes.py"])  # the programs' own
+
 
 class Said(NamedTuple):
     compilations: list[dict[str, Any]]  # of the case's function, during the measured call
