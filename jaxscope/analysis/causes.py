@@ -91,6 +91,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         *_folded(_leaves(before, after, at)),
     ]
     found = _without_consequences(found)
+    if not any(c.level == TRACE for c in found):
+        found += _nameless(before, after)
     explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
     if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
         level = at.level if not explained else FAST_PATH
@@ -145,26 +147,28 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     found: list[Cause] = []
-    opaque: list[Cause] = []
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
-        if was is not None and now is not None and same_static(was, now):
+        if _same(was, now) or path.startswith("<") or _is_whole(was) or _is_whole(now):
             continue
-        if was is None or now is None:
-            gone = was if was is not None else now
-            if gone is not None and (_is_whole(gone) or path in before.leaves or path in after.leaves):
-                continue  # an array took its place, or a container came or went: said there
-            cause = wording.static_came_or_went(TRACE, path, was, now, tree=_inside(path, after))
-        elif path.startswith("<") or _is_whole(now):
-            # The container of what is named below, or a wrapper's own part: only if nothing else is said.
-            opaque.append(wording.opaque_static(TRACE, path, was, now))
-            continue
-        else:
-            cause = _static(path, was, now, at, inside=_inside(path, after))
-        found.append(cause)
-    if found:
-        return _fold_statics(found)
-    return opaque[:1]
+        if was is not None and now is not None:
+            found.append(_static(path, was, now, at, inside=_inside(path, after)))
+        elif not (path in before.leaves or path in after.leaves):  # else said with the leaf
+            found.append(wording.static_came_or_went(TRACE, path, was, now, tree=_inside(path, after)))
+    return _fold_statics(found)
+
+
+def _nameless(before: Facts, after: Facts) -> list[Cause]:
+    """Static data that no field tells: the whole of a node, or what a library's wrapper compares."""
+    for path in union(before.static, after.static):
+        was, now = before.static.get(path), after.static.get(path)
+        if was is not None and now is not None and not same_static(was, now):
+            return [wording.opaque_static(TRACE, path, was, now)]
+    return []
+
+
+def _same(was: Static | None, now: Static | None) -> bool:
+    return was is not None and now is not None and same_static(was, now)
 
 
 def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: bool) -> Cause:
@@ -201,8 +205,8 @@ def _inside(path: str, facts: Facts) -> bool:
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps)))
 
 
-def _is_whole(s: Static) -> bool:
-    return s.repr == wording.SEE_FIELDS
+def _is_whole(s: Static | None) -> bool:
+    return s is not None and s.repr == wording.SEE_FIELDS
 
 
 # -- containers ------------------------------------------------------------------------------------------
@@ -225,8 +229,8 @@ def _structure(before: Facts, after: Facts, at: Circumstances, *, told: bool) ->
     if len(came) + len(went) >= FOLD_FROM:
         found += _came_and_went(came, went, before, after)
     else:
-        found += [wording.leaf(TRACE, p, None, after.leaves[p], _none_at(before, p)) for p in came]
-        found += [wording.leaf(TRACE, p, before.leaves[p], None, _none_at(after, p)) for p in went]
+        found += [wording.leaf(TRACE, p, None, after.leaves[p], _instead(before, p)) for p in came]
+        found += [wording.leaf(TRACE, p, before.leaves[p], None, _instead(after, p)) for p in went]
     if found or told:
         return found
     order = [p for p in before.leaves if p in after.leaves] != [p for p in after.leaves if p in before.leaves]
@@ -236,8 +240,12 @@ def _structure(before: Facts, after: Facts, at: Circumstances, *, told: bool) ->
     return []
 
 
-def _none_at(facts: Facts, path: str) -> bool:
-    return facts.nodes.get(path) == "None"
+def _instead(facts: Facts, path: str) -> str | None:
+    """What stands where the other key has a leaf; None: nothing."""
+    if facts.nodes.get(path) == "None":
+        return "None"
+    item = facts.static.get(path)
+    return f"{item.repr} (static)" if item is not None else None
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
@@ -300,7 +308,7 @@ def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts
                 for p in members:
                     leaf = facts.leaves[p]
                     old, new = (None, leaf) if is_new else (leaf, None)
-                    found.append(wording.leaf(TRACE, p, old, new, False))
+                    found.append(wording.leaf(TRACE, p, old, new, None))
             else:
                 found.append(wording.leaves(TRACE, common_prefix(members), len(members), came=is_new))
     return found
@@ -335,7 +343,13 @@ def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: 
         found.append(wording.aval("weak_type", TRACE, path, old, new, set(fields)))
     if "memory_kind" in fields:
         found.append(wording.memory_kind(TRACE, path, old, new))
-    if "sharding" in fields and ("memory_kind" not in fields or _moved(old.sharding, new.sharding)):
+    placed = old.sharding is not None and new.sharding is not None
+    on_mesh = any(x.sharding is not None and x.sharding.mesh for x in (old, new))
+    if (
+        "sharding" in fields
+        and (placed or on_mesh)
+        and ("memory_kind" not in fields or _moved(old.sharding, new.sharding))
+    ):
         found.append(_sharding(path, old, new, at))
     if "committed" in fields and not any(c.kind in ("mesh", "sharding") for c in found):
         found.append(wording.committed(LOWER, path, old, new))
@@ -357,9 +371,9 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 def _sharding(path: str, old: LeafFacts, new: LeafFacts, at: Circumstances) -> Cause:
     a, b = old.sharding, new.sharding
     level = sharding_level(a, b)
+    if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
+        return wording.sharding("mesh", TRACE, path, old, new)
     if a is not None and b is not None:
-        if level == TRACE and a.mesh != b.mesh:
-            return wording.sharding("mesh", TRACE, path, old, new)
         if level == COMPILE:
             return wording.sharding("device", COMPILE, path, old, new)
         if at.level == FAST_PATH and (level == FAST_PATH or spec(a) == spec(b)):

@@ -41,10 +41,10 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
     """The cache that tells the two apart."""
     if a is None or b is None:
-        return LOWER
+        return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
         return TRACE  # the abstract value names its mesh
-    if a.mesh and any(kind == "Explicit" for _, _, kind in a.mesh) and spec(a) != spec(b):
+    if a.mesh and any((kind or "").endswith("Explicit") for _, _, kind in a.mesh) and spec(a) != spec(b):
         return TRACE  # sharding in types
     if a.kind == b.kind and spec(a) == spec(b) and a.mesh == b.mesh:
         if a.devices != b.devices:
@@ -137,7 +137,9 @@ def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
     """The fields that count: a stand-in of an ahead-of-time lowering has no place and no kind."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
-        return [n for n in names if n in ("shape", "dtype", "weak_type")]
+        # Without a sharding of its own it is taken to lie on one device: no abstract value names a mesh then.
+        on_mesh = any(x.sharding is not None and x.sharding.mesh for x in (old, new))
+        return [n for n in names if n in ("shape", "dtype", "weak_type") or (n == "sharding" and on_mesh)]
     if "sharding" in names and placed_alike(old, new):
         names.remove("sharding")
     return names

@@ -169,11 +169,11 @@ def _bare(text: str | None) -> str | None:
 # -- containers and static values ------------------------------------------------------------------------
 
 
-def leaf(level: str, path: str, old: LeafFacts | None, new: LeafFacts | None, none: bool) -> Cause:
-    """A leaf that came or went; ``none``: on the other side None stands in its place."""
+def leaf(level: str, path: str, old: LeafFacts | None, new: LeafFacts | None, instead: str | None) -> Cause:
+    """A leaf that came or went; ``instead``: what stands in its place on the other side."""
     a, b = (None if x is None else _spell(x) for x in (old, new))
-    if none:
-        a, b = a or "None", b or "None"
+    if instead is not None:
+        a, b = a or instead, b or instead
         return Cause("tree", level, path, a, b, CERTAIN, now_before(path, b, a))
     text = f"{path} is new: {b}" if a is None else f"{path} is no longer passed (it was {a})"
     return Cause("tree", level, path, a, b, CERTAIN, text)

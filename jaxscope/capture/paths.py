@@ -63,9 +63,10 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         if names is None:
             return None
         attributes = {n: _slot(value, n) for n in names}
-    # Flax keeps bookkeeping under _pytree__... and _object__...: no name the user would know.
+    # Flax keeps bookkeeping under _pytree__... and _object__...: no name the user would know. Its lists
+    # keep their items under "0", "1", ...
     return [
-        (f".{n}", v)
+        (f"[{n}]" if str(n).isdecimal() else f".{n}", v)
         for n, v in list(attributes.items())
         if not (isinstance(n, str) and n.startswith("_") and "__" in n)
     ]

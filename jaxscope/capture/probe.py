@@ -264,8 +264,8 @@ class Probe:
         if frame is not None and frame.f_code.co_name == seams.TRANSFORM_FRAME:
             # The call that grad or vmap intercepted stands further up: it knows the names.
             _, outer = seams.stack_of_call(frame.f_back)
-            local = frames.read(outer, "jit_info", "args", "kwargs") if outer is not None else {}
-            if len(local) == 3 and seams.is_trace_of(found.get("jaxpr"), local["jit_info"]):
+            local = frames.read(outer, "fun", "jit_info", "args", "kwargs") if outer is not None else {}
+            if len(local) == 4 and seams.is_trace_of(found.get("jaxpr"), local["jit_info"]):
                 found["around"] = local
         for name, variable in ((seams.COMPILE_FRAME, "computation"), (seams.EXECUTABLE_FRAME, "hlo")):
             if name in stack:
@@ -355,12 +355,14 @@ class Probe:
         values = list(source["args"])
         names = getattr(seams.debug_info(source.get("jaxpr")), "arg_names", None)
         around = source.get("around")
+        serial = None
         if around is not None:
+            serial = self._serials.of(around["fun"])
             named = signature.flatten(
                 around["jit_info"], tuple(around["args"]), dict(around["kwargs"])
             ).leaves
             names = tuple(path for path, _ in named) if len(named) == len(values) else names
-        return signature.of_flat(values, names, context)
+        return signature.of_flat(values, names, context, serial)
 
     # -- for the session ------------------------------------------------------------------------------
 

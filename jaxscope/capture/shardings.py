@@ -62,7 +62,7 @@ def read_sharding(sharding: Any) -> Sharding:
     mesh = getattr(sharding, "mesh", None)
     spec = getattr(sharding, "spec", None)
     if mesh is not None and spec is not None and hasattr(mesh, "axis_names"):
-        types = [str(t) for t in getattr(mesh, "axis_types", None) or ()]
+        types = [str(getattr(t, "name", t)) for t in getattr(mesh, "axis_types", None) or ()]
         axes = [
             (str(n), int(s), types[i] if i < len(types) else None)
             for i, (n, s) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True))

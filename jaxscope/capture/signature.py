@@ -303,8 +303,13 @@ def _is_concrete(value: Any) -> bool:
     return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
 
 
-def of_flat(values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None) -> Read:
-    """A key where only flat arguments are known: under a transform, or lowered ahead of time."""
+def of_flat(
+    values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
+) -> Read:
+    """A key where only flat arguments are known: under a transform, or lowered ahead of time.
+
+    ``serial``: of the function object, where it is known.
+    """
     shardings = Shardings()
     known = list(names or ())
     leaves = [
@@ -316,7 +321,8 @@ def of_flat(values: list[Any], names: list[str] | tuple[str, ...] | None, contex
             arguments=leaves,
             context=context,
             shardings=shardings.table,
-            missing=["static", "tree", "options", "function_object"],
+            function_object=serial,
+            missing=["static", "tree", "options"] + (["function_object"] if serial is None else []),
         ),
         refs,
     )

@@ -90,13 +90,19 @@ def _earlier(c: Compilation) -> list[Compilation]:
     ]
     alike = [o for o in found if o.entry == c.entry or {o.entry, c.entry} <= _DIRECT]
     if c.entry == "transform":  # forward and backward programs of one function are different things
-        alike = [o for o in alike if _paths(o) == _paths(c)]
+        alike = [o for o in alike if _paths(o) == _paths(c) and _one_object(o, c)]
         return (alike or [o for o in found if o.entry != c.entry] or found)[-LOOK_BACK:]
     return (alike or found)[-LOOK_BACK:]
 
 
 def _paths(c: Compilation) -> list[str]:
     return [leaf.path for leaf in c.key.arguments] if c.key is not None else []
+
+
+def _one_object(a: Compilation, b: Compilation) -> bool:
+    """May both be calls of one function object?"""
+    numbers = {c.key.function_object for c in (a, b) if c.key is not None} - {None}
+    return len(numbers) < 2
 
 
 def _facts(run: Run, c: Compilation) -> Facts:
