@@ -50,7 +50,7 @@ class Probe:
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self._calls = Calls()
-        self._repeats = Repeats(writer.emit)
+        self._repeats = Repeats(writer)
         self._previous: Any = None  # who had the test-event slot before us
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
@@ -367,7 +367,7 @@ class Probe:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)
         self._phases = Phases(self._writer, self.once, self._phases.ir)
-        self._repeats = Repeats(self._writer.emit)
+        self._repeats = Repeats(self._writer)
         self._calls = Calls()
         self.fates.forget()
 
