@@ -35,8 +35,8 @@ def _record():
                 return
             raise
         start_from_environment()
-        stop = getattr(sys.modules["jaxscope.capture.session"], "stop", None)
-        _atexit("unregister", stop)  # _end was registered long before: it ends the recording last
+        # _end was registered long before: it ends the recording last.
+        _atexit("unregister", getattr(sys.modules["jaxscope.capture.session"], "stop", None))
     except Exception as e:
         _note(b"failed\n")
         try:
@@ -47,9 +47,12 @@ def _record():
 
 def _end():
     """The program is over, with the atexit handlers of its own: those registered last run first."""
-    session = sys.modules.get("jaxscope.capture.session")
-    if session is not None:
-        session.stop("exit")
+    stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
+    try:
+        if stop is not None:
+            stop("exit")
+    except Exception:
+        pass  # the program is over, and its exit code is its own
 
 
 def _atexit(verb, function):
