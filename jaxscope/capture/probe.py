@@ -17,6 +17,7 @@ from typing import Any
 
 from jaxscope.capture import frames, functions, seams, shield, signature, wrappers
 from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, place
+from jaxscope.capture.endings import Ending, Endings
 from jaxscope.capture.fates import Fates
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
@@ -49,7 +50,8 @@ class Probe:
         self.stepping: StepFunction | None = None  # --step-function
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
-        self._calls = Calls()
+        self._endings = Endings()
+        self._calls = Calls(self._over)
         self._repeats = Repeats(writer)
         self._previous: Any = None  # who had the test-event slot before us
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
@@ -140,6 +142,8 @@ class Probe:
         token = object()
         try:
             if shield.enter(token):
+                if self._calls.open:
+                    shield.attempt("nested_end", self._settle)
                 shield.attempt(name, action, *args)
         finally:
             shield.leave(token)
@@ -177,11 +181,36 @@ class Probe:
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
             call = self._begin(stack, frame, source, TRACE_RANK, nested=_inside_trace(tracer.f_back))
-            call.told = True
-            self._writer.emit(ev.Traced(call=call.number))
+            call.ending = shield.attempt("nested_end", self._watch, tracer.f_back)
+            if call.ending is not None:
+                self._writer.emit(ev.PhaseBegan(call=call.number, phase=ev.TRACE))
+            else:
+                call.told = True
+                self._writer.emit(ev.Traced(call=call.number))
         else:
             self._still_listening()
         call.retraced = True
+
+    def _watch(self, trace_frame: FrameType) -> Ending | None:
+        return self._endings.watch(trace_frame, seams.held_by_trace(trace_frame))
+
+    def _settle(self) -> None:
+        """Of a trace inside another JAX announces no end: what ended since is written at the next event."""
+        for call in self._calls.open:
+            if call.ending is not None:
+                self._settled(call, self._endings.of(call.ending))
+
+    def _over(self, call: Call) -> None:
+        """``call`` is not on the stack any more: a trace that did not return has raised."""
+        if call.ending is not None:
+            self._settled(call, bool(self._endings.of(call.ending)))
+
+    def _settled(self, call: Call, returned: bool | None) -> None:
+        if returned is not None:
+            call.ending = None
+            call.told = True
+            failed = ev.PhaseFailed(call=call.number, phase=ev.TRACE)
+            self._writer.emit(ev.Traced(call=call.number) if returned else failed)
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
         call, _ = self._call_at(event_frame, RANKS[phase])
@@ -359,8 +388,8 @@ class Probe:
 
     def look(self, seen: str) -> None:
         """See what became of the arguments of calls that are over; ``seen`` says why now."""
+        self._calls.prune(sys._getframe())
         if self.fates:
-            self._calls.prune(sys._getframe())
             shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
 
     def forked(self) -> None:
@@ -368,7 +397,7 @@ class Probe:
         self.once = Once(self._writer)
         self._phases = Phases(self._writer, self.once, self._phases.ir)
         self._repeats = Repeats(self._writer)
-        self._calls = Calls()
+        self._calls = Calls(self._over)
         self.fates.forget()
 
     def flush(self) -> None:
