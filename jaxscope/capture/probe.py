@@ -17,8 +17,8 @@ from typing import Any
 
 from jaxscope.capture import frames, functions, seams, shield, signature, wrappers
 from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, place
-from jaxscope.capture.endings import Ending, Endings
 from jaxscope.capture.fates import Fates
+from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.repeats import Repeats
@@ -50,8 +50,8 @@ class Probe:
         self.stepping: StepFunction | None = None  # --step-function
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
-        self._endings = Endings()
-        self._calls = Calls(self._over)
+        self._nested = Nested(writer)
+        self._calls = Calls(self._nested.over)
         self._repeats = Repeats(writer)
         self._previous: Any = None  # who had the test-event slot before us
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
@@ -143,7 +143,7 @@ class Probe:
         try:
             if shield.enter(token):
                 if self._calls.open:
-                    shield.attempt("nested_end", self._settle)
+                    shield.attempt("nested_end", self._nested.settle, self._calls.open)
                 shield.attempt(name, action, *args)
         finally:
             shield.leave(token)
@@ -181,36 +181,12 @@ class Probe:
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
             call = self._begin(stack, frame, source, TRACE_RANK, nested=_inside_trace(tracer.f_back))
-            call.ending = shield.attempt("nested_end", self._watch, tracer.f_back)
-            if call.ending is not None:
-                self._writer.emit(ev.PhaseBegan(call=call.number, phase=ev.TRACE))
-            else:
+            if not shield.attempt("nested_end", self._nested.begins, call, tracer.f_back):
                 call.told = True
                 self._writer.emit(ev.Traced(call=call.number))
         else:
             self._still_listening()
         call.retraced = True
-
-    def _watch(self, trace_frame: FrameType) -> Ending | None:
-        return self._endings.watch(trace_frame, seams.held_by_trace(trace_frame))
-
-    def _settle(self) -> None:
-        """Of a trace inside another JAX announces no end: what ended since is written at the next event."""
-        for call in self._calls.open:
-            if call.ending is not None:
-                self._settled(call, self._endings.of(call.ending))
-
-    def _over(self, call: Call) -> None:
-        """``call`` is not on the stack any more: a trace that did not return has raised."""
-        if call.ending is not None:
-            self._settled(call, bool(self._endings.of(call.ending)))
-
-    def _settled(self, call: Call, returned: bool | None) -> None:
-        if returned is not None:
-            call.ending = None
-            call.told = True
-            failed = ev.PhaseFailed(call=call.number, phase=ev.TRACE)
-            self._writer.emit(ev.Traced(call=call.number) if returned else failed)
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
         call, _ = self._call_at(event_frame, RANKS[phase])
@@ -397,7 +373,7 @@ class Probe:
         self.once = Once(self._writer)
         self._phases = Phases(self._writer, self.once, self._phases.ir)
         self._repeats = Repeats(self._writer)
-        self._calls = Calls(self._over)
+        self._calls = Calls(self._nested.over)
         self.fates.forget()
 
     def flush(self) -> None:
