@@ -254,3 +254,21 @@ def test_persistent_cache_hits_and_misses_are_told_with_the_reason(record, tmp_p
     assert [s[0] for s in said] == ["miss", "miss", "hit", "off"]
     assert "below jax_persistent_cache_min_compile_time_secs" in said[0][1]
     assert said[1][1] is None and "jax_enable_compilation_cache" in said[3][1]
+
+
+def test_an_argument_passed_twice_is_named_twice_through_library_wrappers(record):
+    run = record(
+        """
+        import jax, jax.numpy as jnp, equinox as eqx
+        from flax import nnx
+        batch = {"ids": jnp.ones(3), "mask": jnp.ones(3)}
+        def with_equinox(batch, before): return batch["ids"] + before["mask"]
+        def with_nnx(model, batch, before): return model(batch["ids"]) + before["mask"]
+        eqx.filter_jit(with_equinox)(batch, batch)
+        nnx.jit(with_nnx)(nnx.Linear(3, 3, rngs=nnx.Rngs(0)), batch, batch)
+        """
+    )
+    twice = ["batch['ids']", "batch['mask']", "before['ids']", "before['mask']"]
+    assert [leaf.path for leaf in run.misses("with_equinox")[0].key.arguments] == twice
+    (miss,) = run.misses("with_nnx")
+    assert sorted(leaf.path for leaf in miss.key.arguments if "model" not in leaf.path) == twice
