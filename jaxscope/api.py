@@ -6,6 +6,7 @@ Imports neither jax nor anything heavy; the recording announces itself.
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import weakref
 from typing import Any, TypeVar, overload
@@ -75,7 +76,8 @@ class _Watched:
         return types.MethodType(self, instance) if bound is None else bound
 
     def __eq__(self, other: object) -> Any:
-        return self._jaxscope_function == (other._jaxscope_function if type(other) is _Watched else other)
+        mine = issubclass(type(other), _Watched)  # isinstance would ask a lazy object for its class
+        return self._jaxscope_function == (other._jaxscope_function if mine else other)  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
         return hash(self._jaxscope_function)
@@ -89,6 +91,44 @@ class _Watched:
     def __reduce__(self) -> Any:
         # Pickled by name, as functions are: what is found under the name is this object again.
         return getattr(self._jaxscope_function, "__qualname__", None) or repr(self)
+
+
+class _WatchedTree(_Watched):
+    # Stands for a pytree, as ``eqx.filter_jit`` makes them: has its leaves, and survives a tree map.
+
+    __slots__ = ()
+
+
+@functools.cache
+def _tree_class() -> type[_Watched]:
+    from jax import tree_util
+
+    def level(watched: _WatchedTree) -> Any:
+        inner = watched._jaxscope_function
+        return tree_util.tree_flatten_with_path(inner, is_leaf=lambda x: x is not inner)
+
+    def with_keys(watched: _WatchedTree) -> Any:
+        found, tree = level(watched)
+        return [(path[0], child) for path, child in found], (tree, watched._jaxscope_step)
+
+    def flatten(watched: _WatchedTree) -> Any:
+        found, tree = level(watched)
+        return [child for _, child in found], (tree, watched._jaxscope_step)
+
+    def unflatten(aux: Any, children: Any) -> Any:
+        tree, step = aux
+        return _register(_WatchedTree(tree.unflatten(children), step), when_called=True)
+
+    tree_util.register_pytree_with_keys(_WatchedTree, with_keys, unflatten, flatten)
+    return _WatchedTree
+
+
+def _class_for(function: Any) -> type[_Watched]:
+    """What stands for ``function``: a pytree for a pytree, to JAX's functions on trees a leaf else."""
+    tree_util: Any = sys.modules.get("jax.tree_util")
+    if tree_util is None or tree_util.all_leaves([function]):
+        return _Watched
+    return _tree_class()
 
 
 @overload
@@ -107,19 +147,34 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
     if function is None:
         return functools.partial(watch, step=step)
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_register(function.__func__, step))
+        return type(function)(_watch(function.__func__, step))
+    return _watch(function, step)
+
+
+def _watch(function: Any, step: bool) -> Any:
     if not callable(function):
         raise TypeError(f"jaxscope.watch needs a function, not {type(function).__name__}")
-    if type(function) is _Watched:
+    if issubclass(type(function), _Watched):
         return function
-    return _register(function, step)
+    return _register(_class_for(function)(function, step))
 
 
-def _register(function: Any, step: bool) -> Any:
-    watched = _Watched(function, step)
+def _register(watched: _Watched, *, when_called: bool = False) -> Any:
     _watched.append(weakref.ref(watched, _watched.remove))
-    _attach(watched)
+    if when_called and _session is not None:
+        # A tree map makes watched functions by the dozen, and calls none of them.
+        object.__setattr__(watched, "_jaxscope_add", functools.partial(_first_call, weakref.ref(watched)))
+    else:
+        _attach(watched)
     return watched
+
+
+def _first_call(ref: weakref.ref[_Watched]) -> None:
+    watched = ref()
+    if watched is not None:
+        _attach(watched)
+        if watched._jaxscope_add is not None:
+            watched._jaxscope_add()
 
 
 def step() -> None:

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from jaxscope.log import reader, store
 from jaxscope.schema import events as ev
+
+settings.register_profile("suite", deadline=None)  # machines are shared: no test asserts on a clock
+settings.load_profile("suite")
 
 TESTS = Path(__file__).parent
 PROGRAMS = TESTS / "programs"

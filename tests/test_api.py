@@ -180,3 +180,44 @@ def test_calls_that_cannot_be_counted_from_outside_are_said_to_be_so(record):
     wrapped = said("@eqx.filter_jit")
     assert wrapped.startswith("[] [") and "watch(step=True)" in wrapped
     assert "no call of a jitted function named 'nosuch'" in said("@jax.jit", "nosuch")
+
+
+TREES = """
+import jax, jax.numpy as jnp, equinox as eqx, functools
+class Net(eqx.Module):
+    w: jax.Array
+    n: int = eqx.field(static=True)
+    def __call__(self, x): return self.w * x * self.n
+    @WATCHED
+    @eqx.filter_jit
+    def method(self, x): return self(x).sum()
+net = Net(jnp.arange(3.0), 2)
+@WATCHED
+@eqx.filter_jit
+def f(x): return x + 1
+g = WATCHED(eqx.filter_jit(net))
+part = WATCHED(jax.tree_util.Partial(lambda a, b: a + b, jnp.ones(2)))
+for it in (f, g, part, WATCHED(net), WATCHED(eqx.filter_jit(functools.partial(lambda a, b: a, jnp.ones(4))))):
+    print([getattr(v, "shape", v) for v in jax.tree.leaves(it)], [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_leaves_with_path(it)])
+print(isinstance(f, eqx.Module), isinstance(g, eqx.Module), eqx.tree_equal(g.__wrapped__, net), f == f, hash(f) == hash(f))
+double = jax.tree.map(lambda v: v * 2, g)
+print(double(1.0), g(1.0), isinstance(double, eqx.Module), net.method(1.0), part(jnp.ones(2)))
+takes = eqx.filter_jit(lambda fn, x: fn(x))
+print(takes(g, 2.0), takes(double, 2.0), takes._cached._cache_size())
+dynamic, static = eqx.partition(g, eqx.is_array)
+print(eqx.combine(dynamic, static)(3.0), jax.tree.structure(g) == jax.tree.structure(double))
+print(g.lower(1.0) is not None, repr(f), jax.grad(lambda m: m(1.0).sum())(WATCHED(net)).w)
+"""
+
+
+def test_a_watched_pytree_is_the_same_pytree(record):
+    bare = record(TREES.replace("WATCHED", "(lambda f: f)"))
+    watched = record(
+        TREES.replace("WATCHED", "jaxscope.watch").replace("import jax,", "import jaxscope, jax,")
+    )
+    assert watched.out == bare.out and "[(3,)]" in bare.out
+    assert calls(watched, "Net.method") == 1 and calls(watched, "f") == 0
+    alone = record(
+        "import jaxscope; f = jaxscope.watch(len); import jax; print(jax.tree.leaves([f]) == [len])"
+    )
+    assert alone.out == "True\n"

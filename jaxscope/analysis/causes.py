@@ -185,6 +185,10 @@ def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: b
 
 def _fold_statics(found: list[Cause]) -> list[Cause]:
     """Many fresh functions below one attribute are one cause: the optimiser was made anew."""
+    deep = {c.path for c in found if c.path}
+    found = [
+        c for c in found if not any(_below(d, {c.path}) for d in deep if c.path)
+    ]  # a partial and what it binds
     groups: dict[tuple[str, str], list[Cause]] = {}
     for c in found:
         path = c.path or ""

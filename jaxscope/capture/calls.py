@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from jaxscope.capture import frames, seams
+from jaxscope.capture.endings import Ending
 from jaxscope.schema import events as ev
 
 # An end ranks one above its beginning.
@@ -34,7 +36,7 @@ def place(frame: FrameType | None) -> Place:
 class Call:
     """One miss. ``detail``: a user's function, whose texts are kept."""
 
-    __slots__ = ("cache", "detail", "frame", "function", "number", "paths", "rank", "retraced", "told")
+    __slots__ = ("cache", "detail", "ending", "frame", "function", "number", "paths", "rank", "retraced", "told")  # fmt: skip
 
     def __init__(
         self, number: int, frame: Place, function: str, detail: bool, paths: list[str], rank: int
@@ -47,14 +49,16 @@ class Call:
         self.rank = rank  # of the last event
         self.retraced = False  # its Python body ran
         self.told = False  # and Traced is written
+        self.ending: Ending | None = None  # of a trace that JAX says no end of
         self.cache: str | None = None  # what the persistent cache said
 
 
 class Calls(threading.local):
-    """The misses in progress on this thread, outermost first."""
+    """The misses in progress on this thread, outermost first. ``over`` is told of each that is not any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, over: Callable[[Call], None]) -> None:
         self.open: list[Call] = []
+        self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
         """The call whose frame this is, if an event of ``rank`` can continue it."""
@@ -64,9 +68,9 @@ class Calls(threading.local):
             if call.frame == here:
                 if rank > call.rank:
                     call.rank = rank
-                    del self.open[i + 1 :]
+                    self._keep(self.open[: i + 1])
                     return call
-                del self.open[i:]
+                self._keep(self.open[:i])
                 return None
         return None
 
@@ -89,7 +93,13 @@ class Calls(threading.local):
             for f in frames.walk(frame.f_back if frame is not None else None)
             if f.f_code.co_name in seams.CALL_FRAMES and seams.in_jax(f)
         }
-        self.open[:] = [c for c in self.open if c.frame in on_stack]
+        self._keep([c for c in self.open if c.frame in on_stack])
+
+    def _keep(self, still: list[Call]) -> None:
+        before, self.open = self.open, still
+        for call in reversed(before):
+            if call not in still:
+                self._over(call)
 
     def running(self) -> set[int]:
         return {c.number for c in self.open}

@@ -98,14 +98,21 @@ def walk(
       nodes: how many objects are looked at; beyond, ``cut`` is set.
     """
     found = Found()
-    queue: collections.deque[tuple[str, Any, int]] = collections.deque((n, v, 0) for n, v in roots)
+    Chain = tuple[int, Any] | None  # ids of the containers around, innermost first
+    queue: collections.deque[tuple[str, Any, int, Chain, bool]] = collections.deque()
+    queue.extend((n, v, 0, None, False) for n, v in roots)
     seen: set[int] = set()
+    first = again = 0
     while queue:
-        path, value, depth = queue.popleft()
-        nodes -= 1
-        if nodes < 0:
+        path, value, depth, around, met = queue.popleft()
+        # What is passed twice has two names. In a web of references that is not to be: no more of them
+        # are followed than there is to see.
+        first, again = first + (not met), again + met
+        if first > nodes or (met and again > first):
             found.cut = True
-            break
+            if first > nodes:
+                break
+            continue
         try:
             if is_array(value):
                 found.arrays.setdefault(identity(value), []).append(path)
@@ -120,12 +127,23 @@ def walk(
                     found.containers.setdefault(path, "None")
             continue
         if id(value) in seen:
-            continue
+            if _within(id(value), around):
+                continue
+            met = True
         seen.add(id(value))
         if leaves:
             found.containers.setdefault(path, kind_name(type(value)))
         if depth >= MAX_DEPTH:
             found.cut = True
             continue
-        queue.extend((path + step, child, depth + 1) for step, child in inner)
+        chain = (id(value), around)
+        queue.extend((path + step, child, depth + 1, chain, met) for step, child in inner)
     return found
+
+
+def _within(number: int, around: Any) -> bool:
+    while around is not None:
+        if around[0] == number:
+            return True
+        around = around[1]
+    return False

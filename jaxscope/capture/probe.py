@@ -19,6 +19,7 @@ from jaxscope.capture import frames, functions, seams, shield, signature, wrappe
 from jaxscope.capture.caches import Clearings
 from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, place
 from jaxscope.capture.fates import Fates
+from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.repeats import Repeats
@@ -50,8 +51,9 @@ class Probe:
         self.stepping: StepFunction | None = None  # --step-function
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
-        self._calls = Calls()
-        self._repeats = Repeats(writer.emit)
+        self._nested = Nested(writer)
+        self._calls = Calls(self._nested.over)
+        self._repeats = Repeats(writer)
         self._clearings = Clearings()
         self._previous: Any = None  # who had the test-event slot before us
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
@@ -142,6 +144,8 @@ class Probe:
         token = object()
         try:
             if shield.enter(token):
+                if self._calls.open:
+                    shield.attempt("nested_end", self._nested.settle, self._calls.open)
                 shield.attempt(name, action, *args)
         finally:
             shield.leave(token)
@@ -179,8 +183,9 @@ class Probe:
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
             call = self._begin(stack, frame, source, TRACE_RANK, nested=_inside_trace(tracer.f_back))
-            call.told = True
-            self._writer.emit(ev.Traced(call=call.number))
+            if not shield.attempt("nested_end", self._nested.begins, call, tracer.f_back):
+                call.told = True
+                self._writer.emit(ev.Traced(call=call.number))
         else:
             self._still_listening()
         call.retraced = True
@@ -368,16 +373,16 @@ class Probe:
 
     def look(self, seen: str) -> None:
         """See what became of the arguments of calls that are over; ``seen`` says why now."""
+        self._calls.prune(sys._getframe())
         if self.fates:
-            self._calls.prune(sys._getframe())
             shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
 
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)
         self._phases = Phases(self._writer, self.once, self._phases.ir)
-        self._repeats = Repeats(self._writer.emit)
-        self._calls = Calls()
+        self._repeats = Repeats(self._writer)
+        self._calls = Calls(self._nested.over)
         self.fates.forget()
 
     def flush(self) -> None:

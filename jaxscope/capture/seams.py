@@ -32,6 +32,7 @@ ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 TRANSFORM_FRAME = "call_impl_cache_miss"
 CALL_FRAMES = ("cache_miss", TRANSFORM_FRAME, "jit_trace")
 TRACE_FRAME = "_trace_for_jit"
+TRACE_GUARD = "elapsed_time_ctx"  # a new nullcontext where no event tells the end of the trace
 TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
 IMPL_FRAME = "_pjit_call_impl_python"
 RESOLVE_FRAME = "_resolve_and_lower"
@@ -164,6 +165,7 @@ SEAMS = (
     Seam("miss_event", "calls that leave the fast path; traces told from trace-cache hits", _attribute("jax._src.util", "test_event_listener")),
     Seam("call_frame", "the function, its jit options and its arguments by name", _cache_miss),
     Seam("trace_frame", "results of a trace, captured constants", _frame_of("jax._src.pjit", "_trace_for_jit", "fun", "jaxpr", "out_avals", "args", "kwargs")),
+    Seam("nested_end", "whether a trace inside another ended or raised", _frame_of("jax._src.pjit", "_trace_for_jit", TRACE_GUARD)),
     Seam("impl_frame", "calls under grad, vmap and other transforms", _frame_of("jax._src.pjit", "_pjit_call_impl_python", "args", "jaxpr", "donated_invars")),
     Seam("lower_frame", "StableHLO, donation", _frame_of("jax._src.interpreters.pxla", "_cached_lowering_to_hlo", "lowering_result", "num_const_args", "module_name", "platforms", "num_devices")),
     Seam("compile_frame", "compiled HLO, memory and cost", _frame_of("jax._src.interpreters.pxla", "_cached_compilation", "xla_executable", "computation", "host_callbacks")),
@@ -211,6 +213,11 @@ def stack_of_call(frame: FrameType | None) -> tuple[dict[str, FrameType], FrameT
         # else our own listener, or a function that somebody put in the place of one of JAX's
         below = name
     return by_name, None
+
+
+def held_by_trace(frame: FrameType) -> Any:
+    """An object that lives as long as a trace's frame, and nobody else holds; None where there is none."""
+    return frames.read(frame, TRACE_GUARD).get(TRACE_GUARD)
 
 
 def context_settings() -> dict[str, str]:

@@ -49,7 +49,7 @@ class Session:
         self.writer = Writer(run, self._first)
         shield.reset(self._degraded)
         self.probe = Probe(self.writer, options.ir)
-        self.tally = Tally(self.writer.emit, self.probe.fates, lambda: self.probe.look("next_call"))
+        self.tally = Tally(self.writer, self.probe.fates, lambda: self.probe.look("next_call"))
         self.probe.tally = self.tally
         self._unhook: Callable[[], None] | None = None
 

@@ -1,15 +1,24 @@
 """Values that are part of the key by their own ``==`` and ``hash``, and texts that stay short.
 
-Calls the user's ``__repr__`` and ``__hash__``: what they raise costs a field.
+Calls ``__hash__``, as JAX does, and no ``__repr__`` of the program's; what they raise costs a field.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import hashlib
-import reprlib
-from types import BuiltinFunctionType, FunctionType, MethodType
+import itertools
+import sys
+from collections.abc import Iterable, Iterator
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
@@ -21,19 +30,18 @@ from jaxscope.schema.keys import Static
 MAX_TEXT = 4000
 MAX_REPR = 300
 MAX_BOUND = 50  # values bound by one partial
+MAX_ITEMS = 20  # of a container: one may hold a million
+LEVELS = 6
 ADDRESS = seams.ADDRESS
-
-
-class _Short(reprlib.Repr):
-    """Looks into a container a few levels and elements deep: one may hold a million."""
-
-    def repr_instance(self, x: Any, level: int) -> str:
-        return shown(x)
-
-
-_short = _Short()
-_short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 20
-_short.maxstring = _short.maxother = _short.maxlong = MAX_REPR
+# What dataclasses and reprlib make for a class asks its fields for theirs.
+KNOWN = (sys.stdlib_module_names | {"numpy", "jax", "jaxlib", "ml_dtypes"}) - {"dataclasses", "reprlib"}
+BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    collections.deque: ("deque([", "])"),
+}
 
 
 def limited(text: str) -> str:
@@ -49,39 +57,92 @@ def _is_array(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value in few words, never with an address."""
-    if isinstance(value, FunctionType):
+    """A value in few words, never with an address. No ``__repr__`` of the program's is called.
+
+    One may run JAX: what it compiled would be found in JAX's caches when the program itself comes to it.
+    """
+    try:
+        text = ADDRESS.sub("", _shown(value, LEVELS))
+    except Exception as e:  # a hostile metaclass, or a repr of a library
+        text = f"<{type(value).__qualname__}; its repr raised {type(e).__name__}>"
+    return text if len(text) <= MAX_REPR else text[: MAX_REPR - 1] + "…"
+
+
+def _shown(value: Any, level: int) -> str:
+    kind = type(value)
+    if kind is FunctionType:
         code = value.__code__
         return f"<function {value.__qualname__} at {code.co_filename}:{code.co_firstlineno}>"
-    if isinstance(value, (MethodType, BuiltinFunctionType)):
-        return f"<{type(value).__name__} {getattr(value, '__qualname__', '?')}>"
-    if isinstance(value, type):
+    if kind in (MethodType, BuiltinFunctionType):
+        return f"<{kind.__name__} {getattr(value, '__qualname__', '?')}>"
+    if issubclass(kind, type):
         return f"<class {value.__module__}.{value.__qualname__}>"
     if _is_array(value):
-        return f"<{type(value).__name__} {value.dtype}{list(value.shape)}>"
-    kind = type(value)
-    try:
-        if issubclass(kind, (bool, int, float, complex)):
-            text = repr(value)
-        elif issubclass(kind, (str, bytes, list, tuple, dict, set, frozenset)):
-            text = _short.repr(value)
-        elif dataclasses.is_dataclass(value) and getattr(kind, "__repr__", None) is not object.__repr__:
-            fields = (
-                f"{f.name}={shown(getattr(value, f.name))}" for f in dataclasses.fields(value) if f.repr
-            )
-            text = f"{kind.__qualname__}({', '.join(fields)})"
-        elif getattr(kind, "__repr__", None) is object.__repr__:
-            text = f"<{kind.__module__}.{kind.__qualname__}{_plain_fields(value)}>"
-        elif isinstance(value, functools.partial):
-            text = f"functools.partial({shown(value.func)})"
-        elif not paths.walk([("", value)], _is_array, leaves=False, nodes=500).arrays:
-            text = repr(value)
-        else:  # its repr may print the arrays it holds, and so wait for the device
-            text = f"<{kind.__module__}.{kind.__qualname__}>"
-    except Exception as e:  # the user's own __repr__
-        return f"<{type(value).__qualname__}; its repr raised {type(e).__name__}>"
-    text = ADDRESS.sub("", str(text))
-    return text if len(text) <= MAX_REPR else text[: MAX_REPR - 1] + "…"
+        return f"<{kind.__name__} {value.dtype}{list(value.shape)}>"
+    for scalar in (bool, int, float, complex):
+        if issubclass(kind, scalar) and not _known(kind):
+            return scalar.__repr__(value)
+    if issubclass(kind, (str, bytes)):
+        return repr(value[:MAX_REPR])[: MAX_REPR + 3]
+    if level == 0 and issubclass(kind, (list, tuple, dict, set, frozenset)):
+        return "..."
+    if issubclass(kind, dict):
+        items = [f"{_shown(k, level - 1)}: {_shown(v, level - 1)}" for k, v in _first(value.items())]
+        return _named(kind, dict, "{" + _joined(items, len(value)) + "}")
+    names: Any = getattr(kind, "_fields", None)
+    if issubclass(kind, tuple) and isinstance(names, tuple):
+        return f"{kind.__qualname__}({_fields(zip(names, value, strict=False), level)})"
+    for plain, (opening, closing) in BRACKETS.items():
+        if issubclass(kind, plain):
+            if not value and plain not in (list, tuple):
+                return f"{kind.__qualname__}()"
+            order = sorted if issubclass(kind, (set, frozenset)) else list
+            items = order(_shown(v, level - 1) for v in _first(value))
+            comma = "," if len(value) == 1 and plain is tuple else ""
+            return _named(kind, plain, opening + _joined(items, len(value)) + comma + closing)
+    if issubclass(kind, functools.partial):
+        inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
+        keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
+        return f"functools.partial({', '.join(inner + keywords)})"
+    if getattr(kind, "__repr__", None) is object.__repr__:
+        return f"<{kind.__module__}.{kind.__qualname__}{_plain_fields(value)}>"
+    inside = paths.children(value) or []
+    # Written in C, it asks what it holds for theirs (SimpleNamespace); JAX's may hold arrays.
+    simple = not inside or isinstance(kind.__repr__, FunctionType)
+    if _known(kind) and simple and not paths.walk([("", value)], _is_array, leaves=False, nodes=500).arrays:
+        return repr(value)
+    if not inside or not level:
+        return f"<{kind.__module__}.{kind.__qualname__}>"
+    hidden = (
+        {f.name for f in dataclasses.fields(value) if not f.repr} if dataclasses.is_dataclass(kind) else ()
+    )
+    named = [(n.removeprefix("."), v) for n, v in inside]
+    return f"{kind.__qualname__}({_fields(((n, v) for n, v in named if n not in hidden), level)})"
+
+
+def _known(kind: type) -> bool:
+    """Is its ``__repr__`` written in C, or by JAX, NumPy or Python itself?"""
+    written = getattr(kind, "__repr__", None)
+    if isinstance(written, FunctionType):
+        module = written.__globals__.get("__name__")
+        return isinstance(module, str) and module.partition(".")[0] in KNOWN
+    return isinstance(written, (WrapperDescriptorType, MethodDescriptorType, BuiltinFunctionType))
+
+
+def _first(values: Iterable[Any]) -> Iterator[Any]:
+    return itertools.islice(values, MAX_ITEMS)
+
+
+def _joined(items: list[str], total: int) -> str:
+    return ", ".join(items + ["..."] * (total > len(items)))
+
+
+def _fields(named: Iterable[tuple[str, Any]], level: int) -> str:
+    return ", ".join(f"{n}={_shown(v, level - 1) if level else '...'}" for n, v in _first(named))
+
+
+def _named(kind: type, plain: type, text: str) -> str:
+    return text if kind is plain else f"{kind.__qualname__}({text})"
 
 
 def _plain_fields(value: Any) -> str:

@@ -1,6 +1,5 @@
-"""Step marks and the calls of watched functions: counted on every call, written rarely.
+"""Step marks and the calls of watched functions: counted on every call, on disk at once (capture.count).
 
-A count is one addition; it reaches the log at misses, at most ten times a second, and at the end.
 Knows nothing of JAX.
 """
 
@@ -9,35 +8,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.fates import Fates
+from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
-INTERVAL_NS = 100_000_000
 
-
-class Counter:
+class Counter(Count):
     """Calls of one watched function in this recording."""
 
-    __slots__ = ("count", "due", "function", "tally", "written")
+    __slots__ = ("function", "tally")
 
     def __init__(self, tally: Tally, function: str) -> None:
+        super().__init__(
+            tally.writer, lambda count, cell: ev.Called(function=function, count=count, cell=cell)
+        )
         self.tally = tally
         self.function = function
-        self.count = 0
-        self.written = 0
-        self.due = 0
 
     def add(self) -> None:
-        """One more call; about 0.3 us."""
-        self.count += 1
+        """One more call; about 0.2 us."""
+        self.value = value = self.value + 1
+        self.cells[self.index] = value
         if self.tally.stepper is None:
             self.tally.stepper = self
         if self.tally.fates.fresh:
             self.tally.look()
-        now = time.monotonic_ns()
-        if now >= self.due:
-            self.due = now + INTERVAL_NS
-            self.tally.write(self)
 
 
 class Tally:
@@ -47,15 +43,14 @@ class Tally:
     at the k-th call of the step function; before the first it is step 0.
     """
 
-    def __init__(self, emit: Callable[[ev.Event], None], fates: Fates, look: Callable[[], None]) -> None:
-        self._emit = emit
+    def __init__(self, writer: Writer, fates: Fates, look: Callable[[], None]) -> None:
+        self.writer = writer
         self.fates = fates
         self.look = look
         self._counters: dict[str, Counter] = {}
         self.stepper: Counter | None = None  # whose calls are the steps
         self._explicit = False
-        self.marks = 0
-        self._marks_written = 0
+        self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
 
     def watch(self, function: str, step: bool) -> Counter:
@@ -63,7 +58,7 @@ class Tally:
         counter = self._counters.get(function)
         if counter is None:
             counter = self._counters[function] = Counter(self, function)
-            self._emit(ev.Watched(function=function, step=step))
+            self.writer.emit(ev.Watched(function=function, step=step))
         if step and not self._explicit:
             self._explicit = True
             self.stepper = counter
@@ -71,39 +66,27 @@ class Tally:
 
     def mark(self) -> None:
         """``jaxscope.step()``: the current step ends here."""
-        self.marks += 1
+        self._marks.add()
         now = time.monotonic_ns()
-        if now >= self._due or self.marks <= 10:
+        if now >= self._due or self._marks.value <= 10:
             self._due = now + INTERVAL_NS
-            self._write_mark()
+            self._marks.flush()
         if self.fates.fresh:
             self.look()
 
     @property
     def current(self) -> int | None:
         """The step now; None where nothing counts steps."""
-        if self.marks:
-            return self.marks + 1
-        return self.stepper.count if self.stepper is not None else None
-
-    def write(self, counter: Counter) -> None:
-        if counter.count != counter.written:
-            counter.written = counter.count
-            self._emit(ev.Called(function=counter.function, count=counter.count))
+        if self._marks.value:
+            return self._marks.value + 1
+        return self.stepper.value if self.stepper is not None else None
 
     def forked(self) -> None:
         """In a forked child: what the parent counted is the parent's."""
-        for counter in self._counters.values():
-            counter.count = counter.written = 0
-        self.marks = self._marks_written = 0
+        for count in (*self._counters.values(), self._marks):
+            count.restart()
 
     def flush(self) -> None:
-        """Write what is pending; at misses and at the end."""
-        for counter in list(self._counters.values()):
-            self.write(counter)
-        if self.marks != self._marks_written:
-            self._write_mark()
-
-    def _write_mark(self) -> None:
-        self._marks_written = self.marks
-        self._emit(ev.Step(index=self.marks))
+        """Write to the log what grew; at misses and at the end."""
+        for count in (*list(self._counters.values()), self._marks):
+            count.flush()

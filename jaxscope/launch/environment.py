@@ -6,6 +6,7 @@ between its import of jaxscope and its import of jax. Nothing is made on disk be
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -20,7 +21,9 @@ def _begin() -> None:
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
         _say(f"{VARIABLE}={mode} is neither {' nor '.join(MODES)}; not recording")
-    elif "jax" in sys.modules:
+        return
+    atexit.register(_end)  # now, so that it runs after the handlers that the program registers
+    if "jax" in sys.modules:
         _record()
     else:
         from jaxscope.launch.boot import _jaxscope_when_jax
@@ -43,12 +46,19 @@ def _record() -> None:
             made = store.create(name=name or "session", how="env", argv=list(sys.argv))
             os.environ[session.RUN_VARIABLE] = str(made.path)
         active = session.start_from_environment("env" if mine else "run")
+        atexit.unregister(session.stop)
         if mine and active is not None:
             _say(f"recording to {active.run.path}")
             if mode == "live":
                 _follow(str(active.run.path))
     except Exception as e:
         _say(f"not recording: {e}")
+
+
+def _end() -> None:
+    session: Any = sys.modules.get("jaxscope.capture.session")
+    if session is not None:
+        session.stop("exit")
 
 
 def _follow(directory: str) -> None:

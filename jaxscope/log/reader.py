@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from jaxscope.log import counts
 from jaxscope.log.store import RunDir
 from jaxscope.schema.events import AnyEvent, Unknown
 
@@ -116,6 +117,10 @@ class Reader:
                 keyed.append((latest, source, n, log, event))
         keyed.sort(key=lambda k: k[:3])
         return [k[3:] for k in keyed]
+
+    def counts(self) -> dict[str, memoryview]:
+        """By log, the numbers that grow between its events, as they are now."""
+        return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:
         total = 0

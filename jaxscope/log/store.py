@@ -3,6 +3,7 @@
     .jaxscope/runs/train-20260102-030405-a1b2/
         meta.json            what was started: name, argv, options
         events/<pid>-<id>.jsonl   one append-only log per process (log.writer)
+        events/<pid>-<id>.counts  its numbers that grow between events (log.counts)
         blobs/<sha256>.zst   StableHLO and HLO texts
         output.log           the program's output, where a keeper owned its terminal
         heartbeat            touched every second while a keeper watches the program

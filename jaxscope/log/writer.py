@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from jaxscope.log.counts import SUFFIX, Cells
 from jaxscope.log.store import RunDir
 from jaxscope.schema.events import AnyEvent, Degraded, Event
 
@@ -58,6 +59,7 @@ class Writer:
         self._blob_bytes = 0
         self._pid = os.getpid()
         self._file: tuple[int, int] | None = None
+        self._cells: Cells | None = None
         if not forked:
             self.stopped: str | None = None
 
@@ -89,6 +91,18 @@ class Writer:
             self._limit("texts", MAX_BLOB_BYTES)
         return blob, size
 
+    def cell(self) -> tuple[int, memoryview, int] | None:
+        """A place for a number that grows (log.counts.Cells.take); None where none can be had."""
+        with self._lock:
+            if self.stopped is None and self._fd is None:
+                self._open()
+            if self.stopped is not None or self._cells is None:
+                return None
+            try:
+                return self._cells.take()
+            except (OSError, AttributeError):  # no room, no mmap: the counts are written to the log
+                return None
+
     def close(self) -> None:
         with self._lock:
             fd, self._fd = self._fd, None
@@ -104,6 +118,7 @@ class Writer:
             self._stop(e)
             return
         self._file = _file(self._fd)
+        self._cells = Cells(path.with_suffix(SUFFIX))
         self._append(self._first(self._forked))
 
     def _append(self, event: Event) -> None:

@@ -6,8 +6,10 @@ a damaged line) and kinds it does not know. Knows nothing of files, and asks no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program
 from jaxscope.schema import events as ev
@@ -36,6 +38,7 @@ class Fold:
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
+        self._cells: dict[str, dict[int, ev.Called | ev.MissesCounted | ev.Step]] = {}  # by log
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
         """Take in one event; ``log`` names the file it stood in (tells recycled pids apart).
@@ -53,8 +56,17 @@ class Fold:
             self.exited = event  # the keeper's word; the keeper is no process of the program
             return None
         process = self._process(event, log)
+        if isinstance(event, (ev.Called, ev.MissesCounted, ev.Step)) and event.cell is not None and log:
+            self._cells.setdefault(log, {})[event.cell] = event
         found: Compilation | None = handler(self, process, event)
         return found
+
+    def count(self, log: str, numbers: Sequence[int]) -> None:
+        """Take in the counts beside ``log``, which grew since its last word on them."""
+        for cell, said in list(self._cells.get(log, {}).items()):
+            field = "index" if isinstance(said, ev.Step) else "count"
+            if 0 <= cell < len(numbers) and numbers[cell] > getattr(said, field):
+                self.apply(msgspec.structs.replace(said, **{field: numbers[cell]}), log)
 
     def _process(self, event: ev.Event, log: str) -> Process:
         process = self._by_log.get(log) if log else self._by_pid.get(event.pid)
@@ -150,10 +162,11 @@ class Fold:
         program.text_bytes[event.stage] = event.bytes
 
     def _misses(self, process: Process, event: ev.MissesCounted) -> None:
-        self._function(event.function).counted_misses[process.id] = event.count
+        counted = self._function(event.function).counted_misses
+        counted[process.id] = max(event.count, counted.get(process.id, 0))
 
     def _step(self, process: Process, event: ev.Step) -> None:
-        process.step = event.index
+        process.step = max(event.index, process.step or 0)
 
     def _watched(self, process: Process, event: ev.Watched) -> None:
         function = self._function(event.function)
@@ -161,7 +174,8 @@ class Fold:
         function.step = function.step or event.step
 
     def _called(self, process: Process, event: ev.Called) -> None:
-        self._function(event.function).counted_calls[process.id] = event.count
+        counted = self._function(event.function).counted_calls
+        counted[process.id] = max(event.count, counted.get(process.id, 0))
 
     def _degraded(self, process: Process, event: ev.Degraded) -> None:
         lost = Lost(event.seam, event.reason)

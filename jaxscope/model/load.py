@@ -29,6 +29,8 @@ class Tail:
         taken: list[tuple[AnyEvent | Unknown, Compilation | None]] = []
         for log, event in self._reader.entries(progress):
             taken.append((event, self.run.apply(event, log)))
+        for log, numbers in self._reader.counts().items():
+            self.run.count(log, numbers)
         self.run.damaged = self._reader.damaged
         self.run.alive_ns = _alive_ns(self.run, self.directory)
         return taken

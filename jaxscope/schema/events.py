@@ -185,16 +185,24 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
 
 
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """Further fast-path misses with an unchanged key, counted only: ``count`` since the start."""
+    """Further fast-path misses with an unchanged key, counted only: ``count`` since the start.
+
+    ``cell``: where in the process's counts (log.counts) the number goes on growing; None: only here.
+    """
 
     function: str = ""
     count: int = 0
+    cell: int | None = None
 
 
 class Step(Event, frozen=True, tag="Step"):
-    """Step ``index`` (from 1) ended. At most ten a second are written; misses carry their step."""
+    """Step ``index`` (from 1) ended. At most ten a second are written; misses carry their step.
+
+    ``cell``: as of MissesCounted.
+    """
 
     index: int = 0
+    cell: int | None = None
 
 
 class Watched(Event, frozen=True, tag="Watched"):
@@ -205,10 +213,11 @@ class Watched(Event, frozen=True, tag="Watched"):
 
 
 class Called(Event, frozen=True, tag="Called"):
-    """``count`` calls of a watched function so far."""
+    """``count`` calls of a watched function so far. ``cell``: as of MissesCounted."""
 
     function: str = ""
     count: int = 0
+    cell: int | None = None
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):

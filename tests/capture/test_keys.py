@@ -186,26 +186,34 @@ def test_the_fate_of_arguments_is_seen_at_the_next_call(record):
 def test_hostile_reprs_hashes_and_trees_cost_a_field_not_the_recording(record):
     run = record(
         """
-        import jax, jax.numpy as jnp
+        import functools, jax, jax.numpy as jnp
         class Bad:
-            def __repr__(self): raise RuntimeError("no repr")
+            def __repr__(self): print("asked"); raise RuntimeError("no repr")
             def __hash__(self): return 1
             def __eq__(self, other): return True
         class Long:
             def __repr__(self): return "x" * 10**6
         class Recursive:
             def __repr__(self): return repr(self)
+        @jax.jit
+        def hidden(v): return v + 1
         class Jaxy:
-            def __repr__(self): return str(jax.jit(lambda v: v + 1)(1.0))
+            def __init__(self): self.rate, self.inner = 0.5, Recursive()
+            def __repr__(self): return str(hidden(1.0))
         f = jax.jit(lambda x, s: x, static_argnums=1)
-        for s in (Bad(), Long(), Recursive(), Jaxy()): f(jnp.ones(3), s)
-        print("done")
+        for s in (Bad(), Long(), Recursive(), Jaxy(), functools.partial(max, Jaxy())): f(jnp.ones(3), s)
+        print(hidden(1.0), "done")
         """
     )
-    assert run.out == "done\n"
-    shown = [m.key.static[0].repr for m in run.misses("<lambda>")]
-    assert "its repr raised RuntimeError" in shown[0]
-    assert len(shown[1]) <= 300 and "RecursionError" in shown[2] and shown[3].startswith("2.0")
+    assert run.out == "2.0 done\n"
+    jaxy = "Jaxy(rate=0.5, inner=<__main__.Recursive>)"
+    assert [m.key.static[0].repr for m in run.misses("<lambda>")] == [
+        *("<__main__.Bad>", "<__main__.Long>", "<__main__.Recursive>", jaxy),
+        f"functools.partial(<builtin_function_or_method max>, {jaxy})",
+    ]
+    assert len(run.for_calls(ev.Compiled, run.misses("hidden"))) == 1, (
+        "the program's own first call compiled it"
+    )
 
 
 def test_new_function_objects_get_numbers_that_are_never_reused(record):
@@ -246,3 +254,21 @@ def test_persistent_cache_hits_and_misses_are_told_with_the_reason(record, tmp_p
     assert [s[0] for s in said] == ["miss", "miss", "hit", "off"]
     assert "below jax_persistent_cache_min_compile_time_secs" in said[0][1]
     assert said[1][1] is None and "jax_enable_compilation_cache" in said[3][1]
+
+
+def test_an_argument_passed_twice_is_named_twice_through_library_wrappers(record):
+    run = record(
+        """
+        import jax, jax.numpy as jnp, equinox as eqx
+        from flax import nnx
+        batch = {"ids": jnp.ones(3), "mask": jnp.ones(3)}
+        def with_equinox(batch, before): return batch["ids"] + before["mask"]
+        def with_nnx(model, batch, before): return model(batch["ids"]) + before["mask"]
+        eqx.filter_jit(with_equinox)(batch, batch)
+        nnx.jit(with_nnx)(nnx.Linear(3, 3, rngs=nnx.Rngs(0)), batch, batch)
+        """
+    )
+    twice = ["batch['ids']", "batch['mask']", "before['ids']", "before['mask']"]
+    assert [leaf.path for leaf in run.misses("with_equinox")[0].key.arguments] == twice
+    (miss,) = run.misses("with_nnx")
+    assert sorted(leaf.path for leaf in miss.key.arguments if "model" not in leaf.path) == twice

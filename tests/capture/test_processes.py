@@ -9,6 +9,7 @@ import pytest
 from conftest import PROGRAMS
 
 from jaxscope.log import reader, store
+from jaxscope.model.load import load
 from jaxscope.schema import events as ev
 
 pytestmark = pytest.mark.capture
@@ -64,7 +65,6 @@ import sys, time, jaxscope, jax, jax.numpy as jnp
 def step(x): return x + 1
 run = jaxscope.record(sys.argv[1]).start()
 for i in range(3): step(jnp.ones(i + 1))
-time.sleep(0.15)
 step(jnp.ones(1))
 print("ready", flush=True)
 while True: time.sleep(1)
@@ -88,7 +88,8 @@ def test_nothing_that_was_recorded_is_lost_when_the_program_is_killed(sig, tmp_p
     events = list(reader.read(store.RunDir(tmp_path / "run")))
     kinds = [type(e).__name__ for e in events]
     assert kinds.count("Compiled") >= 3 and events[0].name == "run"
-    assert [e.count for e in events if isinstance(e, ev.Called)][-1] == 4
+    (step,) = [f for f in load(store.RunDir(tmp_path / "run")).functions.values() if f.watched]
+    assert step.calls == 4
     assert ("RunEnded" in kinds) == (sig == signal.SIGINT), "only an orderly exit is called one"
 
 
@@ -225,3 +226,73 @@ jax.distributed.shutdown()
         assert {e.process_index for e in compiled} == {index}
         programs.append([e.program for e in compiled])
     assert programs[0] == programs[1]
+
+
+COUNTING = """
+import os, sys, signal, multiprocessing as mp, jaxscope, jax, jax.numpy as jnp
+@jaxscope.watch
+@jax.jit
+def step(x): return x + 1
+@jax.jit
+def shows(x): jax.debug.callback(lambda: None); return x * 2
+def calls(n):
+    for _ in range(n): step(x); shows(x); jaxscope.step()
+x = 1.0
+if __name__ == "__main__":
+    run = jaxscope.record(sys.argv[1]).start()
+    calls(500)
+    child = mp.get_context("fork").Process(target=lambda: (calls(300), os.kill(os.getpid(), signal.SIGKILL)))
+    child.start(); child.join()
+    calls(7)
+    print(child.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
+def test_the_last_calls_before_a_program_falls_silent_or_is_killed_are_counted(sig, tmp_path, clean_env):
+    program = tmp_path / "counting.py"
+    program.write_text(COUNTING)
+    parent = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path / "run")],
+        env=clean_env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    pid = int(parent.stdout.readline())
+
+    def told():
+        run = load(store.RunDir(tmp_path / "run"))
+        steps = {p.pid: p.step for p in run.processes.values()}
+        (step,) = [f for f in run.functions.values() if f.name == "step"]
+        (shows,) = [f for f in run.functions.values() if f.name == "shows"]
+        calls = {run.processes[p].pid: n for p, n in step.counted_calls.items()}
+        return steps, calls, shows.fast_path_misses
+
+    alive = told()
+    assert alive[:2] == ({parent.pid: 507, pid: 300}, {parent.pid: 507, pid: 300})
+    assert alive[2] >= 800, "all but those that were described in full"
+    parent.send_signal(sig)
+    parent.wait(30)
+    assert told() == alive
+    parent.stdin.close(), parent.stdout.close()
+
+
+def test_where_counts_cannot_be_mapped_they_are_written_to_the_log(record):
+    run = record(
+        """
+        import jaxscope, jax, jax.numpy as jnp
+        from jaxscope.capture import session
+        import jaxscope.log.counts as counts
+        def full(path, number): raise OSError(28, "No space left on device")
+        counts._page = full
+        @jaxscope.watch
+        @jax.jit
+        def step(x): return x + 1
+        for _ in range(1000): step(1.0)
+        print(list(session.current().run.events.glob("*.counts")))
+        """
+    )
+    assert run.out == "[]\n"
+    assert [(e.count, e.cell) for e in run.of(ev.Called)][-1] == (1000, None)

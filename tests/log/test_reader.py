@@ -10,7 +10,11 @@ from jaxscope.log.reader import Reader, decode, read
 from jaxscope.log.store import RunDir
 from jaxscope.schema import events as ev
 
-many = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+many = settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
 
 
 def log_of(tmp_path, data: bytes, name: str = "1-a") -> RunDir:
@@ -123,6 +127,7 @@ json_values = st.recursive(
 KINDS = [t.__struct_config__.tag for t in ev.AnyEvent.__args__]
 
 
+@many
 @given(
     st.sampled_from(KINDS),
     st.dictionaries(

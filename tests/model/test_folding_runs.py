@@ -407,3 +407,21 @@ def test_the_order_of_processes_does_not_matter(data):
         return facts(run)
 
     assert folded([0, 1, 2]) == folded([2, 0, 1]) == folded([1, 2, 0])
+
+
+def test_counts_that_grow_between_events_are_as_new_as_the_last_look(log, directory):
+    cell, page, index = log.writer.cell()
+    log.say(ev.Called(function=F.function, count=3, cell=cell))
+    log.say(ev.MissesCounted(function=G.function, count=1, cell=10_000))  # nowhere: a damaged number
+    log.say(ev.Step(index=2, cell=-5))
+    tail = Tail(directory)
+    tail.poll()
+    page[index] = 40
+    assert (tail.run.functions[F.function].calls, tail.run.functions[G.function].fast_path_misses) == (3, 1)
+    before = tail.run.version
+    tail.poll()
+    assert tail.run.functions[F.function].calls == 40 and tail.run.version > before, "views redraw"
+    page[index] = 7  # a thread that came late stores what is no longer true
+    tail.poll()
+    assert tail.run.functions[F.function].calls == 40
+    assert [p.step for p in tail.run.processes.values()] == [2]

@@ -268,7 +268,11 @@ def test_hostile_names_are_shown_and_do_nothing(tmp_path):
         assert "[red]" in text and ":smile:" in text.replace("\n", "")
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     name=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20), width=st.integers(10, 130)
 )

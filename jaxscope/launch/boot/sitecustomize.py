@@ -3,8 +3,8 @@
 # would have been without us, except for one import hook that waits for jax.
 #
 # Any Python may find this file, because the program's children inherit PYTHONPATH: another version,
-# another environment, without jaxscope. So: no import but os and sys (both are loaded already, so that
-# sys.modules stays as it was), syntax that Python 2.7 reads, no word when jaxscope is not there.
+# another environment, without jaxscope. So: no import that stays in sys.modules but os and sys
+# (both are loaded already), syntax that Python 2.7 reads, no word when jaxscope is not there.
 import os
 import sys
 
@@ -35,12 +35,33 @@ def _record():
                 return
             raise
         start_from_environment()
+        # _end was registered long before: it ends the recording last.
+        _atexit("unregister", getattr(sys.modules["jaxscope.capture.session"], "stop", None))
     except Exception as e:
         _note(b"failed\n")
         try:
             sys.stderr.write("jaxscope: not recording: %s: %s\n" % (type(e).__name__, e))  # noqa: UP031
         except Exception:
             pass  # stderr may be closed: the program must not notice
+
+
+def _end():
+    """The program is over, with the atexit handlers of its own: those registered last run first."""
+    stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
+    try:
+        if stop is not None:
+            stop("exit")
+    except Exception:
+        pass  # the program is over, and its exit code is its own
+
+
+def _atexit(verb, function):
+    known = "atexit" in sys.modules
+    import atexit  # built in, and the handlers belong to the interpreter, not to the module
+
+    getattr(atexit, verb)(function)
+    if not known:
+        del sys.modules["atexit"]
 
 
 def _leave_no_trace():
@@ -58,6 +79,7 @@ try:
     _leave_no_trace()
     if sys.version_info >= (3, 11) and os.environ.get("JAXSCOPE_RUN"):
         _note(b"boot\n")
+        _atexit("register", _end)
         if "jax" in sys.modules:  # a .pth file imports it
             _record()
         else:

@@ -1,0 +1,48 @@
+"""Traces that JAX announces no end of: those inside another trace, and under a transform.
+
+Writes Traced or PhaseFailed for each, at the first event after it was left.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+
+from jaxscope.capture import seams
+from jaxscope.capture.calls import Call
+from jaxscope.capture.endings import Endings
+from jaxscope.log.writer import Writer
+from jaxscope.schema import events as ev
+
+
+class Nested:
+    """Watches the calls it is given until they are over."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._endings = Endings()
+
+    def begins(self, call: Call, trace_frame: FrameType) -> bool:
+        """The body of ``call`` is about to run; False: its end cannot be seen."""
+        call.ending = self._endings.watch(trace_frame, seams.held_by_trace(trace_frame))
+        if call.ending is None:
+            return False
+        self._writer.emit(ev.PhaseBegan(call=call.number, phase=ev.TRACE))
+        return True
+
+    def settle(self, calls: list[Call]) -> None:
+        """Write what ended since the last event; ``calls`` are in progress as far as is known."""
+        for call in calls:
+            if call.ending is not None:
+                self._settled(call, self._endings.of(call.ending))
+
+    def over(self, call: Call) -> None:
+        """``call`` is not on the stack any more: a trace that did not return has raised."""
+        if call.ending is not None:
+            self._settled(call, bool(self._endings.of(call.ending)))
+
+    def _settled(self, call: Call, returned: bool | None) -> None:
+        if returned is not None:
+            call.ending = None
+            call.told = True
+            failed = ev.PhaseFailed(call=call.number, phase=ev.TRACE)
+            self._writer.emit(ev.Traced(call=call.number) if returned else failed)

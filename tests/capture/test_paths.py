@@ -1,0 +1,52 @@
+"""Names for the arrays inside a value, whatever it is made of."""
+
+import numpy as np
+
+from jaxscope.capture.paths import identity, walk
+
+
+def is_array(value):
+    return type(value) is np.ndarray
+
+
+def names(*roots, **how):
+    found = walk(list(roots), is_array, **how)
+    return found.arrays, found.cut
+
+
+class Node:
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+def test_a_container_passed_twice_has_the_users_name_both_times():
+    a, b = np.ones(2), np.zeros(3)
+    batch = {"x": a, "y": [b]}
+    arrays, cut = names(("first", batch), ("second", batch))
+    assert not cut
+    assert arrays[identity(a)] == ["first['x']", "second['x']"]
+    assert arrays[identity(b)] == ["first['y'][0]", "second['y'][0]"]
+    arrays, _ = names(("both", {"one": batch, "two": batch}))
+    assert arrays[identity(b)] == ["both['one']['y'][0]", "both['two']['y'][0]"]
+
+
+def test_references_in_a_circle_and_in_a_web_end():
+    a = np.ones(2)
+    parent = Node(a=a)
+    parent.child = Node(parent=parent)
+    assert names(("m", parent))[0][identity(a)] == ["m.a"]
+    web = [a]
+    for _ in range(22):  # four million ways to one array
+        web = [web, web]
+    arrays, cut = names(("w", web))
+    assert cut and 1 <= len(arrays[identity(a)]) <= 30
+    many = [Node(n=i) for i in range(300)]
+    for node in many:
+        node.all = many
+    assert names(("g", many)) == ({}, False)
+
+
+def test_others_are_found_as_often_as_they_are_passed():
+    settings = {"mode": "fast"}
+    found = walk([("a", settings), ("b", settings)], is_array)
+    assert found.others == [("a['mode']", "fast"), ("b['mode']", "fast")]

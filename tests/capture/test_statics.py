@@ -1,0 +1,109 @@
+"""Static values in words: the program's own code is not asked."""
+
+import collections
+import dataclasses
+import datetime
+import enum
+import functools
+import pathlib
+import types
+
+import numpy as np
+import pytest
+
+from jaxscope.capture.statics import MAX_REPR, shown
+
+
+class Mode(enum.Enum):
+    FAST = "fast"
+
+
+class Color(enum.IntEnum):
+    RED = 1
+
+
+class Asked(Exception):
+    pass
+
+
+class Talks:
+    def __init__(self, n):
+        self.n = n
+
+    def __repr__(self):
+        raise Asked
+
+
+class Number(int):
+    __repr__ = Talks.__repr__
+
+
+class Slots:
+    __slots__ = ("__dict__",)
+    __repr__ = Talks.__repr__
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    rate: float
+    secret: str = dataclasses.field(repr=False, default="")
+    more: object = None
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Titled(dict):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "True"),
+        (1.5, "1.5"),
+        ("fast", "'fast'"),
+        (None, "None"),
+        (Number(3), "3"),
+        (Mode.FAST, "<Mode.FAST: 'fast'>"),
+        (Color.RED, "<Color.RED: 1>"),
+        ((1,), "(1,)"),
+        ((1, [2, {"a": {3}}]), "(1, [2, {'a': {3}}])"),
+        (frozenset({2, 1}), "frozenset({1, 2})"),
+        (set(), "set()"),
+        (Point(1, Talks(2)), "Point(x=1, y=Talks(n=2))"),
+        (collections.OrderedDict(a=1), "OrderedDict({'a': 1})"),
+        (Titled(a=1), "Titled({'a': 1})"),
+        (collections.deque([1]), "deque([1])"),
+        (Talks((1, Talks(2))), "Talks(n=(1, Talks(n=2)))"),
+        (Slots(), "<test_statics.Slots>"),
+        (Config(0.1, "key", Talks(1)), "Config(rate=0.1, more=Talks(n=1))"),
+        (functools.partial(Talks, 1, n=2), "functools.partial(<class test_statics.Talks>, 1, n=2)"),
+        (types.SimpleNamespace(a=Talks(1)), "SimpleNamespace(a=Talks(n=1))"),
+        (np.float32, "<class numpy.float32>"),
+        (np.dtype("int8"), "dtype('int8')"),
+        (np.zeros((2, 3)), "<ndarray float64[2, 3]>"),
+        (Talks(np.zeros(2)), "Talks(n=<ndarray float64[2]>)"),
+        (len, "<builtin_function_or_method len>"),
+        (pathlib.PurePosixPath("a/b"), "PurePosixPath('a/b')"),
+        (datetime.timedelta(1), "datetime.timedelta(days=1)"),
+        (object(), "<builtins.object>"),
+        (range(3), "range(0, 3)"),
+        (slice(1, 2), "slice(1, 2, None)"),
+    ],
+    ids=lambda v: v if type(v) is str else "",  # pytest would ask for the repr
+)
+def test_values_are_told_by_what_they_hold(value, text):
+    assert shown(value) == text
+
+
+def test_long_deep_and_circular_values_stay_short():
+    assert shown(list(range(10**6))).endswith("19, ...]")
+    assert len(shown("x" * 10**7)) <= MAX_REPR
+    circle = []
+    circle.append(circle)
+    assert shown(circle) == "[[[[[[...]]]]]]"
+    loop = Talks(None)
+    loop.n = loop
+    assert len(shown(loop)) <= MAX_REPR
+    assert shown(Talks([Talks(list(range(50)))] * 50))[-1] == "…"
