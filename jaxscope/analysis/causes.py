@@ -162,7 +162,8 @@ def _nameless(before: Facts, after: Facts) -> list[Cause]:
     """Static data that no field tells: the whole of a node, or what a library's wrapper compares."""
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
-        if was is not None and now is not None and not same_static(was, now):
+        whole = path.startswith("<") or _is_whole(now)
+        if whole and was is not None and now is not None and not same_static(was, now):
             return [wording.opaque_static(TRACE, path, was, now)]
     return []
 
