@@ -135,11 +135,17 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
                 else wording.new_function(TRACE, x, y, at.form, at.wrappers, at.qualname, at.made_at)
             )
         elif group == "options":
+            if item.endswith("_argnames") and _changed(f"options.{item[:-5]}nums", before, after):
+                continue  # JAX infers the names from the numbers
             found.append(wording.option(at.level, item, x, y))
         elif group == "context":
             mesh = bool(_MESH_SETTING.search(item))
             found.append(wording.setting(TRACE, item, x, y, mesh=mesh))
     return found
+
+
+def _changed(name: str, before: Facts, after: Facts) -> bool:
+    return before.whole.get(name) != after.whole.get(name)
 
 
 # -- static values ---------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def sharding(kind: str, level: str, path: str, old: LeafFacts, new: LeafFacts) -
     elif kind == "equal_sharding":
         text = f"{path} is sharded {b}, before {a}: the same placement, spelled differently"
     else:
-        text = f"{path} is sharded {b or 'by nobody'}, before {a or 'by nobody'}"
+        text = f"{path} is sharded {b or 'in no way'}, before {a or 'in no way'}"
     return Cause(kind, level, path, a, b, CERTAIN, text)
 
 

@@ -242,7 +242,10 @@ def of_call(
     names = call.names
     static_nums, static_names = _statics_of(info, args)
     statics = [s for i in sorted(static_nums) if user is None for s in parts(names[i], args[i], serials)]
-    statics += [s for k, v in kwargs.items() if k in static_names for s in parts(k, v, serials)]
+    # A library's wrapper passes them on: they stand among the user's own arguments below.
+    statics += [
+        s for k, v in kwargs.items() if k in static_names and user is None for s in parts(k, v, serials)
+    ]
     statics += parts("partial", function, serials)[1:]  # what a partial binds
     users_names: dict[paths.Identity, list[str]] = {}
     form = call_form(args, kwargs)
