@@ -20,6 +20,7 @@ settings.load_profile("suite")
 
 TESTS = Path(__file__).parent
 PROGRAMS = TESTS / "programs"
+sys.path.insert(0, str(TESTS / "analysis"))  # keys written by hand
 
 
 @dataclass
