@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "data"))
 import jax
 from causes import CASES, counted, level
 from causes.judge import Verdict, allowed, explained, judge, wanted
-from causes.recorded import FILES, explain, record
+from causes.recorded import explain, file_of, record
 
 PARTS = ("kind", "level", "path", "right")
 
@@ -48,7 +48,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         recorded = record(cases, Path(directory) / "run")
     logs = explain(cases)
-    verdicts = {c.name: judge(c, recorded[c.name].compilations, FILES) for c in cases}
+    verdicts = {c.name: judge(c, recorded[c.name].compilations, file_of(c)) for c in cases}
     named = {c.name: explained(c, logs.get(c.name, "")) for c in cases}
     for case in cases:
         error, verdict = recorded[case.name].error, verdicts[case.name]

@@ -88,6 +88,9 @@ def test_blame_lands_in_the_program_and_not_in_a_library(said):
 # What is right is decided in one place; these say what that is.
 
 
+TRAIN = "/home/me/train.py"
+
+
 def cause(kind, level="trace", path=None, before=None):
     return SimpleNamespace(kind=kind, level=level, path=path, before=before)
 
@@ -96,7 +99,7 @@ def labelled(*causes, persistent=None, says=()):
     return SimpleNamespace(causes=causes, persistent=persistent, says=says)
 
 
-def compilation(*causes, inside=None, cache="off", file="/home/me/train.py"):
+def compilation(*causes, inside=None, cache="off", file=TRAIN):
     said = [
         dict(zip(("kind", "level", "path"), c, strict=True), before="f32[4]", after="f32[8]") for c in causes
     ]
@@ -105,7 +108,7 @@ def compilation(*causes, inside=None, cache="off", file="/home/me/train.py"):
 
 
 def right(case, *compilations):
-    return judge(case, list(compilations), ("/train.py",)).right
+    return judge(case, list(compilations), TRAIN).right
 
 
 def test_kind_level_and_path_have_to_be_right_at_once():
@@ -134,7 +137,7 @@ def test_a_cause_beyond_the_label_is_counted():
     verdict = judge(
         labelled(cause("shape", path="x")),
         [compilation(("shape", "trace", "x"), ("dtype", "trace", "x"))],
-        ("/train.py",),
+        TRAIN,
     )
     assert verdict.right and verdict.extra == 1
 
@@ -148,15 +151,13 @@ def test_nothing_said_is_not_right_and_unknown_is_told_apart():
     case = labelled(cause("shape", path="x"))
     assert not right(case)
     assert not right(case, compilation())
-    verdict = judge(case, [compilation(("unknown", "trace", None))], ("/train.py",))
+    verdict = judge(case, [compilation(("unknown", "trace", None))], TRAIN)
     assert verdict.unknown and not verdict.right
 
 
 def test_a_line_in_a_library_is_not_the_users():
     case = labelled(cause("shape", path="x"))
-    assert not judge(
-        case, [compilation(("shape", "trace", "x"), file="/lib/equinox/_jit.py")], ("/train.py",)
-    ).line
+    assert not judge(case, [compilation(("shape", "trace", "x"), file="/lib/equinox/_jit.py")], TRAIN).line
 
 
 def test_the_call_itself_is_judged_and_not_what_was_compiled_inside_it():

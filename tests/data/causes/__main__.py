@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import CASES
 from .judge import judge, wanted
-from .recorded import FILES, record
+from .recorded import file_of, record
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
             "error": recorded[c.name].error,
             "built": all(one["causes"] is not None for one in recorded[c.name].compilations),
             "compilations": len(recorded[c.name].compilations),
-            **judge(c, recorded[c.name].compilations, FILES)._asdict(),
+            **judge(c, recorded[c.name].compilations, file_of(c))._asdict(),
         }
         for c in cases
     }

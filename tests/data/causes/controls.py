@@ -32,6 +32,7 @@ def same(name, before, after, function="predict"):
 same("an equal array", lambda: jnp.ones(4), lambda: jnp.zeros(4))
 same("another Python float", lambda: 1.0, lambda: 2.0)
 same("NumPy float64 where float32 was, x64 off", lambda: np.ones(4, "float32"), lambda: np.ones(4))
+same("NumPy int64 where int32 was, x64 off", lambda: np.ones(4, "int32"), lambda: np.ones(4, "int64"))
 same("an equal mesh made anew", lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))), lambda: jax.device_put(jnp.ones(4), NamedSharding(Mesh(np.array(DEVICES), ("data",)), P("data"))))
 same("an equal NamedSharding made anew", lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))), lambda: jax.device_put(jnp.ones(4), NamedSharding(AUTO, P("data"))))
 

@@ -335,6 +335,16 @@ def _():
     return (lambda: jax.vmap(kernel_fn)(a)), (lambda: jax.vmap(kernel_fn)(b))
 
 
+@case("jit(vmap(f)), a smaller batch", Cause("shape", "trace", ("row", "args[0]")), function="features", says=r"\[3,3\]")
+def _():
+    def features(row):
+        traced()
+        return jnp.tanh(row) * 2
+
+    batched, full, last = jax.jit(jax.vmap(features)), jnp.ones((4, 3)), jnp.ones((3, 3))
+    return (lambda: batched(full)), (lambda: batched(last))
+
+
 @case("jit(grad(f)), a smaller batch", Cause("shape", "trace", "data"), function="objective", says=r"\[3\]")
 def _():
     def objective(theta, data):

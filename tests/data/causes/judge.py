@@ -24,8 +24,11 @@ def allowed(wanted: Any, said: Any) -> bool:
     return said in wanted if isinstance(wanted, tuple) else said == wanted
 
 
-def judge(case: Any, compilations: list[dict[str, Any]], files: tuple[str, ...]) -> Verdict:
-    """``compilations`` are those of the case's function during the measured call, as the report's JSON has them."""
+def judge(case: Any, compilations: list[dict[str, Any]], file: str) -> Verdict:
+    """``compilations`` are those of the case's function during the measured call, as the report's JSON has them.
+
+    ``file`` is the one the call is written in.
+    """
     if not case.causes:
         quiet = not compilations
         return Verdict(quiet, quiet, quiet, True, said="; ".join(told(c) for c in compilations))
@@ -35,7 +38,7 @@ def judge(case: Any, compilations: list[dict[str, Any]], files: tuple[str, ...])
     chosen = outer[0]
     causes = chosen["causes"] or []
     site = chosen["call_site"] or {}
-    verdict = Verdict(line=str(site.get("file")).endswith(files), said=told(chosen))
+    verdict = Verdict(line=site.get("file") == file, said=told(chosen))
     if not causes:
         return verdict
     if case.persistent is not None and chosen["persistent_cache"] != case.persistent:

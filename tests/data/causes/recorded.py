@@ -12,8 +12,9 @@ from jaxscope.report.machine import as_json
 
 from .spec import Case
 
-HERE = Path(__file__).parent
-FILES = tuple(f"/{p.name}" for p in [*HERE.glob("*.py"), HERE.parent / "retrace_causes.py"])  # the programs' own
+def file_of(case: Case) -> str:
+    """The file the case is written in, and so its call."""
+    return case.make.__code__.co_filename
 
 
 class Said(NamedTuple):

@@ -101,10 +101,33 @@ def traced() -> None:
     retrace_causes.C["TRACE"] += 1
 
 
+# The counters of retrace_causes are functions put in the place of JAX's own. They are taken out again, so that neither
+# jaxscope nor JAX's explainer sees a frame of theirs, and put back where something is counted.
+COUNTERS = [
+    (module, name, getattr(module, name))
+    for module, names in (
+        (retrace_causes._pjit, ("_infer_params", "_trace_for_jit", "_infer_params_impl")),
+        (retrace_causes._mlir, ("lower_jaxpr_to_module",)),
+        (retrace_causes._comp, ("compile_or_get_cached", "backend_compile_and_load")),
+    )
+    for name in names
+    if getattr(getattr(module, name, None), "__code__", None) and getattr(module, name).__code__.co_filename == retrace_causes.__file__
+]
+
+
+def count(really: bool) -> None:
+    for module, name, counter in COUNTERS:
+        setattr(module, name, counter if really else counter.__wrapped__)
+
+
+count(False)
+
+
 def counted(case: Case) -> dict[str, int]:
     """What independent counters, wrapped around functions inside JAX, see of the measured call."""
     counts = retrace_causes.C
     name, retrace_causes.NAME = retrace_causes.NAME, case.function.rpartition(".")[2]
+    count(True)
     try:
         warm, measured = case.make()
         for _ in range(case.warm):
@@ -118,6 +141,7 @@ def counted(case: Case) -> dict[str, int]:
                 raise
         return dict(counts)
     finally:
+        count(False)
         retrace_causes.NAME = name
 
 

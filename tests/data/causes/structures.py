@@ -347,3 +347,59 @@ def _():
 
     params, batch = text_params(), text_batch(4)
     return (lambda: train_step(params, batch, train=True)), (lambda: train_step(params, batch, True))
+
+
+@flax.struct.dataclass
+class EnvState:
+    obs: Any
+    time: Any
+    done: Any
+    info: dict
+
+
+def env_step():
+    @jax.jit
+    def env_step(state, action):
+        traced()
+        obs = state.obs + action
+        info = state.info | {"truncation": jnp.float32(0)}
+        return EnvState(obs, state.time + jnp.float32(0.02), obs.sum() > 9, info)
+
+    return env_step
+
+
+def env_case(name, cause, says, **start):
+    @case(name, cause, function="env_step", says=says)
+    def _():
+        step, action, held = env_step(), jnp.ones(3), {}
+        full = dict(obs=jnp.zeros(3), time=jnp.float32(0), done=jnp.bool_(False), info={"truncation": jnp.float32(0)})
+
+        def first():
+            held["state"] = step(EnvState(**full | start), action)
+
+        return first, (lambda: step(held["state"], action))
+
+
+env_case("environment: the clock starts as 0.0", Cause("weak_type", "trace", "state.time"), r"weak", time=0.0)
+env_case("environment: done starts as a float", Cause("dtype", "trace", "state.done"), r"bool", done=jnp.float32(0))
+env_case("environment: info gains a key in the first step", Cause("tree", "trace", ("state.info['truncation']", "state.info")), r"truncation", info={})
+
+
+@case("optax: an injected hyperparameter set by hand", Cause("weak_type", "trace", ("opt_state.hyperparams['learning_rate']",)), says=r"weak")
+def _():
+    optimizer = optax.inject_hyperparams(optax.sgd)(learning_rate=0.1)
+
+    @jax.jit
+    def train_step(params, opt_state, x):
+        traced()
+        updates, opt_state = optimizer.update(params * x, opt_state)
+        return optax.apply_updates(params, updates), opt_state
+
+    params, x = jnp.ones(3), jnp.ones(3)
+    opt_state = optimizer.init(params)
+
+    def lowered():
+        opt_state.hyperparams["learning_rate"] = 0.01
+        return train_step(params, opt_state, x)
+
+    return (lambda: train_step(params, opt_state, x)), lowered

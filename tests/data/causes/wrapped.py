@@ -252,6 +252,24 @@ def _():
     return fresh, fresh
 
 
+@case("equinox: a field that is jitted anew", Cause("static_identity", "trace", "model.forward"), function="make_step")
+def _():
+    class Wrapper(eqx.Module):
+        weight: jax.Array
+        forward: Callable
+
+    @eqx.filter_jit
+    def make_step(model, x):
+        traced()
+        return model.forward(model.weight * x)
+
+    def build():
+        return Wrapper(jnp.ones(3), jax.jit(lambda v: v * 2))
+
+    x = jnp.ones(3)
+    return (lambda: make_step(build(), x)), (lambda: make_step(build(), x))
+
+
 @case("equinox: a bias appears where None was", Cause("tree", "trace", "model.bias"), function="make_step", says=r"bias|None")
 def _():
     step, a, b = eqx_step(), tower(), tower(bias=jnp.ones(4))
@@ -316,6 +334,17 @@ def _():
 
     params = jnp.ones(3)
     return (lambda: update_params(params, 0.1)), (lambda: update_params(params, 0.05))
+
+
+@case("pmap: a longer sequence on every device", Cause("shape", "trace", "tokens"), function="pmap_step", says=r"\[\d,17\]|\[17\]")
+def _():
+    def pmap_step(params, tokens):
+        traced()
+        return params * tokens.sum()
+
+    step, n = jax.pmap(pmap_step, in_axes=(None, 0)), jax.local_device_count()
+    params, a, b = jnp.float32(1), jnp.ones((n, 16)), jnp.ones((n, 17))
+    return (lambda: step(params, a)), (lambda: step(params, b))
 
 
 # --- haiku
