@@ -22,7 +22,6 @@ DEFINED = re.compile(r"(%[\w$.-]++)(?=: | =)")
 MAX_TRIES = 20  # of places where a line's location can begin
 SIMPLE_TYPE = re.compile(r"tensor<[^<>]*>")
 NAME_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"')
-SIGNATURE = re.compile(r"(?:\((.*)\)|())\s*->\s*(.*)", re.DOTALL)
 
 
 def unquote(text: str) -> str:
@@ -148,13 +147,16 @@ def signature(line: str) -> tuple[str, str]:
 
 def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """``(A, B) -> C`` -> operands' and results' types; the operands' are None in the short form ``A, B``."""
-    found = SIGNATURE.fullmatch(text) if "->" in text else None
-    if found is None:
+    before, arrow, after = text.partition("->")
+    if not arrow:
         return None, tuple(_types(text))
-    out = found[3]
-    if out.startswith("(") and closing(out, 0) == len(out) - 1:
-        out = out[1:-1]
-    return tuple(_types(found[1] or "")), tuple(_types(out))
+    return tuple(_types(_bare(before))), tuple(_types(_bare(after)))
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses around the whole of it."""
+    text = text.strip()
+    return text[1:-1] if text.startswith("(") and closing(text, 0) == len(text) - 1 else text
 
 
 def _types(text: str) -> list[str]:

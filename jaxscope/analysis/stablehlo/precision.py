@@ -66,7 +66,7 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
         if not times:
             continue
         name = sources.place(index).name
-        backward = None if name is None else "transpose(" in name
+        backward = sources.backward(index)
         key = (before.dtype, after.dtype, sources.frame(index), backward)
         count, size, first = found.get(key, (0, 0, name))
         more = None if after.bytes is None else after.bytes * times

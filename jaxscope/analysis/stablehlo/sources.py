@@ -37,7 +37,7 @@ class Sources:
         self.locations = Locations(module.locations)
         self.standing = standing
         self._own: dict[str, Blame] = {}
-        self._all: dict[tuple[str, int], tuple[Blame, ...]] = {}
+        self._all: dict[tuple[str, int, int | None], tuple[Blame, ...]] = {}
         names = {f.name: i for i, f in enumerate(module.functions)}
         self.called: list[list[int]] = [[] for _ in module.functions]  # function -> operations calling it
         self.callees: list[set[int]] = [set() for _ in module.functions]
@@ -49,6 +49,8 @@ class Sources:
         self.order = self._calling_order()
         self.times = self._times()
         self._looped, self._function_looped = self._loops()
+        self._backward: list[bool | None] = [None] * len(module.functions)
+        self._differentiated()
         self._sites: list[tuple[Blame, ...]] = [()] * len(module.functions)
         for f in self.order:
             self._sites[f] = self._sites_of(f)
@@ -67,10 +69,16 @@ class Sources:
     def blames(self, index: int) -> tuple[Blame, ...]:
         """One for every line that is the cause of the operation; more than one where calls share it."""
         op = self.module.ops[index]
-        key = (op.location, op.function)
+        key = (op.location, op.function, None if self.own(index).frame else op.parent)
         found = self._all.get(key)
         if found is None:
-            found = self._all[key] = self._through_calls(self.own(index), op.function)
+            own = self.own(index)
+            # JAX gives what it adds inside a shard_map no frame: it is the shard_map's line then.
+            while own.frame is None and op.parent is not None:
+                index = op.parent
+                op = self.module.ops[index]
+                own = self.own(index)
+            found = self._all[key] = self._through_calls(own, op.function)
         return found
 
     def frame(self, index: int) -> Frame | None:
@@ -85,6 +93,17 @@ class Sources:
     def in_loop(self, index: int) -> bool:
         """Does it run once for every turn of a loop, here or around a call?"""
         return self._looped[index] or self._function_looped[self.module.ops[index].function]
+
+    def backward(self, index: int) -> bool | None:
+        """Was it made by differentiation? JAX writes ``transpose(...)`` into the name of the operation or of
+        the call around it; None where calls differ or nothing has a name."""
+        name = self.place(index).name
+        if name is not None and "transpose(" in name:
+            return True
+        function = self.module.ops[index].function
+        if self.called[function]:
+            return self._backward[function]
+        return None if name is None else False
 
     def lines(self) -> dict[tuple[str, int], list[int]]:
         """(file, line) -> the operations it caused."""
@@ -155,6 +174,12 @@ class Sources:
         for f in self.order:
             looped[f] = any(inside[i] or looped[ops[i].function] for i in self.called[f])
         return inside, looped
+
+    def _differentiated(self) -> None:
+        """Of each function, by what its calls say."""
+        for f in self.order:
+            said = {self.backward(i) for i in self.called[f]}
+            self._backward[f] = said.pop() if len(said) == 1 else None
 
     def _times(self) -> list[int]:
         """How often a function stands in the program once every call is written out. Loops count once; at
