@@ -12,28 +12,15 @@ from jaxscope.analysis.stablehlo import (
     callbacks,
     constants,
     donation,
-    lexing,
     precision,
     reader,
     repeats,
     shardings,
-    types,
+    values,
 )
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Argument, Module, Problem, Result
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Problem
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Captured
-
-
-class Value(msgspec.Struct, frozen=True):
-    """An argument or a result of the program. ``name`` is its path in JAX's spelling."""
-
-    name: str | None
-    type: str
-    shape: tuple[int | None, ...] | None
-    dtype: str | None
-    bytes: int | None
-    sharding: shardings.Spec | None = None
-    memory_kind: str | None = None
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -51,8 +38,8 @@ class Reading(msgspec.Struct, frozen=True):
     op_counts: dict[str, int] = {}
     located: int = 0
     resolved: int = 0
-    arguments: tuple[Value, ...] = ()
-    results: tuple[Value, ...] = ()
+    arguments: tuple[values.Value, ...] = ()
+    results: tuple[values.Value, ...] = ()
     meshes: tuple[shardings.Mesh, ...] = ()
     shardings: tuple[shardings.Mark, ...] = ()
     repeated: tuple[repeats.Repeated, ...] = ()
@@ -68,29 +55,40 @@ def analyse(
     text: str,
     *,
     captured: Sequence[Captured] = (),
+    paths: Sequence[str] = (),
+    dropped: Collection[int] = (),
     donated: Collection[str] | None = None,
-    dropped: Collection[str] = (),
     aliased: Collection[int] | None = None,
     standing: Callable[[str], Standing] = STANDING,
 ) -> Reading:
-    """Never raises on any text. ``captured`` (of the trace) names constants; ``donated``, ``dropped`` and
-    ``aliased`` are what ``donation.find`` takes; ``standing`` says whose a file is."""
+    """Never raises on any text. ``captured`` (of the trace) names constants. ``paths``: of all the
+    caller's arguments in order, ``dropped`` the positions of those the program does not take (the recorded
+    key, and Compiled). ``donated`` (of Lowered): paths; ``aliased``: positions of the program's own
+    arguments that the compiled program reuses. ``standing`` says whose a file is."""
     module = reader.read(text)
-    return of_module(module, Sources(module, standing), captured, donated, dropped, aliased)
+    sources = Sources(module, standing)
+    return of_module(
+        module, sources, captured=captured, paths=paths, dropped=dropped, donated=donated, aliased=aliased
+    )
 
 
 def of_module(
     module: Module,
     sources: Sources,
+    *,
     captured: Sequence[Captured] = (),
+    paths: Sequence[str] = (),
+    dropped: Collection[int] = (),
     donated: Collection[str] | None = None,
-    dropped: Collection[str] = (),
     aliased: Collection[int] | None = None,
 ) -> Reading:
     """The same of a module read before, for a reader who wants its operations too."""
     known = shardings.meshes(module)
     coverage = sources.coverage()
     main = module.main()
+    arguments = () if main is None else values.arguments(main, known, paths, dropped)
+    results = () if main is None else values.results(main, known)
+    unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
     counts: Counter[str] = Counter()
     printed = 0
     for op in module.ops:
@@ -101,7 +99,10 @@ def of_module(
     problems = list(module.problems)
     if main is None and module.ops:
         problems.append(Problem(1, "no function @main: arguments, results and donation are not known"))
-    problems += [Problem(0, f"a location that could not be read: {t[:80]}") for t in _unread(sources)]
+    problems += [
+        Problem(0, f"a location that could not be read: {t[:80]}")
+        for t in sorted(sources.locations.unread)[:20]
+    ]
     return Reading(
         module=module.name,
         num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
@@ -110,8 +111,8 @@ def of_module(
         op_counts=dict(counts.most_common()),
         located=coverage.located,
         resolved=coverage.resolved,
-        arguments=() if main is None else tuple(_value(a.name, a, known) for a in main.arguments),
-        results=() if main is None else tuple(_value(_info(r.attributes), r, known) for r in main.results),
+        arguments=arguments,
+        results=results,
         meshes=tuple(known.values()),
         shardings=tuple(shardings.marks(module, sources, known)),
         repeated=tuple(repeats.find(module, sources)),
@@ -119,33 +120,11 @@ def of_module(
         doubles=precision.doubles(module, sources),
         upcasts=tuple(precision.upcasts(module, sources)),
         callbacks=tuple(callbacks.find(module, sources)),
-        donation=tuple(donation.find(module, known, donated, dropped, aliased)),
+        donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(problems),
     )
-
-
-def _unread(sources: Sources) -> list[str]:
-    return sorted(sources.locations.unread)[:20]
-
-
-def _info(attributes: dict[str, str]) -> str | None:
-    return lexing.unquote(attributes.get("jax.result_info", "")) or None
 
 
 def _number(text: str | None) -> int | None:
     digits = (text or "").partition(" ")[0]
     return int(digits) if digits.isdigit() and len(digits) < 10 else None
-
-
-def _value(name: str | None, value: Argument | Result, known: dict[str, shardings.Mesh]) -> Value:
-    t = types.tensor(value.type)
-    kind = value.attributes.get("mhlo.memory_kind")
-    return Value(
-        name,
-        value.type,
-        t.shape,
-        t.dtype,
-        t.bytes,
-        shardings.of_attributes(value.attributes, known),
-        None if kind is None else lexing.unquote(kind),
-    )

@@ -118,22 +118,6 @@ def of_attributes(attributes: Mapping[str, str], known: Mapping[str, Mesh]) -> S
     return None if text is None else spec(text, known)
 
 
-def same(a: Spec | None, b: Spec | None) -> bool | None:
-    """None: cannot be told. Trailing unsharded dimensions and axes of size one make no difference."""
-    if a is None or b is None or a.open or b.open:
-        return None
-    if a.dimensions is None or b.dimensions is None:
-        return a.text == b.text if a.dimensions is b.dimensions else None
-    return _essence(a) == _essence(b)
-
-
-def _essence(s: Spec) -> object:
-    size = dict(s.mesh or ())
-    used = [tuple(x for x in d if size.get(x) != 1) for d in s.dimensions or ()]
-    unreduced = sorted(x for name, axes in s.groups if name == "unreduced" for x in axes)
-    return (sorted(size.items()) if any(used) else None, used, unreduced)
-
-
 def marks(module: Module, sources: Sources, known: Mapping[str, Mesh]) -> list[Mark]:
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
