@@ -18,6 +18,7 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.stablehlo.module import Argument, Module
 from jaxscope.analysis.stablehlo.values import Value
 
+MAX_COMPARED = 100  # outputs of one kind, for the sake of a reason
 ALIAS, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 
 
@@ -55,7 +56,7 @@ def find(
         return []
     taken = {t: i for i, a in enumerate(main.arguments) if (t := _target(a)) is not None}
     offered = any(DONOR in a.attributes for a in main.arguments)
-    free = [r for r in results if r.index not in taken and r.role == "user"]
+    outputs = _Outputs(results, {t: arguments[i] for t, i in taken.items()})
     partitioned = not module.attributes.get("mhlo.num_partitions", "1 ").startswith("1 ")
     found: list[Donation] = []
     for value in arguments:
@@ -66,14 +67,12 @@ def find(
         if target is not None:
             found.append(_aliased(value, results, target, aliased))
         elif DONOR in argument.attributes:
-            found.append(_offered(value, free, aliased))
+            found.append(_offered(value, outputs, aliased))
         elif donated is not None and value.name in donated:
-            reason = unusable(value, results, {t: arguments[i] for t, i in taken.items()})
-            found.append(_donation(value, "unused", reason))
+            found.append(_donation(value, "unused", unusable(value, outputs)))
         elif not offered:  # what a donor may take is not free
-            output = _match(value, free)
+            output = outputs.take(value)
             if output is not None:
-                free = [r for r in free if r.index != output.index]
                 sure = not partitioned or output.sharding is not None
                 reason = None if sure else "if XLA shards the output like the argument"
                 found.append(_donation(value, "possible", reason, output))
@@ -84,11 +83,42 @@ def find(
     return found
 
 
-def unusable(value: Value, results: Sequence[Value], taken: Mapping[int, Value]) -> str | None:
+class _Outputs:
+    """The results by what they are. ``taken``: a result's position -> the argument that JAX gave it."""
+
+    def __init__(self, results: Sequence[Value], taken: Mapping[int, Value]) -> None:
+        self.taken = taken
+        self.alike: dict[object, list[Value]] = {}
+        self.shaped: dict[object, list[Value]] = {}
+        self.free: dict[object, list[Value]] = {}
+        for result in reversed(results):  # taken from the end: the first comes first
+            if result.role != "user" or result.shape is None:
+                continue
+            self.alike.setdefault((result.shape, result.dtype), []).append(result)
+            self.shaped.setdefault(result.shape, []).append(result)
+            if result.index not in taken:
+                self.free.setdefault(_slot(result, result.sharding is None), []).append(result)
+
+    def take(self, value: Value) -> Value | None:
+        """The first output whose buffer ``value`` could be. One without a sharding may be given any: it
+        counts by its whole shape."""
+        for whole in (False, True):
+            waiting = self.free.get(_slot(value, whole))
+            if waiting:
+                return waiting.pop()
+        return None
+
+
+def _slot(value: Value, whole: bool) -> object:
+    shape = value.shape if whole else value.device_shape
+    return (whole, None if shape is None or None in shape else shape, value.dtype, value.memory_kind)
+
+
+def unusable(value: Value, outputs: _Outputs) -> str | None:
     """Why no output took a donated argument; None where nothing speaks against it."""
-    whole = [r for r in results if (r.shape, r.dtype) == (value.shape, value.dtype)]
+    whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     if not whole:
-        shaped = [r for r in results if r.shape == value.shape and r.shape is not None]
+        shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]
         dtypes = ", ".join(sorted({r.dtype or "?" for r in shaped}))
         return f"no output is {_spell(value)}" + (f": those of that shape are {dtypes}" if shaped else "")
     alike = [r for r in whole if r.device_shape == value.device_shape]
@@ -99,14 +129,14 @@ def unusable(value: Value, results: Sequence[Value], taken: Mapping[int, Value])
     kinds = {r.memory_kind for r in alike if r.memory_kind}
     if value.memory_kind and kinds and value.memory_kind not in kinds:
         return f"it is in {value.memory_kind}, the output of {_spell(value)} in {', '.join(sorted(kinds))}"
-    others = [taken[r.index] for r in alike if r.index in taken]
+    others = [outputs.taken[r.index] for r in alike if r.index in outputs.taken]
     if len(others) < len(alike):
         return None
-    names = ", ".join(v.name or f"argument {v.index}" for v in others[:3])
-    count = "the output" if len(alike) == 1 else f"all {len(alike)} outputs"
-    return f"{count} of {_spell(value)} already reuse{'s' * (len(alike) == 1)} {names}" + "..." * (
-        len(others) > 3
-    )
+    names = ", ".join(v.name or f"argument {v.index}" for v in others[::-1][:3])
+    many = "" if len(others) <= 3 else "..."
+    if len(alike) == 1:
+        return f"the output of {_spell(value)} already reuses {names}"
+    return f"every output of {_spell(value)} already reuses another: {names}{many}"
 
 
 def _target(argument: Argument) -> int | None:
@@ -119,28 +149,6 @@ def _spell(value: Value) -> str:
     return short_aval(shape, value.dtype)
 
 
-def _same(a: Value, b: Value) -> bool:
-    """Can one buffer serve both? Of the same device shape and dtype, in the same memory."""
-    if a.device_shape is None or b.device_shape is None or None in a.device_shape:
-        return False
-    return (a.device_shape, a.dtype, a.memory_kind) == (b.device_shape, b.dtype, b.memory_kind)
-
-
-def _match(value: Value, free: Sequence[Value]) -> Value | None:
-    """The first output that could take it. One without a sharding may get any: it counts by its whole
-    shape."""
-    for output in free:
-        unsaid = value.sharding is not None and output.sharding is None
-        same = (value.shape, value.dtype, value.memory_kind) == (
-            output.shape,
-            output.dtype,
-            output.memory_kind,
-        )
-        if _same(value, output) or (unsaid and same):
-            return output
-    return None
-
-
 def _aliased(
     value: Value, results: Sequence[Value], target: int, aliased: Collection[int] | None
 ) -> Donation:
@@ -150,8 +158,9 @@ def _aliased(
     return _donation(value, "unused", "XLA did not reuse it", output)
 
 
-def _offered(value: Value, free: Sequence[Value], aliased: Collection[int] | None) -> Donation:
-    same = [r for r in free if (r.shape, r.dtype) == (value.shape, value.dtype)]
+def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -> Donation:
+    alike = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
+    same = [r for r in alike if r.index not in outputs.taken]
     if aliased is not None and value.index in aliased:
         return _donation(value, "aliased", None, same[0] if len(same) == 1 else None)
     if not same:

@@ -86,7 +86,7 @@ class Locations:
             if needs:  # what is entered already and still unknown is a circle: it resolves to nowhere
                 waiting += needs
                 continue
-            self._known[current] = self._read(current, 0)
+            self._known[current] = self._read(current)
             waiting.pop()
         return self._known.get(text, UNKNOWN)
 
@@ -98,63 +98,82 @@ class Locations:
             return []
         return ALIAS.findall(lexing.STRING.sub("", text))
 
-    def _read(self, text: str, depth: int) -> _Node:
-        if depth > MAX_NESTED:
-            self.unread.add(text)
+    def _read(self, text: str) -> _Node:
+        if not text or text == "unknown":
             return UNKNOWN
-        text = text.strip()
         if text.startswith("#"):
             return self._known.get(self._aliases.get(text, ""), UNKNOWN)
-        if text == "unknown" or not text:
-            return UNKNOWN
-        if text.startswith("callsite("):
-            if found := CALLSITE.fullmatch(text):
-                return _callsite(self._read(found[1], depth + 1), self._read(found[2], depth + 1))
-            callee, _, caller = _at(text[9:-1])
-            return _callsite(self._read(callee, depth + 1), self._read(caller, depth + 1))
-        if found := NAMED.fullmatch(text):
-            return _named(lexing.unquote(found[1]), self._read(found[2], depth + 1))
+        if found := NAMED.fullmatch(text):  # the three forms nearly every line has
+            return _named(lexing.unquote(found[1]), self._read(found[2]))
+        if found := CALLSITE.fullmatch(text):
+            return _callsite(self._read(found[1]), self._read(found[2]))
         if found := FILE.fullmatch(text):
-            line = int(found[2])
-            frame = Frame(file=lexing.unquote(found[1]), line=line, function="")
-            return _Node("file", Place(None, (frame,), found[0]) if line else NOWHERE)
-        if found := NAME.match(text):
-            rest = text[found.end() :]
-            if not rest:
-                return _Node("place", Place(lexing.unquote(found[1])))
-            if rest.startswith("(") and rest.endswith(")"):
-                return _named(lexing.unquote(found[1]), self._read(rest[1:-1], depth + 1))
-        if text.startswith("fused"):
-            return self._fused(text[5:], depth)
-        self.unread.add(text)
-        return UNKNOWN
-
-    def _fused(self, text: str, depth: int) -> _Node:
-        """Of several operations made one: the first that has frames, else the first with a name."""
-        if text.startswith("<"):
-            text = text[lexing.closing(text, 0) + 1 :]
-        if not (text.startswith("[") and text.endswith("]")):
-            self.unread.add(text)
+            return _file(found)
+        try:
+            node, end = self._parse(text, 0, 0)
+            if text[end:].strip():
+                raise _Unread
+        except _Unread:
+            self.unread.add(text[:200])
             return UNKNOWN
-        nodes = [self._read(t, depth + 1) for t in lexing.split(text[1:-1])]
-        for node in nodes:
-            if node.place.frames:
-                return node
-        return next((n for n in nodes if n.place.name), UNKNOWN)
+        return node
+
+    def _parse(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
+        """The location that begins at ``at``, and where it ends. Raises _Unread."""
+        if depth > MAX_NESTED:
+            raise _Unread
+        if found := ALIAS.match(text, at):
+            return self._read(found[0]), found.end()
+        if text.startswith("unknown", at):
+            return UNKNOWN, at + 7
+        if text.startswith("callsite(", at):
+            callee, end = self._parse(text, at + 9, depth + 1)
+            caller, end = self._parse(text, _after(text, end, " at "), depth + 1)
+            return _callsite(callee, caller), _after(text, end, ")")
+        if found := FILE.match(text, at):
+            return _file(found), found.end()
+        if found := NAME.match(text, at):
+            name = lexing.unquote(found[1])
+            if not text.startswith("(", found.end()):
+                return _Node("place", Place(name)), found.end()
+            child, end = self._parse(text, found.end() + 1, depth + 1)
+            return _named(name, child), _after(text, end, ")")
+        if text.startswith("fused", at):
+            return self._fused(text, at + 5, depth)
+        raise _Unread
+
+    def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
+        """Of several operations made one: the first that has frames, else the first with a name."""
+        if text.startswith("<", at):
+            end = lexing.closing(text, at)
+            if end < 0:
+                raise _Unread
+            at = end + 1
+        at = _after(text, at, "[")
+        best = UNKNOWN
+        while True:
+            node, at = self._parse(text, at, depth + 1)
+            if not best.place.frames and (node.place.frames or not best.place.name):
+                best = node
+            if text.startswith("]", at):
+                return best, at + 1
+            at = _after(text, at, ", ")
 
 
-def _at(text: str) -> tuple[str, str, str]:
-    """Cuts ``callee at caller`` at the ``at`` outside brackets and strings."""
-    depth, at = 0, -1
-    for token in re.finditer(r'"(?:[^"\\]|\\.)*"|[()\[\]]| at ', text):
-        if token[0] in "([":
-            depth += 1
-        elif token[0] in ")]":
-            depth -= 1
-        elif token[0] == " at " and depth == 0:
-            at = token.start()
-            break
-    return (text, "", "") if at < 0 else (text[:at], " at ", text[at + 4 :])
+class _Unread(Exception):
+    """Not a location as MLIR prints them."""
+
+
+def _after(text: str, at: int, expected: str) -> int:
+    if not text.startswith(expected, at):
+        raise _Unread
+    return at + len(expected)
+
+
+def _file(found: re.Match[str]) -> _Node:
+    line = int(found[2])
+    frame = Frame(file=lexing.unquote(found[1]), line=line, function="")
+    return _Node("file", Place(None, (frame,), found[0]) if line else NOWHERE)
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:

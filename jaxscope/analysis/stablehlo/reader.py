@@ -109,7 +109,7 @@ class _Reader:
         owner = self.open[-1].last if self.open else None
         if owner is None:
             self.problem(number, "a region that belongs to no operation")
-        if line.endswith("{"):
+        if line.endswith("{") and self.open:
             self._enter(owner)
 
     def _enter(self, owner: int | None) -> None:

@@ -68,17 +68,23 @@ class Sources:
 
     def blames(self, index: int) -> tuple[Blame, ...]:
         """One for every line that is the cause of the operation; more than one where calls share it."""
-        op = self.module.ops[index]
-        key = (op.location, op.function, None if self.own(index).frame else op.parent)
-        found = self._all.get(key)
-        if found is None:
+        climbed = []
+        while True:
+            op = self.module.ops[index]
             own = self.own(index)
+            outward = own.frame is None and op.parent is not None
+            key = (op.location, op.function, op.parent if outward else None)
+            found = self._all.get(key)
+            if found is not None:
+                break
+            climbed.append(key)
+            if not outward or op.parent is None:
+                found = self._through_calls(own, op.function)
+                break
             # JAX gives what it adds inside a shard_map no frame: it is the shard_map's line then.
-            while own.frame is None and op.parent is not None:
-                index = op.parent
-                op = self.module.ops[index]
-                own = self.own(index)
-            found = self._all[key] = self._through_calls(own, op.function)
+            index = op.parent
+        for key in climbed:
+            self._all[key] = found
         return found
 
     def frame(self, index: int) -> Frame | None:
