@@ -56,7 +56,7 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
             blocks.setdefault(op.block, []).append(index)
     found: list[tuple[list[int], periods.Stretch]] = []
     for members in blocks.values():
-        if len(members) < LEAST_TIMES * LEAST_LENGTH and sum(weights[i] for i in members) < LEAST_OPERATIONS:
+        if len(members) < LEAST_TIMES or sum(weights[i] for i in members) < LEAST_OPERATIONS:
             continue
         for stretch in periods.find([kinds[i] for i in members], LEAST_TIMES):
             turn = members[stretch.start : stretch.start + stretch.period]
