@@ -112,6 +112,8 @@ def location(line: str) -> tuple[str, str]:
     if not line.endswith(")"):
         return line, ""
     at = line.rfind(" loc(")
+    if at >= 0 and line.startswith("#", at + 5) and line.find(")", at) == len(line) - 1:
+        return line[:at], line[at + 5 : -1]  # a name: nearly every line
     for _ in range(MAX_TRIES):
         if at < 0:
             break
