@@ -14,7 +14,8 @@ from jaxscope.analysis.stablehlo.sources import Sources
 
 OUTLINED = frozenset({"sdy.manual_computation", "sdy.named_computation"})
 MAX_PREFIXES = 64  # of a function called from many places
-MAX_NAME = 10_000  # characters; names grow with every call around them
+MAX_NAME = 2_000  # characters; names grow with every call around them
+MAX_ALL = 50_000_000  # characters of all names: where calls multiply, the rest goes without
 
 
 def by_op_name(module: Module, sources: Sources) -> dict[str, list[int]]:
@@ -22,6 +23,7 @@ def by_op_name(module: Module, sources: Sources) -> dict[str, list[int]]:
     name leads to all that bear it only where it is nobody's full name."""
     bare: dict[str, list[int]] = {}
     found: dict[str, list[int]] = {}
+    left = MAX_ALL
     around: list[list[str]] = [[] for _ in module.functions]  # the names of a function's calls
     inside: dict[int, list[str]] = {}  # of an operation with regions: what stands before the names in them
     names = {f.name: i for i, f in enumerate(module.functions)}
@@ -32,6 +34,9 @@ def by_op_name(module: Module, sources: Sources) -> dict[str, list[int]]:
             before = inside.get(op.parent, around[f]) if op.parent is not None else around[f]
             name = sources.place(index).name
             full = _full(before, name)
+            left -= sum(map(len, full))
+            if left < 0:
+                return bare | found
             for each in full:
                 found.setdefault(each, []).append(index)
             if before and name is not None:
