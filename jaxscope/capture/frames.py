@@ -12,19 +12,8 @@ from types import FrameType
 from typing import Any
 
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
-# Packages whose frames stand between the user and JAX. Extended by wrapper-libraries in
-# [tool.jaxscope]. A package's own jit-compiled functions are called its library functions.
-JAX_ROOTS = frozenset({"jax", "jaxlib"})
-WRAPPER_ROOTS = frozenset(
-    {
-        *("flax", "equinox", "haiku", "optax", "keras", "chex", "orbax", "functools", "contextlib"),
-        *("jaxtyping", "beartype", "typeguard"),  # decorate what the user wrote
-        *("numpy", "scipy"),  # np.mean(x) calls x.mean()
-        *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
-    }
-)
-OWN_ROOT = "jaxscope"
 MAX_STACK = 12
 
 _skipped: frozenset[str] = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT}

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from jaxscope.capture import frames, seams
 from jaxscope.schema.events import FunctionSeen
+from jaxscope.schema.libraries import JAX_ROOTS
 
 MAX_LAYERS = 24
 INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # where wrapper objects keep what they wrap
@@ -261,7 +262,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 def describe_traced(jaxpr: Any) -> FunctionSeen:
     """The same where only a jaxpr is at hand: under grad and vmap, or lowered ahead of time."""
     name, file, line = seams.function_source(jaxpr)
-    inside_jax = file is not None and any(f"/{r}/" in file for r in frames.JAX_ROOTS)
+    inside_jax = file is not None and any(f"/{r}/" in file for r in JAX_ROOTS)
     return FunctionSeen(
         function=function_id(name, file, line, []),
         name=name.rpartition(".")[2],

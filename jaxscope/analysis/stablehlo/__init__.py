@@ -1,0 +1,1 @@
+"""Reads what JAX lowered a function to: StableHLO text, without jax and without MLIR."""

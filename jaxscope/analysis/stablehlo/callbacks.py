@@ -1,0 +1,91 @@
+"""Calls from a program back into Python on the host: ``pure_callback``, ``io_callback``,
+``debug.print``, ``debug.callback``; infeed and outfeed.
+
+On CPU and GPU each is one custom call. On TPU it is a ``send`` for every operand and a ``recv`` for every
+result, all at one location. Which Python function is called stands in no text.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import Module, Op
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+TARGET = re.compile(r"xla_(?:ffi_)?(?:partitioned_|buffer_)*python_\w*callback")
+HOST = re.compile(r"\bis_host_transfer(?: = true)?\b(?! = false)")
+KINDS = frozenset(
+    {"pure_callback", "io_callback", "debug_callback", "debug_print", "buffer_callback", "python_callback"}
+)
+TOKEN = "!stablehlo.token"
+
+
+class Callback(msgspec.Struct, frozen=True):
+    """``kind`` is the primitive's name in JAX, infeed or outfeed; None: not told by the location.
+    ``ordered``: kept in order with the others by a token; None: cannot be told. ``count`` has calls
+    written out and loop bodies once; ``in_loop``: it runs in every turn of a loop. Bytes are those of one
+    call."""
+
+    kind: str | None
+    target: str | None
+    count: int
+    ordered: bool | None
+    in_loop: bool
+    bytes_to_host: int | None
+    bytes_from_host: int | None
+    source: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[Callback]:
+    """In the order of the text."""
+    found: list[Callback] = []
+    transfers: dict[tuple[str, int, int], list[int]] = {}
+    for index, op in enumerate(module.ops):
+        if not sources.times[op.function]:
+            continue
+        operation = op.name.rpartition(".")[2]
+        if operation == "custom_call":
+            if op.callee is not None and TARGET.fullmatch(op.callee):
+                found.append(_callback(module, sources, [index], op.callee))
+        elif operation in ("infeed", "outfeed"):
+            found.append(_callback(module, sources, [index], None, operation))
+        elif operation in ("send", "recv") and HOST.search(op.detail):
+            transfers.setdefault((op.location, op.function, op.block), []).append(index)
+    for indices in transfers.values():
+        found.append(_callback(module, sources, indices, None))
+    return found
+
+
+def _callback(
+    module: Module, sources: Sources, indices: list[int], target: str | None, kind: str | None = None
+) -> Callback:
+    ops = [module.ops[i] for i in indices]
+    primitive = (sources.place(indices[0]).name or "").rpartition("/")[2]
+    if kind is None and primitive in KINDS:
+        kind = primitive
+    ordered = None if target is None else any(t == TOKEN for t in ops[0].inputs)
+    return Callback(
+        kind=kind,
+        target=target,
+        count=sources.times[ops[0].function],
+        ordered=ordered,
+        in_loop=sources.in_loop(indices[0]),
+        bytes_to_host=_bytes(ops, inputs=True),
+        bytes_from_host=_bytes(ops, inputs=False),
+        source=sources.frame(indices[0]),
+    )
+
+
+def _bytes(ops: list[Op], *, inputs: bool) -> int | None:
+    total = 0
+    for op in ops:
+        for text in op.inputs if inputs else op.outputs:
+            size = 0 if text == TOKEN else types.tensor(text).bytes
+            if size is None:
+                return None
+            total += size
+    return total

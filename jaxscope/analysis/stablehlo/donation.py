@@ -1,0 +1,181 @@
+"""Which inputs were offered for reuse, what the lowering made of it, and which could have been.
+
+JAX matches donated arguments, in order, with outputs whose part on one device has the same shape and dtype
+(and memory kind): a pair becomes ``tf.aliasing_output``. Where the output's sharding or layout is left to
+XLA, or only the number of elements is the same, the argument becomes ``jax.buffer_donor`` and XLA decides;
+so does every other one where a partitioned program states no sharding for an output. What is left is
+dropped with a warning, and the text does not show that it was ever donated. (``_set_up_aliases`` in the
+lowering of JAX 0.10 and 0.12.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.stablehlo.module import Argument, Module
+from jaxscope.analysis.stablehlo.values import Value
+
+MAX_COMPARED = 100  # outputs of one kind, for the sake of a reason
+ALIAS, DONOR = "tf.aliasing_output", "jax.buffer_donor"
+
+
+class Donation(msgspec.Struct, frozen=True):
+    """One input. ``status``: aliased, unused (donated in vain), possible (not donated, and an output could
+    have taken it); None: offered to XLA, whose answer is not known here. ``argument``: its position
+    in the program, None where JAX dropped it. ``output``: the result that took it or could. Bytes are
+    those of the whole array and of its part on one device."""
+
+    path: str | None
+    status: str | None
+    reason: str | None
+    argument: int | None
+    type: str | None
+    bytes: int | None
+    device_bytes: int | None
+    output: str | None = None
+
+
+def find(
+    module: Module,
+    arguments: Sequence[Value],
+    results: Sequence[Value],
+    donated: Collection[str] | None = None,
+    unread: Collection[str] = (),
+    aliased: Collection[int] | None = None,
+) -> list[Donation]:
+    """``donated``: paths of the arguments that the call donated, where the recording knows them;
+    ``unread``: paths of those that JAX left out, the program never reading them; ``aliased``: positions of
+    the arguments that share a buffer with an output in the compiled program. In order of the arguments;
+    those with nothing to say are left out.
+    """
+    main = module.main()
+    if main is None:
+        return []
+    taken = {t: i for i, a in enumerate(main.arguments) if (t := _target(a)) is not None}
+    offered = any(DONOR in a.attributes for a in main.arguments)
+    outputs = _Outputs(results, {t: arguments[i] for t, i in taken.items()})
+    partitioned = not module.attributes.get("mhlo.num_partitions", "1 ").startswith("1 ")
+    found: list[Donation] = []
+    for value in arguments:
+        if value.role != "user":
+            continue
+        argument = main.arguments[value.index]
+        target = _target(argument)
+        if target is not None:
+            found.append(_aliased(value, results, target, aliased))
+        elif DONOR in argument.attributes:
+            found.append(_offered(value, outputs, aliased))
+        elif donated is not None and value.name in donated:
+            found.append(_donation(value, "unused", unusable(value, outputs)))
+        elif not offered:  # what a donor may take is not free
+            output = outputs.take(value)
+            if output is not None:
+                sure = not partitioned or output.sharding is not None
+                reason = None if sure else "if XLA shards the output like the argument"
+                found.append(_donation(value, "possible", reason, output))
+    for path in sorted(set(donated or ()) - {v.name for v in arguments if v.name}):
+        never = path in unread
+        reason = "the program never reads it" if never else None
+        found.append(Donation(path, "unused" if never else None, reason, None, None, None, None))
+    return found
+
+
+class _Outputs:
+    """The results by what they are. ``taken``: a result's position -> the argument that JAX gave it."""
+
+    def __init__(self, results: Sequence[Value], taken: Mapping[int, Value]) -> None:
+        self.taken = taken
+        self.alike: dict[object, list[Value]] = {}
+        self.shaped: dict[object, list[Value]] = {}
+        self.free: dict[object, list[Value]] = {}
+        for result in reversed(results):  # taken from the end: the first comes first
+            if result.role != "user" or result.shape is None:
+                continue
+            self.alike.setdefault((result.shape, result.dtype), []).append(result)
+            self.shaped.setdefault(result.shape, []).append(result)
+            if result.index not in taken:
+                self.free.setdefault(_slot(result, result.sharding is None), []).append(result)
+
+    def take(self, value: Value) -> Value | None:
+        """The first output whose buffer ``value`` could be. One without a sharding may be given any: it
+        counts by its whole shape."""
+        for whole in (False, True):
+            waiting = self.free.get(_slot(value, whole))
+            if waiting:
+                return waiting.pop()
+        return None
+
+
+def _slot(value: Value, whole: bool) -> object:
+    shape = value.shape if whole else value.device_shape
+    return (whole, None if shape is None or None in shape else shape, value.dtype, value.memory_kind)
+
+
+def unusable(value: Value, outputs: _Outputs) -> str | None:
+    """Why no output took a donated argument; None where nothing speaks against it."""
+    whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
+    if not whole:
+        shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]
+        dtypes = ", ".join(sorted({r.dtype or "?" for r in shaped}))
+        return f"no output is {_spell(value)}" + (f": those of that shape are {dtypes}" if shaped else "")
+    alike = [r for r in whole if r.device_shape == value.device_shape]
+    if not alike:
+        here = value.sharding.text if value.sharding else "unsharded"
+        there = ", ".join(sorted({r.sharding.text if r.sharding else "unsharded" for r in whole}))
+        return f"its sharding is {here}, that of the output of {_spell(value)} is {there}"
+    kinds = {r.memory_kind for r in alike if r.memory_kind}
+    if value.memory_kind and kinds and value.memory_kind not in kinds:
+        return f"it is in {value.memory_kind}, the output of {_spell(value)} in {', '.join(sorted(kinds))}"
+    others = [outputs.taken[r.index] for r in alike if r.index in outputs.taken]
+    if len(others) < len(alike):
+        return None
+    names = ", ".join(v.name or f"argument {v.index}" for v in others[::-1][:3])
+    many = "" if len(others) <= 3 else "..."
+    if len(alike) == 1:
+        return f"the output of {_spell(value)} already reuses {names}"
+    return f"every output of {_spell(value)} already reuses another: {names}{many}"
+
+
+def _target(argument: Argument) -> int | None:
+    text = argument.attributes.get(ALIAS, "").partition(" ")[0]
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _spell(value: Value) -> str:
+    shape = None if value.shape is None else tuple("?" if d is None else d for d in value.shape)
+    return short_aval(shape, value.dtype)
+
+
+def _aliased(
+    value: Value, results: Sequence[Value], target: int, aliased: Collection[int] | None
+) -> Donation:
+    output = results[target] if target < len(results) else None
+    if aliased is None or value.index in aliased:
+        return _donation(value, "aliased", None, output)
+    return _donation(value, "unused", "XLA did not reuse it", output)
+
+
+def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -> Donation:
+    alike = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
+    same = [r for r in alike if r.index not in outputs.taken]
+    if aliased is not None and value.index in aliased:
+        return _donation(value, "aliased", None, same[0] if len(same) == 1 else None)
+    if not same:
+        reason = f"no output is {_spell(value)}: XLA may still use it for another"
+    elif any(r.sharding is None for r in same):
+        reason = "the output's sharding is left to XLA"
+    else:
+        reason = "the output's sharding or layout is another"
+    if aliased is not None:
+        reason = "XLA did not reuse it: " + reason.removesuffix(": XLA may still use it for another")
+    return _donation(value, None if aliased is None else "unused", reason)
+
+
+def _donation(value: Value, status: str | None, reason: str | None, output: Value | None = None) -> Donation:
+    name = None if output is None else output.name or f"output {output.index}"
+    return Donation(
+        value.name, status, reason, value.index, value.type, value.bytes, value.device_bytes, name
+    )

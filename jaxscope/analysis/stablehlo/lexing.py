@@ -1,0 +1,171 @@
+"""Cutting a line of MLIR's printer into its parts: result names, operation, operands, attributes,
+types, location.
+
+The printer puts one operation, or the edge of one region, on a line. Brackets inside strings and the
+``>`` of an arrow do not count.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A string that does not end runs to the end of the line: otherwise each of its quotes would be tried as a
+# beginning, and a hostile line of quotes take quadratic time.
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?$)')
+TOKEN = re.compile(STRING.pattern + r"|->|[()\[\]{}<>,]")
+ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+OPENING, CLOSING = "([{<", ")]}>"
+OPERATION = re.compile(r'(?:(%[^=]*?) = )?("?)([A-Za-z_][\w$.-]*)\2')
+VALUE = re.compile(r"%[\w$.-]++(?:#\d++)?+")
+OPERAND = re.compile(VALUE.pattern + r"(?! =|:)")  # possessive: no shorter name may match instead
+DEFINED = re.compile(r"(%[\w$.-]++)(?=: | =)")
+MAX_TRIES = 20  # of places where a line's location can begin
+SIMPLE_TYPE = re.compile(r"tensor<[^<>]*>")
+NAME_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def unquote(text: str) -> str:
+    """The content of an MLIR string literal: ``\\"``, ``\\\\`` and two hex digits a byte of UTF-8."""
+    if text.startswith('"') and text.endswith('"') and len(text) > 1:
+        text = text[1:-1]
+    if "\\" not in text:
+        return text
+    raw = text.encode("utf-8", "surrogatepass")
+
+    def byte(found: re.Match[bytes]) -> bytes:
+        return bytes([int(found[1], 16)]) if len(found[1]) == 2 else found[1]
+
+    return ESCAPE.sub(byte, raw).decode("utf-8", "replace")
+
+
+def closing(text: str, start: int) -> int:
+    """The index of the bracket that closes the one at ``start``; -1 where there is none."""
+    depth = 0
+    for token in TOKEN.finditer(text, start):
+        kind = token[0]
+        if kind in OPENING:
+            depth += 1
+        elif kind in CLOSING:
+            depth -= 1
+            if depth <= 0:
+                return token.start()
+    return -1
+
+
+def split(text: str) -> list[str]:
+    """At the commas outside every bracket and string; no empty pieces."""
+    if not any(c in text for c in '"([{<'):
+        return [piece for p in text.split(",") if (piece := p.strip())]
+    pieces, depth, begin = [], 0, 0
+    for token in TOKEN.finditer(text):
+        kind = token[0]
+        if kind == ",":
+            if depth == 0:
+                pieces.append(text[begin : token.start()].strip())
+                begin = token.end()
+        elif kind in OPENING:
+            depth += 1
+        elif kind in CLOSING:
+            depth -= 1
+    pieces.append(text[begin:].strip())
+    return [p for p in pieces if p]
+
+
+def attributes(text: str) -> dict[str, str]:
+    """``{a = 1 : i32, b, "c d" = "x"}`` (with or without its braces) -> names to their text."""
+    text = text.strip()
+    if text.startswith("{"):
+        end = closing(text, 0)
+        text = text[1 : end if end > 0 else len(text)]
+    found: dict[str, str] = {}
+    for piece in split(text):
+        name, equals, value = piece.partition(" = ")
+        found[unquote(name.strip())] = value.strip() if equals else ""
+    return found
+
+
+def dictionary(text: str) -> dict[str, str]:
+    """The attributes among the rest of an operation: of ``<{...}>`` and of ``{...}`` outside brackets."""
+    found: dict[str, str] = {}
+    depth = 0
+    skip = 0
+    for token in TOKEN.finditer(text):
+        if token.start() < skip:
+            continue
+        kind = token[0]
+        if kind == "{" and depth == 0:
+            end = closing(text, token.start())
+            found.update(attributes(text[token.start() : end + 1 if end > 0 else len(text)]))
+            skip = end if end > 0 else len(text)
+            depth += 1
+        elif kind == "<" and depth == 0 and text.startswith("<{", token.start()):
+            continue
+        elif kind in OPENING:
+            depth += 1
+        elif kind in CLOSING:
+            depth = max(0, depth - 1)
+    return found
+
+
+def location(line: str) -> tuple[str, str]:
+    """(the line without it, the text inside its trailing ``loc(...)``); "" where there is none."""
+    if not line.endswith(")"):
+        return line, ""
+    at = line.rfind(" loc(")
+    if at >= 0 and line.startswith("#", at + 5) and line.find(")", at) == len(line) - 1:
+        return line[:at], line[at + 5 : -1]  # a name: nearly every line
+    for _ in range(MAX_TRIES):
+        if at < 0:
+            break
+        if closing(line, at + 4) == len(line) - 1:
+            return line[:at], line[at + 5 : -1]
+        at = line.rfind(" loc(", 0, at)  # it stood inside a string
+    return line, ""
+
+
+def signature(line: str) -> tuple[str, str]:
+    """(what stands before the types, the types) of an operation without its location."""
+    at = line.rfind(" : ")
+    if at < 0:
+        return line, ""
+    if line.find("}", at) < 0 and line.find('"', at) < 0:
+        return line[:at], line[at + 3 :]  # the usual case: nothing but types can follow
+    depth, found = 0, -1
+    ends = list(TOKEN.finditer(line))
+    edges = [(t.start(), 1 if t[0] in OPENING else -1) for t in ends if t[0] in OPENING or t[0] in CLOSING]
+    strings = [(t.start(), t.end()) for t in ends if t[0].startswith('"')]
+    at, k, s = line.find(" : "), 0, 0
+    while at >= 0:
+        while k < len(edges) and edges[k][0] < at:
+            depth += edges[k][1]
+            k += 1
+        while s < len(strings) and strings[s][1] <= at:
+            s += 1
+        if depth <= 0 and not (s < len(strings) and strings[s][0] < at):
+            found = at
+        at = line.find(" : ", at + 3)
+    return (line, "") if found < 0 else (line[:found], line[found + 3 :])
+
+
+def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """``(A, B) -> C`` -> operands' and results' types; the operands' are None in the short form ``A, B``."""
+    before, arrow, after = text.partition("->")
+    if not arrow:
+        return None, tuple(_types(text))
+    return tuple(_types(_bare(before))), tuple(_types(_bare(after)))
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses around the whole of it."""
+    text = text.strip()
+    return text[1:-1] if text.startswith("(") and closing(text, 0) == len(text) - 1 else text
+
+
+def _types(text: str) -> list[str]:
+    if text.count("<") == text.count("tensor<") and "(" not in text:
+        simple = SIMPLE_TYPE.findall(text)
+        if len(simple) == text.count(">"):
+            rest = SIMPLE_TYPE.sub("", text)
+            if not rest.strip(", "):
+                return simple
+    return split(text)

@@ -1,0 +1,199 @@
+"""Where an operation came from: MLIR's locations to JAX's name of the operation and Python frames.
+
+JAX writes ``"jit(f)/jvp()/add"(callsite("inner"("a.py":3:4 to :9) at "outer"("a.py":7:1 to :5)))``:
+the name stack around a chain of call sites, innermost first, each a function's name around its line.
+Without full tracebacks (``jax_include_full_tracebacks_in_locations``) the name stack stands directly
+around one line, and there is no function's name. ``"add:"("jit(f)/add"(...))`` names the primitive once
+more. Format: MLIR's builtin location attributes.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import lexing
+from jaxscope.schema.keys import Frame
+
+MAX_FRAMES = 100  # what JAX keeps by default; a chain that grows by a frame a line must not be quadratic
+MAX_NESTED = 100  # of locations written inside one another, not through #loc names
+
+QUOTED = r'"((?:[^"\\]|\\.)*)"'
+NAMED = re.compile(rf"{QUOTED}\((#[\w$.-]+)\)")
+CALLSITE = re.compile(r"callsite\((#[\w$.-]+) at (#[\w$.-]+)\)")
+FILE = re.compile(rf"{QUOTED}:(\d{{1,9}}):(\d{{1,9}})(?: to (?:\d{{1,9}})?:\d{{1,9}})?")
+NAME = re.compile(QUOTED)
+ALIAS = re.compile(r"#[\w$.-]+")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """``name``: JAX's name stack and primitive. ``frames``: innermost first; a function's name is ""
+    where the location does not say it. ``span``: the innermost frame's line and columns as text, by
+    which two calls on one line are told apart."""
+
+    name: str | None = None
+    frames: tuple[Frame, ...] = ()
+    span: str = ""
+
+
+NOWHERE = Place()
+
+
+class _Node(msgspec.Struct, frozen=True):
+    """``kind``: file (a bare line), function (a name directly around one: whose name, the context says),
+    place."""
+
+    kind: str
+    place: Place
+
+
+UNKNOWN = _Node("place", NOWHERE)
+
+
+class Locations:
+    """The ``#loc`` lines of one module, and every location resolved so far."""
+
+    def __init__(self, aliases: dict[str, str]) -> None:
+        self._aliases = aliases
+        self._known: dict[str, _Node] = {}
+        self._places: dict[str, Place] = {}
+        self.unread: set[str] = set()
+
+    def place(self, text: str) -> Place:
+        """Of what stands between the parentheses of ``loc(...)``."""
+        found = self._places.get(text)
+        if found is None:
+            node = self._resolve(text)
+            found = node.place
+            if node.kind == "function":  # nothing around it: the operation's name, not a function's
+                found = _renamed(found, found.frames[0].function, "")
+            self._places[text] = found
+        return found
+
+    def _resolve(self, text: str) -> _Node:
+        """Follows names with a stack of its own: a chain may be longer than Python's."""
+        waiting = [text]
+        entered: set[str] = set()
+        while waiting:
+            current = waiting[-1]
+            if current in self._known:
+                waiting.pop()
+                continue
+            needs = [] if current in entered else self._needs(current)
+            entered.add(current)
+            needs = [n for n in needs if n not in self._known and n not in entered]
+            if needs:  # what is entered already and still unknown is a circle: it resolves to nowhere
+                waiting += needs
+                continue
+            self._known[current] = self._read(current)
+            waiting.pop()
+        return self._known.get(text, UNKNOWN)
+
+    def _needs(self, text: str) -> list[str]:
+        if text.startswith("#"):
+            target = self._aliases.get(text)
+            return [] if target is None else [target]
+        if "#" not in text:
+            return []
+        return ALIAS.findall(lexing.STRING.sub("", text))
+
+    def _read(self, text: str) -> _Node:
+        if not text or text == "unknown":
+            return UNKNOWN
+        if text.startswith("#"):
+            return self._known.get(self._aliases.get(text, ""), UNKNOWN)
+        if found := NAMED.fullmatch(text):  # the three forms nearly every line has
+            return _named(lexing.unquote(found[1]), self._read(found[2]))
+        if found := CALLSITE.fullmatch(text):
+            return _callsite(self._read(found[1]), self._read(found[2]))
+        if found := FILE.fullmatch(text):
+            return _file(found)
+        try:
+            node, end = self._parse(text, 0, 0)
+            if text[end:].strip():
+                raise _Unread
+        except _Unread:
+            self.unread.add(text[:200])
+            return UNKNOWN
+        return node
+
+    def _parse(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
+        """The location that begins at ``at``, and where it ends. Raises _Unread."""
+        if depth > MAX_NESTED:
+            raise _Unread
+        if found := ALIAS.match(text, at):
+            return self._read(found[0]), found.end()
+        if text.startswith("unknown", at):
+            return UNKNOWN, at + 7
+        if text.startswith("callsite(", at):
+            callee, end = self._parse(text, at + 9, depth + 1)
+            caller, end = self._parse(text, _after(text, end, " at "), depth + 1)
+            return _callsite(callee, caller), _after(text, end, ")")
+        if found := FILE.match(text, at):
+            return _file(found), found.end()
+        if found := NAME.match(text, at):
+            name = lexing.unquote(found[1])
+            if not text.startswith("(", found.end()):
+                return _Node("place", Place(name)), found.end()
+            child, end = self._parse(text, found.end() + 1, depth + 1)
+            return _named(name, child), _after(text, end, ")")
+        if text.startswith("fused", at):
+            return self._fused(text, at + 5, depth)
+        raise _Unread
+
+    def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
+        """Of several operations made one: the first that has frames, else the first with a name."""
+        if text.startswith("<", at):
+            end = lexing.closing(text, at)
+            if end < 0:
+                raise _Unread
+            at = end + 1
+        at = _after(text, at, "[")
+        best = UNKNOWN
+        while True:
+            node, at = self._parse(text, at, depth + 1)
+            if not best.place.frames and (node.place.frames or not best.place.name):
+                best = node
+            if text.startswith("]", at):
+                return best, at + 1
+            at = _after(text, at, ", ")
+
+
+class _Unread(Exception):
+    """Not a location as MLIR prints them."""
+
+
+def _after(text: str, at: int, expected: str) -> int:
+    if not text.startswith(expected, at):
+        raise _Unread
+    return at + len(expected)
+
+
+def _file(found: re.Match[str]) -> _Node:
+    line = int(found[2])
+    frame = Frame(file=lexing.unquote(found[1]), line=line, function="")
+    return _Node("file", Place(None, (frame,), found[0]) if line else NOWHERE)
+
+
+def _renamed(place: Place, name: str | None, function: str) -> Place:
+    """The place of one bare line, with the names around it."""
+    frame = place.frames[0]
+    return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)
+
+
+def _callsite(callee: _Node, caller: _Node) -> _Node:
+    frames = (callee.place.frames + caller.place.frames)[:MAX_FRAMES]
+    return _Node("place", Place(callee.place.name, frames, callee.place.span or caller.place.span))
+
+
+def _named(name: str, child: _Node) -> _Node:
+    place = child.place
+    if child.kind == "file" and place.frames:
+        return _Node("function", _renamed(place, None, name))
+    if not name.endswith(":"):
+        return _Node("place", Place(name, place.frames, place.span))
+    primitive = name[:-1]
+    if child.kind == "function" and place.frames[0].function.rpartition("/")[2] == primitive:
+        return _Node("place", _renamed(place, place.frames[0].function, ""))
+    return _Node("place", Place(place.name or primitive, place.frames, place.span))

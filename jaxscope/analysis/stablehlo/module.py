@@ -1,0 +1,85 @@
+"""A StableHLO module as data: functions, their arguments and results, and every operation in the order
+of the text. Knows nothing of how it is read or of what is looked for in it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+NOT_OPERATIONS = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
+CALLS = frozenset({"func.call", "call"})
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What could not be read: 1-based line of the text."""
+
+    line: int
+    text: str
+
+
+class Op(msgspec.Struct, frozen=True, gc=False):
+    """One operation.
+
+    ``block`` numbers the region it stands in, ``parent`` is the operation that holds that region (None: the
+    function itself). ``operands`` are indices of the operations that made them; -1 - k is argument k of
+    the function, and arguments of regions are left out. ``inputs`` and ``outputs`` are types as text.
+    ``detail`` is the rest of the line with every value written ``%``; ``location`` what stands in
+    ``loc(...)``. ``callee``: the function called, or a custom call's target.
+    """
+
+    name: str
+    line: int
+    function: int
+    block: int
+    parent: int | None
+    results: int
+    operands: tuple[int, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    detail: str
+    location: str
+    callee: str | None = None
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """An argument of a function. ``name`` is its location: the argument's path in JAX's spelling."""
+
+    type: str
+    name: str | None = None
+    attributes: dict[str, str] = {}
+
+
+class Result(msgspec.Struct, frozen=True):
+    type: str
+    attributes: dict[str, str] = {}
+
+
+class Function(msgspec.Struct, frozen=True):
+    """``first`` and ``end``: its operations are ``Module.ops[first:end]``."""
+
+    name: str
+    public: bool
+    line: int
+    first: int
+    end: int
+    arguments: tuple[Argument, ...] = ()
+    results: tuple[Result, ...] = ()
+
+
+class Module(msgspec.Struct, frozen=True):
+    """``locations`` are the ``#loc`` lines, ``symbols`` operations of the module itself that are no
+    functions (``sdy.mesh @mesh`` and the like), each by its symbol."""
+
+    name: str | None = None
+    attributes: dict[str, str] = {}
+    functions: tuple[Function, ...] = ()
+    ops: tuple[Op, ...] = ()
+    locations: dict[str, str] = {}
+    symbols: dict[str, str] = {}
+    problems: tuple[Problem, ...] = ()
+
+    def main(self) -> Function | None:
+        """The entry: ``@main``, else the only public function."""
+        named = [f for f in self.functions if f.name == "main"]
+        public = named or [f for f in self.functions if f.public]
+        return public[0] if len(public) == 1 or named else None

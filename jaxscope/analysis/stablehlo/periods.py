@@ -1,0 +1,80 @@
+"""Stretches of a sequence that repeat themselves. Pure arithmetic on numbers; knows nothing of programs."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
+
+GRAMS = (1, 4, 16)  # lengths of the windows whose distances suggest a period
+CANDIDATES = 24  # of each
+MAX_STRETCHES = 1000
+FULL = 0.8  # a shorter period that explains this much of a stretch is the better one
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """``sequence[start : start + period * times]`` is ``times`` times the same; ``length`` counts also the
+    part of one more turn that may follow."""
+
+    start: int
+    period: int
+    times: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.period * self.times
+
+
+def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
+    """Stretches that do not overlap, the longest first, each with its shortest period."""
+    found: list[Stretch] = []
+    for period in candidates(sequence):
+        equal = bytes(map(operator.eq, sequence, islice(sequence, period, None)))
+        run = b"\1" * min(period * (least_times - 1), len(equal) + 1)
+        at = 0
+        while True:
+            begin = equal.find(run, at)
+            if begin < 0:
+                break
+            end = equal.find(b"\0", begin)
+            end = len(equal) if end < 0 else end
+            found.append(Stretch(begin, period, 1 + (end - begin) // period, end - begin + period))
+            at = end + 1
+    return _choose(found)
+
+
+def candidates(sequence: Sequence[int]) -> list[int]:
+    """Distances at which a window comes back most often, rising."""
+    chosen: set[int] = set()
+    n = len(sequence)
+    for size in GRAMS:
+        last: dict[object, int] = {}
+        gaps: Counter[int] = Counter()
+        windows = zip(*(islice(sequence, k, None) for k in range(size)), strict=False)
+        for i, window in enumerate(windows):
+            before = last.get(window)
+            if before is not None:
+                gaps[i - before] += 1
+            last[window] = i
+        chosen.update(gap for gap, _ in gaps.most_common(CANDIDATES) if 2 * gap <= n)
+    return sorted(chosen)
+
+
+def _choose(found: list[Stretch]) -> list[Stretch]:
+    chosen: list[Stretch] = []
+    waiting = sorted(found, key=lambda s: (-s.length, s.period))[:MAX_STRETCHES]
+    while waiting:
+        longest = waiting[0]
+        rivals = [s for s in waiting if _overlap(s, longest) and s.length >= FULL * longest.length]
+        best = min(rivals, key=lambda s: s.period)
+        chosen.append(best)
+        waiting = [s for s in waiting if s is not longest and not _overlap(s, best)]
+    return chosen
+
+
+def _overlap(a: Stretch, b: Stretch) -> bool:
+    return a.start < b.end and b.start < a.end

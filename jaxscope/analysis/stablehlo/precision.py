@@ -1,0 +1,107 @@
+"""Where values grow wider: bf16 to f32 and the like, and 64-bit floating point.
+
+A multiplication of bf16 that accumulates in f32 is no upcast: nothing is converted.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+FLOAT_BITS = {
+    "float64": 64, "float32": 32, "tfloat32": 32, "float16": 16, "bfloat16": 16,
+    "complex64": 64, "complex128": 128,
+}  # fmt: skip
+CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
+MAX_LISTED = 500
+
+
+class Upcast(msgspec.Struct, frozen=True):
+    """Conversions of one line from one dtype to a wider one. ``count`` has calls written out and loop
+    bodies once; ``bytes`` is what their results take; ``backward``: made by differentiation."""
+
+    before: str
+    after: str
+    count: int
+    bytes: int | None
+    source: Frame | None
+    backward: bool | None
+    name: str | None
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Operations of one line that give 64-bit floats and take none. ``kind``: constant, convert, other."""
+
+    kind: str
+    operation: str
+    count: int
+    source: Frame | None
+
+
+class Doubles(msgspec.Struct, frozen=True):
+    """64-bit floating point in a program. ``arguments``: names of those that are; ``operations`` counts
+    those that give one."""
+
+    operations: int
+    arguments: tuple[str | None, ...]
+    origins: tuple[Origin, ...]
+
+
+def upcasts(module: Module, sources: Sources) -> list[Upcast]:
+    """The largest first. Not those of single numbers: they cost nothing."""
+    found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
+    for index, op in enumerate(module.ops):
+        if not op.name.endswith(".convert") or not op.inputs or not op.outputs:
+            continue
+        before, after = types.tensor(op.inputs[0]), types.tensor(op.outputs[0])
+        if before.dtype is None or after.dtype is None or after.shape == ():
+            continue
+        if not _bits(after.dtype) > _bits(before.dtype) > 0:
+            continue
+        times = sources.times[op.function]
+        if not times:
+            continue
+        name = sources.place(index).name
+        backward = sources.backward(index)
+        key = (before.dtype, after.dtype, sources.frame(index), backward)
+        count, size, first = found.get(key, (0, 0, name))
+        more = None if after.bytes is None else after.bytes * times
+        found[key] = (count + times, None if size is None or more is None else size + more, first)
+    listed = [
+        Upcast(before, after, count, size, source, backward, name)
+        for (before, after, source, backward), (count, size, name) in found.items()
+    ]
+    return sorted(listed, key=lambda u: -(u.bytes or 0))[:MAX_LISTED]
+
+
+def _bits(dtype: str) -> int:
+    if dtype in FLOAT_BITS:
+        return FLOAT_BITS[dtype]
+    return int(dtype[5]) if dtype.startswith("float") and dtype[5:6].isdigit() else 0
+
+
+def doubles(module: Module, sources: Sources) -> Doubles | None:
+    """None where the program has none."""
+    operations = 0
+    origins: dict[tuple[str, str, Frame | None], int] = {}
+    for index, op in enumerate(module.ops):
+        if op.name in NOT_OPERATIONS or not any(types.is_float64(t) for t in op.outputs):
+            continue
+        times = sources.times[op.function]
+        operations += times
+        if not times or any(types.is_float64(t) for t in op.inputs):
+            continue
+        kind = "constant" if op.name in CONSTANTS else "convert" if op.name.endswith(".convert") else "other"
+        key = (kind, op.name, sources.frame(index))
+        origins[key] = origins.get(key, 0) + times
+    main = module.main()
+    arguments = () if main is None else main.arguments
+    wide = tuple(a.name for a in arguments if types.is_float64(a.type))
+    if not operations and not wide:
+        return None
+    listed = [Origin(k, o, n, f) for (k, o, f), n in origins.items()]
+    return Doubles(operations, wide, tuple(sorted(listed, key=lambda o: -o.count)[:MAX_LISTED]))

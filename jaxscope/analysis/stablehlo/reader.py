@@ -1,0 +1,319 @@
+"""StableHLO text -> Module, a line at a time. Whatever the text holds: what can be read is read, and what
+cannot is a Problem with its line.
+
+The format is that of MLIR's printer, generic and pretty forms mixed, with ``#loc`` names for locations.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jaxscope.analysis.stablehlo import lexing
+from jaxscope.analysis.stablehlo.module import Argument, Function, Module, Op, Problem, Result
+
+MAX_PROBLEMS = 100
+MAX_OPEN = 1000  # regions inside regions
+SYMBOL = re.compile(r'@(?:"((?:[^"\\]++|\\.)*+)"?|([\w$.-]+))')
+EDGES = ("cond {", "do {", "else {")
+REDUCER = "reducer("
+FULL_NAMES = {"call": "func.call", "return": "func.return", "constant": "func.constant"}
+
+
+class _Open:
+    """A region being read, and the operation it belongs to. ``owner`` None: a function's body."""
+
+    __slots__ = ("block", "last", "owner")
+
+    def __init__(self, owner: int | None, block: int) -> None:
+        self.owner, self.block = owner, block
+        self.last: int | None = None  # the last operation read in it
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.attributes: dict[str, str] = {}
+        self.functions: list[Function] = []
+        self.ops: list[Op] = []
+        self.aliases: dict[str, str] = {}
+        self.symbols: dict[str, str] = {}
+        self.problems: list[Problem] = []
+        self.names: dict[str, int | None] = {}
+        self.open: list[_Open] = []
+        self.blocks = 0
+        self.modules = 0
+        self.interned: dict[str, str] = {}
+        self.signatures: dict[str, tuple[tuple[str, ...] | None, tuple[str, ...]]] = {}
+        self.resources = False
+
+    def problem(self, number: int, what: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Problem(number, what))
+
+    def read(self, text: str) -> Module:
+        number = 0
+        for number, line in enumerate(text.split("\n"), 1):
+            line = line.strip()
+            if not line:
+                continue
+            first = line[0]
+            if self.resources:
+                self.resources = not line.startswith("#-}")
+            elif first == "#":
+                self._alias(number, line)
+            elif first == "}":
+                self._close(number, line)
+            elif first == "^":
+                self._define(line)
+            elif line.startswith(EDGES) or line.startswith(REDUCER):
+                self._edge(number, line)
+            elif line.startswith("{-#"):
+                self.resources = True
+            elif not line.startswith("//"):
+                self._operation(number, line)
+        if self.open or self.modules > 0:
+            self.problem(number, "the text ends inside a function: it is cut")
+            while self.open:
+                self._leave()
+        return Module(
+            name=self.name,
+            attributes=self.attributes,
+            functions=tuple(self.functions),
+            ops=tuple(self.ops),
+            locations=self.aliases,
+            symbols=self.symbols,
+            problems=tuple(self.problems),
+        )
+
+    def _alias(self, number: int, line: str) -> None:
+        name, equals, value = line.partition(" = ")
+        if not equals:
+            self.problem(number, "a # line that defines nothing")
+        elif value.startswith("loc("):
+            end = lexing.closing(value, 3)
+            if end < 0:
+                self.problem(number, f"the location {name[:80]} is cut")
+            else:
+                self.aliases[name] = value[4:end]
+        else:
+            self.symbols[name] = value
+
+    def _define(self, line: str) -> None:
+        """Arguments of a region: their values are not followed further."""
+        for name in lexing.DEFINED.findall(line):
+            self.names[name] = None
+
+    def _edge(self, number: int, line: str) -> None:
+        """``cond {``, or `` reducer(...) {``: a region of the operation just read."""
+        self._define(line)
+        owner = self.open[-1].last if self.open else None
+        if owner is None:
+            self.problem(number, "a region that belongs to no operation")
+        if line.endswith("{") and self.open:
+            self._enter(owner)
+
+    def _enter(self, owner: int | None) -> None:
+        self.blocks += 1
+        self.open.append(_Open(owner, self.blocks))
+
+    def _leave(self) -> _Open:
+        left = self.open.pop()
+        if left.owner is None and self.functions:
+            f = self.functions[-1]
+            self.functions[-1] = Function(
+                f.name, f.public, f.line, f.first, len(self.ops), f.arguments, f.results
+            )
+        return left
+
+    def _close(self, number: int, line: str) -> None:
+        """``}``, ``} do {``, ``}, {``, ``}) : (A) -> B loc(...)``."""
+        if not self.open:
+            self.modules -= 1
+            if self.modules < 0:
+                self.problem(number, "a closing bracket too many")
+                self.modules = 0
+            return
+        left = self._leave()
+        if line.endswith("{"):
+            self._define(line)
+            self._enter(left.owner)
+            return
+        if left.owner is None or len(line) == 1:
+            return
+        rest, location = lexing.location(line)
+        before, types = lexing.signature(rest)
+        op = self.ops[left.owner]
+        inputs, outputs = (
+            (op.inputs, op.outputs) if not types else self._types(types, op.results, op.operands)
+        )
+        extra = before.lstrip("})> ")
+        detail = op.detail + " " + self._bare(extra) if extra else op.detail
+        self.ops[left.owner] = Op(
+            op.name, op.line, op.function, op.block, op.parent, op.results, op.operands,
+            inputs, outputs, detail, location or op.location, op.callee,
+        )  # fmt: skip
+
+    def _operation(self, number: int, line: str) -> None:
+        found = lexing.OPERATION.match(line)
+        if found is None:
+            self.problem(number, f"not an operation: {line[:80]}")
+            return
+        defined, _, name = found.groups()
+        if not self.open:
+            self._outside(number, line, name)
+            return
+        scope = self.open[-1]
+        rest, location = lexing.location(line)
+        opens = rest.endswith("{")
+        head, types = (rest, "") if opens else lexing.signature(rest)
+        head = head[found.end() :]
+        name = FULL_NAMES.get(name, name)
+        loop = name == "stablehlo.while" or name == "mhlo.while"
+        if opens or loop:
+            self._define(head)
+        operands: tuple[int, ...] = ()
+        count = 0
+        if "%" in head:
+            values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
+            count = len(values)
+            names = self.names
+            known = [names.get(v.partition("#")[0]) for v in values]
+            operands = tuple([k for k in known if k is not None])
+        callee = None
+        if "@" in head and (name == "func.call" or name.endswith("custom_call")):
+            symbol = SYMBOL.search(head)
+            callee = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")
+        index = len(self.ops)
+        results = 0
+        if defined:
+            for part in defined.split(", "):
+                value, _, many = part.partition(":")
+                results += int(many) if many.isdigit() and len(many) < 7 else 1
+                self.names[value] = index
+        inputs, outputs = self._types(types, results, operands, count) if types else ((), ())
+        if not (types or opens or loop or name in NO_TYPES) and ":" in line:
+            self.problem(number, f"the types of {name} could not be read")
+        self.ops.append(
+            Op(
+                name,
+                number,
+                len(self.functions) - 1,
+                scope.block,
+                scope.owner,
+                results,
+                operands,
+                inputs,
+                outputs,
+                self._bare(head),
+                self.interned.setdefault(location, location),
+                callee,
+            )
+        )
+        scope.last = index
+        if opens:
+            if len(self.open) > MAX_OPEN:
+                self.problem(number, f"more than {MAX_OPEN} regions inside one another")
+            self._enter(index)
+
+    def _bare(self, head: str) -> str:
+        """Equal for operations that differ only in the values they take."""
+        if "%" in head:
+            head = lexing.VALUE.sub("%", head)
+        return self.interned.setdefault(head, head)
+
+    def _types(
+        self, text: str, results: int, operands: tuple[int, ...], count: int = 0
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        found = self.signatures.get(text)
+        if found is None:
+            found = self.signatures[text] = lexing.types(text)
+        inputs, outputs = found
+        if inputs is not None:
+            return inputs, outputs
+        # The short form names a type once where it is the same: ``add %0, %1 : T``, ``select %p, %a,
+        # %b : P, T``, ``while(...) : T, U``. The results are the last of them.
+        n = max(count, len(operands))
+        taken = outputs + outputs[-1:] * (n - len(outputs)) if n else ()
+        return taken[:n], outputs[-results:] if results else ()
+
+    def _outside(self, number: int, line: str, name: str) -> None:
+        """An operation of the module itself: the module, a function, a mesh."""
+        name = name.removeprefix("builtin.")
+        symbol = SYMBOL.search(line)
+        called = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")
+        if name == "module":
+            self.modules += 1
+            self.name = self.name or called
+            at = line.find(" attributes {")
+            if at >= 0 and not self.attributes:
+                self.attributes = lexing.attributes(line[at + 12 :])
+        elif name == "func.func":
+            self._function(number, line, called)
+        elif called is not None:
+            self.symbols.setdefault("@" + called, line)
+            if line.endswith("{"):
+                self.problem(number, f"a {name} outside every function is not read")
+                self.modules += 1
+        else:
+            self.problem(number, f"outside every function: {line[:80]}")
+
+    def _function(self, number: int, line: str, name: str | None) -> None:
+        self.names = {}
+        start = line.find("(", line.find("@"))
+        end = lexing.closing(line, start) if start >= 0 else -1
+        arguments: list[Argument] = []
+        results: list[Result] = []
+        if name is None or end < 0:
+            self.problem(number, "a function whose arguments could not be read")
+        else:
+            for k, piece in enumerate(lexing.split(line[start + 1 : end])):
+                value, argument = _argument(piece)
+                arguments.append(argument)
+                self.names[value] = -1 - k
+            results = _results(line[end + 1 :].lstrip())
+        public = " private @" not in line[:start]
+        first = len(self.ops)
+        self.functions.append(
+            Function(name or "", public, number, first, first, tuple(arguments), tuple(results))
+        )
+        if line.endswith("{"):
+            self._enter(None)
+
+
+NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
+
+
+def _argument(piece: str) -> tuple[str, Argument]:
+    """``%arg0: tensor<4xf32> {a = 1} loc("x")``; a declaration has the type alone."""
+    rest, location = lexing.location(piece)
+    value, colon, rest = rest.partition(": ")
+    if not colon:
+        value, rest = "", value
+    kind, attributes = _type_and_attributes(rest)
+    name = None
+    if location.startswith('"') and lexing.NAME_ONLY.fullmatch(location):
+        name = lexing.unquote(location)
+    return value, Argument(kind, name, attributes)
+
+
+def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
+    at = text.find(" {")
+    return (text.strip(), {}) if at < 0 else (text[:at].strip(), lexing.attributes(text[at + 1 :]))
+
+
+def _results(text: str) -> list[Result]:
+    """Of what follows a function's arguments: ``-> (T {a = 1}, U) attributes {...} {``."""
+    if not text.startswith("->"):
+        return []
+    text = text[2:].strip()
+    if text.startswith("("):
+        end = lexing.closing(text, 0)
+        pieces = lexing.split(text[1 : end if end > 0 else len(text)])
+    else:
+        pieces = [text.removesuffix("{").partition(" attributes ")[0].strip()]
+    return [Result(*_type_and_attributes(p)) for p in pieces]
+
+
+def read(text: str) -> Module:
+    """Never raises and never hangs: every line is looked at once."""
+    return _Reader().read(text)

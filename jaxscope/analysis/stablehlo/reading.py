@@ -1,0 +1,130 @@
+"""The one entry: a lowered program's text -> everything that can be told from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+
+import msgspec
+
+from jaxscope.analysis.attribution import STANDING, Standing
+from jaxscope.analysis.stablehlo import (
+    callbacks,
+    constants,
+    donation,
+    precision,
+    reader,
+    repeats,
+    shardings,
+    values,
+)
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Problem
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Captured
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a program's StableHLO says.
+
+    ``op_counts`` has calls written out, as XLA does first, and loop bodies once; terminators are not
+    counted. ``printed`` counts operations as they stand in the text. ``located`` of those say where they
+    come from, and ``resolved`` of these lead to a line of the user's.
+    """
+
+    module: str | None = None
+    num_partitions: int | None = None
+    num_replicas: int | None = None
+    printed: int = 0
+    op_counts: dict[str, int] = {}
+    located: int = 0
+    resolved: int = 0
+    arguments: tuple[values.Value, ...] = ()
+    results: tuple[values.Value, ...] = ()
+    meshes: tuple[shardings.Mesh, ...] = ()
+    shardings: tuple[shardings.Mark, ...] = ()
+    repeated: tuple[repeats.Repeated, ...] = ()
+    constants: tuple[constants.Constant, ...] = ()
+    doubles: precision.Doubles | None = None
+    upcasts: tuple[precision.Upcast, ...] = ()
+    callbacks: tuple[callbacks.Callback, ...] = ()
+    donation: tuple[donation.Donation, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def analyse(
+    text: str,
+    *,
+    captured: Sequence[Captured] = (),
+    paths: Sequence[str] = (),
+    dropped: Collection[int] = (),
+    donated: Collection[str] | None = None,
+    aliased: Collection[int] | None = None,
+    standing: Callable[[str], Standing] = STANDING,
+) -> Reading:
+    """Never raises on any text. ``captured`` (of the trace) names constants. ``paths``: of all the
+    caller's arguments in order, ``dropped`` the positions of those the program does not take (the recorded
+    key, and Compiled). ``donated`` (of Lowered): paths; ``aliased``: positions of the program's own
+    arguments that the compiled program reuses. ``standing`` says whose a file is."""
+    module = reader.read(text)
+    sources = Sources(module, standing)
+    return of_module(
+        module, sources, captured=captured, paths=paths, dropped=dropped, donated=donated, aliased=aliased
+    )
+
+
+def of_module(
+    module: Module,
+    sources: Sources,
+    *,
+    captured: Sequence[Captured] = (),
+    paths: Sequence[str] = (),
+    dropped: Collection[int] = (),
+    donated: Collection[str] | None = None,
+    aliased: Collection[int] | None = None,
+) -> Reading:
+    """The same of a module read before, for a reader who wants its operations too."""
+    known = shardings.meshes(module)
+    coverage = sources.coverage()
+    main = module.main()
+    arguments = () if main is None else values.arguments(main, known, paths, dropped)
+    results = () if main is None else values.results(main, known)
+    unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
+    counts: Counter[str] = Counter()
+    printed = 0
+    for op in module.ops:
+        if op.name not in NOT_OPERATIONS:
+            printed += 1
+            if times := sources.times[op.function]:
+                counts[op.name] += times
+    problems = list(module.problems)
+    if main is None and module.ops:
+        problems.append(Problem(1, "no function @main: arguments, results and donation are not known"))
+    problems += [
+        Problem(0, f"a location that could not be read: {t[:80]}")
+        for t in sorted(sources.locations.unread)[:20]
+    ]
+    return Reading(
+        module=module.name,
+        num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
+        num_replicas=_number(module.attributes.get("mhlo.num_replicas")),
+        printed=printed,
+        op_counts=dict(counts.most_common()),
+        located=coverage.located,
+        resolved=coverage.resolved,
+        arguments=arguments,
+        results=results,
+        meshes=tuple(known.values()),
+        shardings=tuple(shardings.marks(module, sources, known)),
+        repeated=tuple(repeats.find(module, sources)),
+        constants=tuple(constants.find(module, sources, captured)),
+        doubles=precision.doubles(module, sources),
+        upcasts=tuple(precision.upcasts(module, sources)),
+        callbacks=tuple(callbacks.find(module, sources)),
+        donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
+        problems=tuple(problems),
+    )
+
+
+def _number(text: str | None) -> int | None:
+    digits = (text or "").partition(" ")[0]
+    return int(digits) if digits.isdigit() and len(digits) < 10 else None

@@ -1,0 +1,203 @@
+"""Blocks of operations that follow one another again and again: a Python loop written out, which could be
+a ``lax.scan``.
+
+Two operations are alike when they do the same to the same types. What a loop changes from turn to turn
+does not count: which values it takes, the place a slice is cut, scalar constants, channel numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import periods
+from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+LEAST_TIMES = 3
+LEAST_LENGTH = 2
+LEAST_OPERATIONS = 24  # all turns together: the three slices of ``q, k, v = qkv`` are no loop
+MAX_LISTED = 50
+SHARED = 0.8  # of a turn's operations: those that must stand under one line to call it theirs
+CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
+VARIES = re.compile(r"handle = \d+|index = \d+ : ui64|@[\w$.-]+")
+SLICED = re.compile(r"\[[^\]]*\]")
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """``times`` turns of ``length`` operations each (constants not counted, calls written out).
+
+    ``carried``: a turn takes something the turn before made, as a scan's carry; otherwise the turns do
+    not depend on one another (the same update of many arrays). ``in_loop``: it stands inside a loop
+    already (``unroll=``). ``line``: of the text, where it begins. ``source``: the line that repeats it.
+    """
+
+    length: int
+    times: int
+    line: int
+    carried: bool
+    in_loop: bool
+    source: Frame | None
+    first: int
+    end: int
+
+
+def find(module: Module, sources: Sources) -> list[Repeated]:
+    """The largest first. Not what JAX's own functions repeat: no line of the user's would change it."""
+    kinds, weights = _kinds(module, sources)
+    blocks: dict[int, list[int]] = {}
+    for index, op in enumerate(module.ops):
+        if op.name not in CONSTANTS and op.name not in NOT_OPERATIONS and sources.times[op.function]:
+            blocks.setdefault(op.block, []).append(index)
+    found: list[tuple[list[int], periods.Stretch]] = []
+    for members in blocks.values():
+        if len(members) < LEAST_TIMES or sum(weights[i] for i in members) < LEAST_OPERATIONS:
+            continue
+        for stretch in periods.find([kinds[i] for i in members], LEAST_TIMES):
+            turn = members[stretch.start : stretch.start + stretch.period]
+            length = sum(weights[i] for i in turn)
+            if length >= LEAST_LENGTH and length * stretch.times >= LEAST_OPERATIONS:
+                found.append((members, stretch))
+    found.sort(key=lambda f: -sum(weights[i] for i in f[0][f[1].start : f[1].end]))
+    del found[MAX_LISTED:]
+    repeated = {i for members, s in found for i in members[s.start : s.end]}
+    listed = []
+    for members, stretch in found:
+        inside = members[stretch.start : stretch.end]
+        turns = [inside[k : k + stretch.period] for k in range(0, len(inside), stretch.period)]
+        if _is_jax_own(sources, turns[0]):
+            continue
+        first = module.ops[inside[0]]
+        listed.append(
+            Repeated(
+                length=sum(weights[i] for i in turns[0]),
+                times=stretch.times,
+                line=first.line,
+                carried=_carried(module, turns),
+                in_loop=sources.in_loop(inside[0]),
+                source=_source(sources, turns[1], inside, repeated),
+                first=inside[0],
+                end=inside[-1] + 1,
+            )
+        )
+    return sorted(listed, key=lambda r: (-r.length * r.times, r.line))
+
+
+def _is_jax_own(sources: Sources, turn: Sequence[int]) -> bool:
+    """Is the repetition JAX's own? Then no operation has a frame of the user's, or all stand under one and
+    the same expression: the rounds of a random number generator, a polynomial."""
+    ops = sources.module.ops
+    if not any(ops[i].location for i in turn):
+        return False
+    if all(sources.own(i).frame is None for i in turn):
+        return True
+    spans = {sources.place(i).span for i in turn}
+    return len(spans) == 1 and "" not in spans and not any(ops[i].name in CALLS for i in turn)
+
+
+def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
+    """Of each operation: a number equal for those alike, with their regions and the functions they call;
+    and how many operations it stands for. Callees come before their callers, regions before their owners."""
+    numbers: dict[object, int] = {}
+    bodies: dict[str, tuple[object, int]] = {}
+    kinds, weights = [0] * len(module.ops), [1] * len(module.ops)
+    inside: dict[int, list[int]] = {}
+    for f in reversed(sources.order):
+        function = module.functions[f]
+        top: list[int] = []
+        for index in range(function.end - 1, function.first - 1, -1):
+            op = module.ops[index]
+            detail = op.detail
+            if op.name.endswith("slice"):
+                detail = SLICED.sub("", detail)
+            if "@" in detail or " = " in detail:
+                detail = VARIES.sub("", detail)
+            region = inside.pop(index, [])
+            callee = bodies.get(op.callee or "") if op.name in CALLS else None
+            if op.name in CONSTANTS:
+                detail, weights[index] = "", 0
+            elif op.name in NOT_OPERATIONS:
+                weights[index] = 0
+            elif callee is not None:
+                weights[index] = min(callee[1], 10**9)
+            else:
+                weights[index] = min(1 + sum(weights[i] for i in region), 10**9)
+            key = (
+                op.name,
+                detail,
+                op.inputs,
+                op.outputs,
+                callee and callee[0],
+                tuple(kinds[i] for i in region),
+            )
+            kinds[index] = numbers.setdefault(key, len(numbers))
+            (top if op.parent is None else inside.setdefault(op.parent, [])).append(index)
+        body = numbers.setdefault(tuple(kinds[i] for i in top), len(numbers))
+        bodies[function.name] = (body, sum(weights[i] for i in top))
+    return kinds, weights
+
+
+def _carried(module: Module, turns: Sequence[Sequence[int]]) -> bool:
+    """Does every turn after the first take a value that the one before it made?"""
+    for before, turn in itertools.pairwise(turns):
+        made = set(before)
+        if not any(made.intersection(module.ops[i].operands) for i in turn):
+            return False
+    return True
+
+
+def _source(sources: Sources, turn: Sequence[int], inside: Sequence[int], repeated: set[int]) -> Frame | None:
+    """The line that makes the turns. Their operations share the outer frames down to some line. Where
+    nothing else stands under that line, it is the call in the loop's body; otherwise it calls the
+    function that loops, and the loop's body begins at the first line of the turn in that function."""
+    chains = [c for i in turn if (c := _chain(sources, i))]
+    if not chains:
+        return None
+    shared: list[Frame] = []
+    while True:
+        level = len(shared)
+        here = Counter(c[level] for c in chains if len(c) > level)
+        if not here:
+            break
+        frame, count = here.most_common(1)[0]
+        if count < SHARED * len(chains):
+            break
+        shared.append(frame)
+        chains = [c for c in chains if len(c) > level and c[level] == frame]
+    below = [c[len(shared)] for c in chains if len(c) > len(shared)]
+    if shared and (not below or not _elsewhere(sources, shared, set(below), inside, repeated)):
+        return shared[-1]
+    if not below:
+        return shared[-1] if shared else None
+    where, _ = Counter((f.file, f.function) for f in below).most_common(1)[0]
+    return min((f for f in below if (f.file, f.function) == where), key=lambda f: f.line)
+
+
+def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
+    """The user's frames of an operation, outermost first."""
+    found = sources.own(index)
+    return () if found.frame is None else (found.frame, *found.callers)[::-1]
+
+
+def _elsewhere(
+    sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
+) -> bool:
+    """Does the last shared line cause anything but the turns? One more turn that differs a little (the last
+    of a backward pass) has the lines that stand below it in the others."""
+    ops = sources.module.ops
+    here = ops[inside[0]]
+    function = sources.module.functions[here.function]
+    level = len(shared)
+    for index in range(function.first, function.end):
+        op = ops[index]
+        if op.block != here.block or index in repeated or op.name in CONSTANTS or op.name in NOT_OPERATIONS:
+            continue
+        chain = _chain(sources, index)
+        if list(chain[:level]) == shared and (len(chain) <= level or chain[level] not in below):
+            return True
+    return False

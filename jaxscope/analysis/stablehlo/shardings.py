@@ -1,0 +1,145 @@
+"""Meshes and shardings as a program states them: Shardy's attributes, and GSPMD's strings as they are.
+
+Format: ``#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, ?}], replicated={"y"}>``, one pair of braces a
+dimension, ``?`` where the partitioner may add axes, ``"x":(1)2`` a part of an axis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import lexing
+from jaxscope.analysis.stablehlo.module import Module, Op
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+AXIS = re.compile(r'"([^"\\]*)"=(\d{1,9})')
+IDS = re.compile(r"device_ids=\[([\d, ]*)\]")
+USED = re.compile(r'"([^"\\]*)"(:\(\d+\)\d+)?')
+GROUP = re.compile(r"(\w+)=\{([^{}]*)\}")
+# What a reader would call it, by operation or by a custom call's target.
+KINDS = {
+    "sdy.sharding_constraint": "constraint",
+    "sdy.reshard": "reshard",
+    "sdy.manual_computation": "manual",
+    "Sharding": "constraint",
+    "SPMDFullToShardShape": "manual",
+    "SPMDShardToFullShape": "manual",
+    "annotate_device_placement": "placement",
+    "LayoutConstraint": "layout",
+}
+MAX_LISTED = 500
+
+
+class Mesh(msgspec.Struct, frozen=True):
+    """``device_ids`` None: in order."""
+
+    name: str
+    axes: tuple[tuple[str, int], ...]
+    device_ids: tuple[int, ...] | None = None
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """A sharding as the text states it. ``dimensions``: the axes of each, None: not read (a GSPMD
+    string); ``open``: the partitioner may shard it further. ``mesh`` are axes and sizes."""
+
+    text: str
+    mesh: tuple[tuple[str, int], ...] | None = None
+    dimensions: tuple[tuple[str, ...], ...] | None = None
+    open: bool = False
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # replicated, unreduced
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Shardings stated inside a program on one line. ``kind``: constraint, reshard, manual (shard_map),
+    placement (memory kind), layout. ``manual`` marks have the axes as ``text``."""
+
+    kind: str
+    text: str
+    count: int
+    source: Frame | None
+
+
+def meshes(module: Module) -> dict[str, Mesh]:
+    found: dict[str, Mesh] = {}
+    for symbol, line in module.symbols.items():
+        if line.startswith("sdy.mesh") and symbol.startswith("@"):
+            body = line.partition(" = <")[2]
+            end = body.find("]")
+            axes = tuple((n, int(s)) for n, s in AXIS.findall(body[: end + 1]))
+            ids = IDS.search(body)
+            order = (
+                None if ids is None else tuple(int(i) for i in ids[1].split(",") if len(i) < 10 and i.strip())
+            )
+            found[symbol[1:]] = Mesh(symbol[1:], axes, order)
+    return found
+
+
+def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
+    """Of an attribute's text: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a GSPMD string."""
+    at = text.find("<")
+    if text.startswith('"') or at < 0:
+        return Spec(lexing.unquote(text))
+    end = lexing.closing(text, at)
+    pieces = lexing.split(text[at + 1 : end if end > 0 else len(text)])
+    axes: tuple[tuple[str, int], ...] | None = None
+    dimensions: tuple[tuple[str, ...], ...] | None = None
+    groups: list[tuple[str, tuple[str, ...]]] = []
+    free = False
+    for piece in pieces:
+        if piece.startswith("@"):
+            mesh = known.get(lexing.unquote(piece[1:]))
+            axes = None if mesh is None else mesh.axes
+        elif piece.startswith("mesh<"):
+            axes = tuple((n, int(s)) for n, s in AXIS.findall(piece))
+        elif piece.startswith("["):
+            inner = lexing.split(piece[1:-1])
+            dimensions = tuple(tuple(a + b for a, b in USED.findall(d)) for d in inner)
+            free = any("?" in lexing.STRING.sub("", d) for d in inner)
+        elif found := GROUP.fullmatch(piece):
+            groups.append((found[1], tuple(a + b for a, b in USED.findall(found[2]))))
+    return Spec(partition_spec(dimensions) or text, axes, dimensions, free, tuple(groups))
+
+
+def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None:
+    """As JAX spells it: ``P('data', None, ('x', 'y'))``."""
+    if dimensions is None:
+        return None
+    parts = ["None" if not d else repr(d[0]) if len(d) == 1 else repr(d) for d in dimensions]
+    return f"P({', '.join(parts)})"
+
+
+def of_attributes(attributes: Mapping[str, str], known: Mapping[str, Mesh]) -> Spec | None:
+    """What an argument or a result is annotated with."""
+    text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
+    return None if text is None else spec(text, known)
+
+
+def marks(module: Module, sources: Sources, known: Mapping[str, Mesh]) -> list[Mark]:
+    found: dict[tuple[str, str, Frame | None], int] = {}
+    for index, op in enumerate(module.ops):
+        kind = KINDS.get(op.name) or (KINDS.get(op.callee or "") if "custom_call" in op.name else None)
+        times = sources.times[op.function]
+        if kind is None or not times:
+            continue
+        key = (kind, _stated(op, kind, known), sources.frame(index))
+        found[key] = found.get(key, 0) + times
+    return [Mark(k, t, n, f) for (k, t, f), n in found.items()][:MAX_LISTED]
+
+
+def _stated(op: Op, kind: str, known: Mapping[str, Mesh]) -> str:
+    if op.name.startswith("sdy."):
+        if kind == "manual":
+            axes = re.search(r"manual_axes=\{([^{}]*)\}", op.detail)
+            return "" if axes is None else ", ".join(a + b for a, b in USED.findall(axes[1]))
+        at = op.detail.find("<")
+        return spec(op.detail[at:], known).text if at >= 0 else ""
+    stated = lexing.dictionary(op.detail)
+    found = of_attributes(stated, known)
+    if kind == "placement":
+        inner = lexing.attributes(stated.get("mhlo.frontend_attributes", ""))
+        return lexing.unquote(inner.get("_xla_buffer_placement", ""))
+    return "" if found is None else found.text

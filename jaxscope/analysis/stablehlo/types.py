@@ -1,0 +1,73 @@
+"""MLIR types as text -> shape, dtype by the name JAX uses for it, and bytes."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import msgspec
+
+DIMENSION = re.compile(r"(\d{1,18}|\?)x")
+INTEGER = re.compile(r"(ui|si|i)(\d{1,4})")
+SMALL_FLOAT = re.compile(r"f(\d)(E\w+)")  # f8E4M3FN is float8_e4m3fn
+MAX_RANK = 64
+FLOATS = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "tf32": "tfloat32"}
+COMPLEX = {"f32": ("complex64", 64), "f64": ("complex128", 128)}
+BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "tfloat32": 32}
+
+
+class Tensor(msgspec.Struct, frozen=True):
+    """``shape`` None: not a tensor, or unranked; a dimension None: dynamic. ``dtype`` None: not known.
+
+    ``bytes`` counts a bool as one byte and packs what is narrower than a byte.
+    """
+
+    text: str
+    shape: tuple[int | None, ...] | None = None
+    dtype: str | None = None
+    elements: int | None = None
+    bytes: int | None = None
+
+
+@functools.lru_cache(maxsize=8192)
+def tensor(text: str) -> Tensor:
+    """``tensor<4x?xbf16>``; anything that is not a ranked tensor is a Tensor that knows only its text."""
+    if not (text.startswith("tensor<") and text.endswith(">")):
+        return Tensor(text)
+    body = text[7:-1]
+    shape: list[int | None] = []
+    at = 0
+    while found := DIMENSION.match(body, at):
+        shape.append(None if found[1] == "?" else int(found[1]))
+        at = found.end()
+        if len(shape) > MAX_RANK:
+            return Tensor(text)
+    element = body[at:].partition(", ")[0]  # an encoding may follow
+    if element.startswith("*"):
+        return Tensor(text)
+    dtype, bits = _element(element)
+    elements: int | None = 1
+    for size in shape:
+        elements = None if elements is None or size is None else elements * size
+    count = None if elements is None or bits is None else (elements * bits + 7) // 8
+    return Tensor(text, tuple(shape), dtype, elements, count)
+
+
+def _element(name: str) -> tuple[str | None, int | None]:
+    """dtype and bits of one element."""
+    if name in FLOATS:
+        return FLOATS[name], BITS[FLOATS[name]]
+    if name == "i1":
+        return "bool", 8
+    if found := INTEGER.fullmatch(name):
+        return ("uint" if found[1] == "ui" else "int") + found[2], int(found[2])
+    if found := SMALL_FLOAT.fullmatch(name):
+        return f"float{found[1]}_{found[2].lower()}", int(found[1])
+    if name.startswith("complex<") and name[8:-1] in COMPLEX:
+        return COMPLEX[name[8:-1]]
+    return None, None
+
+
+def is_float64(text: str) -> bool:
+    """Does the type hold 64-bit floating point, real or complex?"""
+    return "f64" in text and tensor(text).dtype in ("float64", "complex128")

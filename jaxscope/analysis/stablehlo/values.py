@@ -1,0 +1,131 @@
+"""What a program takes and gives: names, types, shardings, and what lies on one device.
+
+The text names an argument as the function given to jit saw it. Where a library's wrapper stands between,
+the caller's own paths (of the recorded key, in the same order) say more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import lexing, shardings, types
+from jaxscope.analysis.stablehlo.module import Argument, Function, Result
+
+TILES = re.compile(r"devices=\[([\d,]+)\]")
+SIZE = re.compile(r"(.*?)(?::\(\d+\)(\d{1,9}))?")
+
+
+class Value(msgspec.Struct, frozen=True):
+    """An argument or a result. ``role``: user, token (of an ordered effect), constant (a captured array
+    that JAX passes along) or dimension (of a symbolic shape). ``device_shape``, ``device_bytes``: the part
+    on one device; the whole where the program states no sharding, None where it cannot be read."""
+
+    index: int
+    name: str | None
+    type: str
+    shape: tuple[int | None, ...] | None
+    dtype: str | None
+    bytes: int | None
+    device_shape: tuple[int | None, ...] | None
+    device_bytes: int | None
+    sharding: shardings.Spec | None = None
+    memory_kind: str | None = None
+    role: str = "user"
+
+
+def arguments(
+    main: Function,
+    meshes: Mapping[str, shardings.Mesh],
+    paths: Sequence[str] = (),
+    dropped: Collection[int] = (),
+) -> tuple[Value, ...]:
+    """``paths``: of all the caller's arguments in order; ``dropped``: positions among them that the
+    program does not take. Where the numbers do not agree the text's own names stand."""
+    found = [_value(i, a.name, a, meshes) for i, a in enumerate(main.arguments)]
+    kept = [p for i, p in enumerate(paths) if i not in dropped]
+    users = [v.index for v in found if v.role == "user"]
+    if kept and len(kept) == len(users):
+        for index, path in zip(users, kept, strict=True):
+            found[index] = msgspec.structs.replace(found[index], name=path)
+    return tuple(found)
+
+
+def results(main: Function, meshes: Mapping[str, shardings.Mesh]) -> tuple[Value, ...]:
+    return tuple(
+        _value(i, lexing.unquote(r.attributes.get("jax.result_info", "")) or None, r, meshes)
+        for i, r in enumerate(main.results)
+    )
+
+
+def _value(
+    index: int, name: str | None, value: Argument | Result, meshes: Mapping[str, shardings.Mesh]
+) -> Value:
+    t = types.tensor(value.type)
+    kind = value.attributes.get("mhlo.memory_kind")
+    sharding = shardings.of_attributes(value.attributes, meshes)
+    part = device_shape(t.shape, sharding)
+    size: int | None = None
+    if part is not None and t.bytes is not None and t.elements is not None:
+        size = 1
+        for d in part:
+            size = None if size is None or d is None else size * d
+        if size is not None and t.elements:
+            size = -(-t.bytes * size // t.elements)
+    return Value(
+        index=index,
+        name=name,
+        type=value.type,
+        shape=t.shape,
+        dtype=t.dtype,
+        bytes=t.bytes,
+        device_shape=part,
+        device_bytes=size,
+        sharding=sharding,
+        memory_kind=None if kind is None else lexing.unquote(kind),
+        role=_role(value.attributes),
+    )
+
+
+def _role(attributes: Mapping[str, str]) -> str:
+    if "jax.token" in attributes:
+        return "token"
+    if "jax.const" in attributes:
+        return "constant"
+    return "dimension" if attributes.get("jax.global_constant", '""') != '""' else "user"
+
+
+def device_shape(
+    shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
+) -> tuple[int | None, ...] | None:
+    """What one device holds of an array of ``shape``."""
+    if shape is None or sharding is None:
+        return shape
+    parts = _parts(sharding, len(shape))
+    if parts is None:
+        return None
+    return tuple(None if d is None else -(-d // n) for d, n in zip(shape, parts, strict=True))
+
+
+def _parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
+    """Into how many each dimension is cut."""
+    if sharding.dimensions is None:
+        if found := TILES.search(sharding.text):
+            tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]
+            return tiles[:rank] if len(tiles) >= rank and 0 not in tiles else None
+        whole = "replicated" in sharding.text or "maximal" in sharding.text
+        return [1] * rank if whole else None
+    if len(sharding.dimensions) > rank:
+        return None
+    sizes = dict(sharding.mesh or ())
+    parts = [1] * rank
+    for k, axes in enumerate(sharding.dimensions):
+        for axis in axes:
+            found = SIZE.fullmatch(axis)
+            size = int(found[2]) if found and found[2] else sizes.get(axis)
+            if not size:
+                return None
+            parts[k] *= size
+    return parts

@@ -1,0 +1,19 @@
+"""Packages whose frames stand between the user and JAX: their lines are nobody's to blame.
+
+Capture tells them by the module of a live frame, the reading wing by the file name in a text.
+"""
+
+from __future__ import annotations
+
+JAX_ROOTS = frozenset({"jax", "jaxlib"})
+# Extended by wrapper-libraries in [tool.jaxscope]. A package's own jit-compiled functions are called
+# its library functions.
+WRAPPER_ROOTS = frozenset(
+    {
+        *("flax", "equinox", "haiku", "optax", "keras", "chex", "orbax", "functools", "contextlib"),
+        *("jaxtyping", "beartype", "typeguard"),  # decorate what the user wrote
+        *("numpy", "scipy"),  # np.mean(x) calls x.mean()
+        *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
+    }
+)
+OWN_ROOT = "jaxscope"
