@@ -1,0 +1,163 @@
+"""Instruction -> the user's line: its own frame, or that of what it stands for.
+
+An instruction made by the compiler has no frame. A fusion stands for what it holds; a part of a
+reducer or of a fusion for the instruction that calls it; a reshard for what it reads, else for
+what reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.lexing import attribute, fields, metadata, operands
+from jaxscope.analysis.hlo.module import Computation, Instruction, Module
+from jaxscope.schema.keys import Frame
+
+_ID = re.compile(r" ?stack_frame_id=(\d{1,9})(?=[ }]|$)")
+_NEIGHBOURS = 40
+
+
+def frame_id(instruction: Instruction) -> int | None:
+    """``stack_frame_id`` of an instruction's metadata."""
+    tail = instruction.tail
+    if "stack_frame_id=" not in tail:
+        return None
+    body = metadata(tail)
+    if body is None:
+        return None
+    # A scope's name may spell "stack_frame_id=1" inside op_name; the field stands behind it.
+    end = body.rfind('"')
+    found = _ID.search(body, end + 1)
+    if found is None and end >= 0:
+        value = fields(body).get("stack_frame_id", "")
+        return int(value) if value.isdigit() and len(value) < 10 else None
+    return int(found[1]) if found else None
+
+
+def op_name(instruction: Instruction) -> str | None:
+    body = metadata(instruction.tail)
+    return fields(body).get("op_name") or None if body else None
+
+
+class Attribution:
+    """Lines of one module's instructions."""
+
+    def __init__(self, module: Module, graph: CallGraph) -> None:
+        self._frames = module.frames
+        self._module = module
+        self._graph = graph
+        self._applied: dict[str, tuple[Computation, Instruction]] | None = None
+        self._sources: dict[str, dict[Frame, int]] = {}
+
+    def own(self, instruction: Instruction) -> Frame | None:
+        """The line of the instruction's own metadata."""
+        number = frame_id(instruction)
+        if number is not None:
+            return self._frames.blamed(number)
+        return _printed(instruction)
+
+    def line(self, where: Computation, instruction: Instruction) -> Frame | None:
+        """The line to blame, through fusions, calls and the reducers of a reduce; None if there is none."""
+        seen: set[str] = set()
+        while where.name not in seen:
+            seen.add(where.name)
+            found = self.own(instruction)
+            if found is not None:
+                return found
+            inside = self.sources(self._callees(where, instruction))
+            if inside:
+                return inside[0]
+            caller = self._caller(where)
+            if caller is None:
+                return None
+            where, instruction = caller
+        return None
+
+    def near(self, where: Computation, instruction: Instruction) -> Frame | None:
+        """``line``, else the line of the nearest instruction that it reads, else of one that reads it."""
+        own = self.own(instruction)
+        if own is not None:
+            return own
+        for step in (self._read_by, self._readers_of):
+            waiting, seen = [instruction], {instruction.name}
+            for _ in range(_NEIGHBOURS):
+                if not waiting:
+                    break
+                for other in step(where, waiting.pop(0)):
+                    if other.name in seen:
+                        continue
+                    seen.add(other.name)
+                    inside = self.sources(self._callees(where, other))
+                    found = self.own(other) or (inside[0] if inside else None)
+                    if found is not None:
+                        return found
+                    waiting.append(other)
+        caller = self._caller(where)
+        return self.line(*caller) if caller else None
+
+    def sources(self, computations: Iterable[Computation]) -> list[Frame]:
+        """The lines of what stands in computations and in the fusions there, the most frequent first."""
+        result: Counter[Frame] = Counter()
+        seen: set[str] = set()
+        waiting = list(computations)
+        while waiting:
+            computation = waiting.pop()
+            if computation.name in seen:
+                continue
+            seen.add(computation.name)
+            result.update(self._lines(computation))
+            waiting += [c.callee for c in self._graph.calls.get(computation.name, ())]
+        return [f for f, _ in result.most_common()]
+
+    def _lines(self, computation: Computation) -> dict[Frame, int]:
+        if computation.name not in self._sources:
+            lines: dict[Frame, int] = {}
+            for number, times in Counter(map(frame_id, computation.instructions)).items():
+                found = None if number is None else self._frames.blamed(number)
+                if found is not None:
+                    lines[found] = lines.get(found, 0) + times
+            self._sources[computation.name] = lines
+        return self._sources[computation.name]
+
+    def _callees(self, where: Computation, instruction: Instruction) -> list[Computation]:
+        return [c.callee for c in self._graph.of(where, instruction)]
+
+    def _caller(self, where: Computation) -> tuple[Computation, Instruction] | None:
+        calls = self._graph.callers.get(where.name)
+        if calls:
+            return calls[0].caller, calls[0].instruction
+        if self._applied is None:
+            self._applied = {}
+            for computation in self._module.computations.values():
+                for instruction in computation.instructions:
+                    if "to_apply=" in instruction.tail:
+                        name = (attribute(instruction.tail, "to_apply") or "").lstrip("%")
+                        self._applied.setdefault(name, (computation, instruction))
+        return self._applied.get(where.name)
+
+    @staticmethod
+    def _read_by(where: Computation, instruction: Instruction) -> list[Instruction]:
+        if instruction.opcode in ("parameter", "constant"):
+            return []
+        found = (where.find(name) for name in operands(instruction.tail))
+        return [i for i in found if i is not None]
+
+    @staticmethod
+    def _readers_of(where: Computation, instruction: Instruction) -> list[Instruction]:
+        # A search for the name first: nearly every line is passed over by it.
+        name = instruction.name
+        return [i for i in where.instructions if name in i.tail and name in operands(i.tail)]
+
+
+def _printed(instruction: Instruction) -> Frame | None:
+    """``source_file="m.py" source_line=3``, as texts without the tables have it."""
+    if "source_file=" not in instruction.tail:
+        return None
+    found = fields(metadata(instruction.tail) or "")
+    line = found.get("source_line", "")
+    if not found.get("source_file") or not (line.isdigit() and len(line) < 10):
+        return None
+    return Frame(file=found["source_file"], line=int(line), function="")
