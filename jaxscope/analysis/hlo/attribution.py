@@ -7,8 +7,6 @@ what reads it.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable
 
 from jaxscope.analysis.hlo.calls import CallGraph
@@ -16,25 +14,25 @@ from jaxscope.analysis.hlo.lexing import attribute, fields, metadata, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.schema.keys import Frame
 
-_ID = re.compile(r" ?stack_frame_id=(\d{1,9})(?=[ }]|$)")
+_FIELD = '" stack_frame_id='
 _NEIGHBOURS = 40
 
 
 def frame_id(instruction: Instruction) -> int | None:
     """``stack_frame_id`` of an instruction's metadata."""
     tail = instruction.tail
-    if "stack_frame_id=" not in tail:
+    at = tail.find(_FIELD)
+    if at < 0 and "stack_frame_id=" not in tail:
         return None
-    body = metadata(tail)
-    if body is None:
-        return None
-    # A scope's name may spell "stack_frame_id=1" inside op_name; the field stands behind it.
-    end = body.rfind('"')
-    found = _ID.search(body, end + 1)
-    if found is None and end >= 0:
-        value = fields(body).get("stack_frame_id", "")
-        return int(value) if value.isdigit() and len(value) < 10 else None
-    return int(found[1]) if found else None
+    if at > 0 and tail[at - 1] != "\\":
+        # Behind a quote that closes op_name: only metadata separates its fields by a space. A
+        # scope's name that spells this has its quote escaped.
+        end = tail.find("}", at)
+        number = tail[at + len(_FIELD) : end]
+        if number.isdigit() and len(number) < 10:
+            return int(number)
+    number = fields(metadata(tail) or "").get("stack_frame_id", "")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None
 
 
 def op_name(instruction: Instruction) -> str | None:
@@ -100,27 +98,30 @@ class Attribution:
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
         """The lines of what stands in computations and in the fusions there, the most frequent first."""
-        result: Counter[Frame] = Counter()
-        seen: set[str] = set()
+        result: dict[Frame, int] = {}
         waiting = list(computations)
+        seen = {c.name for c in waiting}
         while waiting:
             computation = waiting.pop()
-            if computation.name in seen:
-                continue
-            seen.add(computation.name)
-            result.update(self._lines(computation))
-            waiting += [c.callee for c in self._graph.calls.get(computation.name, ())]
-        return [f for f, _ in result.most_common()]
+            for frame, times in self._lines(computation).items():
+                result[frame] = result.get(frame, 0) + times
+            for call in self._graph.calls.get(computation.name, ()):
+                if call.callee.name not in seen:
+                    seen.add(call.callee.name)
+                    waiting.append(call.callee)
+        return sorted(result, key=result.__getitem__, reverse=True) if len(result) > 1 else list(result)
 
     def _lines(self, computation: Computation) -> dict[Frame, int]:
-        if computation.name not in self._sources:
-            lines: dict[Frame, int] = {}
-            for number, times in Counter(map(frame_id, computation.instructions)).items():
-                found = None if number is None else self._frames.blamed(number)
+        lines = self._sources.get(computation.name)
+        if lines is None:
+            lines = self._sources[computation.name] = {}
+            blamed = self._frames.blamed
+            for instruction in computation.instructions:
+                number = frame_id(instruction)
+                found = None if number is None else blamed(number)
                 if found is not None:
-                    lines[found] = lines.get(found, 0) + times
-            self._sources[computation.name] = lines
-        return self._sources[computation.name]
+                    lines[found] = lines.get(found, 0) + 1
+        return lines
 
     def _callees(self, where: Computation, instruction: Instruction) -> list[Computation]:
         return [c.callee for c in self._graph.of(where, instruction)]

@@ -8,7 +8,8 @@ arithmetic on elements, not a part of the program's flow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from jaxscope.analysis.hlo.lexing import attribute, split
@@ -26,6 +27,10 @@ _FLOW = {
 Trips = Mapping[tuple[str, str], int | None]
 # More runs than this are nobody's program.
 MAX_EXECUTIONS = 1 << 62
+
+
+# Where the name of a fusion's body stands in nearly every line.
+_FUSION = re.compile(r"\), kind=k[A-Za-z]++, calls=%?([^\s,(){}%\"]++)(?:,|$)")
 
 
 class Call(NamedTuple):
@@ -46,8 +51,11 @@ def names(value: str | None) -> list[str]:
 class CallGraph:
     """Calls of one module, and the computations that ENTRY reaches.
 
+    Args:
+      also: opcodes to keep for ``all``.
+
     Attributes:
-      calls: by caller's name, in the order of the text.
+      calls: by caller's name.
       callers: by callee's name.
       reachable: names of computations that run, ENTRY included; all of them where there is no
         ENTRY, because the text was cut.
@@ -56,28 +64,40 @@ class CallGraph:
       fused: those of them that are the body of a fusion, or called from inside one.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, also: Collection[str] = ()) -> None:
         self.module = module
         self.calls: dict[str, list[Call]] = {}
         self.callers: dict[str, list[Call]] = {}
         self._by_instruction: dict[tuple[str, str], list[Call]] = {}
-        find = module.computations.get
+        # The one pass over all instructions: what calls, and what was asked for.
+        kept: dict[str, list[tuple[Computation, Instruction]]] = {opcode: [] for opcode in (*_FLOW, *also)}
         for computation in module.computations.values():
             for instruction in computation.instructions:
-                keys = _FLOW.get(instruction.opcode)
-                if keys is None:
-                    continue
-                for key in keys:
-                    for name in names(attribute(instruction.tail, key)):
-                        callee = find(name)
-                        if callee is not None:
-                            call = Call(computation, instruction, key, callee)
-                            self.calls.setdefault(computation.name, []).append(call)
-                            self.callers.setdefault(name, []).append(call)
-                            self._by_instruction.setdefault((computation.name, instruction.name), []).append(call)
+                if instruction.opcode in kept:
+                    kept[instruction.opcode].append((computation, instruction))
+        for opcode, keys in _FLOW.items():
+            for computation, instruction in kept[opcode]:
+                self._add(computation, instruction, keys)
+        self._kept = kept
         self.reachable = self._reach()
         self.fused = self._inside_fusions()
         self.circular: set[str] = set()
+
+    def _add(self, caller: Computation, instruction: Instruction, keys: tuple[str, ...]) -> None:
+        tail = instruction.tail
+        found = _FUSION.match(tail, tail.find(")")) if instruction.opcode == "fusion" else None
+        for key in keys:
+            for name in (found[1],) if found else names(attribute(tail, key)):
+                callee = self.module.computations.get(name)
+                if callee is not None:
+                    call = Call(caller, instruction, key, callee)
+                    self.calls.setdefault(caller.name, []).append(call)
+                    self.callers.setdefault(name, []).append(call)
+                    self._by_instruction.setdefault((caller.name, instruction.name), []).append(call)
+
+    def all(self, opcode: str) -> list[tuple[Computation, Instruction]]:
+        """Instructions that run, of an opcode that makes calls or was asked for at the beginning."""
+        return [(c, i) for c, i in self._kept.get(opcode, ()) if c.name in self.reachable]
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
         """The calls one instruction makes."""
@@ -112,9 +132,7 @@ class CallGraph:
 
     def top_level(self) -> list[Computation]:
         """Reachable computations outside of fusions, in the order of the text."""
-        return [
-            c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused
-        ]
+        return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
         """How often each reachable computation runs in one call of the program.

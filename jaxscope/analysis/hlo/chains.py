@@ -91,7 +91,9 @@ def _role(body: Computation, collective: Instruction) -> str:
         if instruction.opcode == "custom-call" and collective.name in operands(instruction.tail):
             target = (attribute(instruction.tail, "custom_call_target") or "").strip('"')
             if target.startswith(_TARGET):
-                return "start" if target.endswith("Start") else "done" if target.endswith("Done") else "middle"
+                return (
+                    "start" if target.endswith("Start") else "done" if target.endswith("Done") else "middle"
+                )
     return "middle" if "async_collective_fusion_config" in collective.tail else ""
 
 

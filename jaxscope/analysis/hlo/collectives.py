@@ -12,7 +12,6 @@ One collective may be several instructions:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -93,23 +92,18 @@ class _Who(NamedTuple):
     syntax: str | None
 
 
-def kind_of(instruction: Instruction) -> tuple[str, str] | None:
-    """(kind, ``""``, ``start`` or ``done``) of a collective instruction, else None."""
-    opcode = instruction.opcode
-    if opcode in KINDS:
-        return opcode, ""
-    base, _, phase = opcode.rpartition("-")
-    return (base, phase) if base in KINDS and phase in ("start", "done") else None
+# The opcodes that are, or begin, a collective, with its kind.
+BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
-def raw(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, str]]:
+def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
     """All collective instructions that run, the dones of pairs excepted, with their kind."""
-    for computation in graph.module.computations.values():
-        if computation.name in graph.reachable:
-            for instruction in computation.instructions:
-                found = kind_of(instruction)
-                if found and found[1] != "done" and not _is_host_transfer(found[0], instruction):
-                    yield computation, instruction, found[0]
+    return [
+        (computation, instruction, kind)
+        for opcode, kind in BEGINS.items()
+        for computation, instruction in graph.all(opcode)
+        if not _is_host_transfer(kind, instruction)
+    ]
 
 
 def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
@@ -134,25 +128,24 @@ class Collectives:
         self._attribution = attribution
         self._executions = executions
         self._devices = devices
+        self._raw = raw(graph)
         self._chains = Chains(graph)
         self._scheduled = "is_scheduled=true" in self._module.header
         self._cache: dict[tuple[str, str, bool, bool, bool], _Who] = {}
         self._left = MAX_IDS
-        self._nobody_asked: bool | None = None
+        self._asks: bool | None = None
         self.too_many_ids = False
         self.mesh = mesh or self._printed_mesh()
 
     def read(self) -> list[Collective]:
-        return [
-            self._collective(computation, instruction, kind)
-            for computation, instruction, kind in raw(self._graph)
-            if not self._chains.continues(computation, instruction)
-        ]
+        # Which chains end where is known when all of their parts have been looked at.
+        own = [(c, i, kind) for c, i, kind in self._raw if not self._chains.continues(c, i)]
+        return [self._collective(c, i, kind) for c, i, kind in own]
 
     def _printed_mesh(self) -> axes.Mesh | None:
         """The first mesh with names of the user's, as JAX 0.12 prints it, that fits the devices."""
         total = self._devices.replicas * self._devices.partitions
-        for _, instruction, _ in raw(self._graph):
+        for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
                 found = groups.parse(instruction_attributes(instruction.tail).get("replica_groups", ""))
                 if found and found.mesh and (not total or total == _product(found.mesh)):
@@ -190,7 +183,7 @@ class Collectives:
             group_size=None if permutes else _group_size(who.members),
             groups=None if permutes or who.members is None else len(who.members),
             syntax=who.syntax,
-            origin=origin(name, instruction.name, instruction.opcode, not self._could_not_ask()),
+            origin=origin(name, instruction.name, self._anybody_asks),
             op_name=name,
             source=self._attribution.near(where, instruction),
         )
@@ -276,21 +269,21 @@ class Collectives:
             total += size
         return total
 
-    def _could_not_ask(self) -> bool:
-        """Is there metadata in this module, and none of it from a shard_map or a pmap?"""
-        if self._nobody_asked is None:
+    def _anybody_asks(self) -> bool:
+        """Can anybody have asked? Not where there is metadata, and none of it from a shard_map or a pmap."""
+        if self._asks is None:
             named = manual = False
             for computation in self._module.computations.values():
                 for instruction in computation.instructions:
                     if "op_name=" in instruction.tail:
                         named = True
-                        if ("map" in instruction.tail) and is_manual(op_name(instruction) or ""):
-                            manual = True
-                            break
+                        manual = "map" in instruction.tail and is_manual(op_name(instruction) or "")
+                    if manual:
+                        break
                 if manual:
                     break
-            self._nobody_asked = named and not manual
-        return self._nobody_asked
+            self._asks = manual or not named
+        return self._asks
 
 
 def result_bytes(kind: str, instruction: Instruction) -> int | None:

@@ -28,7 +28,9 @@ _FIELD = re.compile(r"(\w++)=(\d{1,12})\b")
 # A stack is as deep as Python's recursion limit lets it be; a cycle is longer than that.
 MAX_DEPTH = 10_000
 # Directories whose files are nobody's own line: installed packages, the standard library.
-_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|/lib(?:64)?/python\d[^/]*/|^<frozen |^<string>$")
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages)/|/lib(?:64)?/python\d[^/]*/|^<frozen |^<string>$"
+)
 
 
 def in_library(file: str) -> bool:
@@ -90,10 +92,12 @@ class Frames:
 
         Where all frames are a library's, the innermost one.
         """
-        if frame_id not in self._blamed:
+        try:
+            return self._blamed[frame_id]
+        except KeyError:
             stack = self.stack(frame_id)
-            self._blamed[frame_id] = blame(stack, self._is_own) if stack else None
-        return self._blamed[frame_id]
+            found = self._blamed[frame_id] = blame(stack, self._is_own) if stack else None
+            return found
 
     def is_own(self, frame_id: int) -> bool:
         """Is the blamed line in a file of the user's?"""

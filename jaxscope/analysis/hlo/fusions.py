@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 
 import msgspec
 
 from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.attribution import Attribution
-from jaxscope.analysis.hlo.calls import Call, CallGraph
+from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, unquote
-from jaxscope.analysis.hlo.module import Computation
+from jaxscope.analysis.hlo.module import Computation, Instruction
 from jaxscope.schema.keys import Frame
 
 KINDS = ("loop", "input", "output", "custom")
@@ -22,11 +22,23 @@ ELEMENTWISE = frozenset(
         *("imag", "is-finite", "log", "log-plus-one", "logistic", "map", "maximum", "minimum", "multiply"),
         *("negate", "not", "or", "popcnt", "power", "real", "reduce-precision", "remainder", "rsqrt"),
         *("round-nearest-afz", "round-nearest-even", "select", "shift-left", "shift-right-arithmetic"),
-        *("shift-right-logical", "sign", "sine", "sqrt", "stochastic-convert", "subtract", "tan", "tanh", "xor"),
+        *(
+            "shift-right-logical",
+            "sign",
+            "sine",
+            "sqrt",
+            "stochastic-convert",
+            "subtract",
+            "tan",
+            "tanh",
+            "xor",
+        ),
         *("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "broadcast", "iota"),
     }
 )
 _NO_OPS = frozenset({"parameter", "fusion"})
+CUSTOM_CALLS = ("custom-call", "custom-call-start")
+_KIND = re.compile(r"\), kind=(k[A-Za-z]++)(?:,|$)")
 MAX_SOURCES = 8
 
 
@@ -79,85 +91,77 @@ class Alone(msgspec.Struct, frozen=True):
 
 
 def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int | None]) -> Fusions:
-    by_kind: Counter[str] = Counter()
-    nested: Counter[str] = Counter()
+    by_kind: dict[str, int] = {}
+    nested: dict[str, int] = {}
     found: list[Fusion] = []
-    contents = _Contents(graph)
-    for name in graph.module.computations:
-        if name not in graph.reachable:
+    for caller, instruction in graph.all("fusion"):
+        kind = kind_of(instruction)
+        if caller.name in graph.fused:
+            nested[kind] = nested.get(kind, 0) + 1
             continue
-        for call in graph.calls.get(name, ()):
-            if call.instruction.opcode != "fusion":
-                continue
-            kind = kind_of(call)
-            if name in graph.fused:
-                nested[kind] += 1
-                continue
-            by_kind[kind] += 1
-            body = call.callee
-            found.append(
-                Fusion(
-                    name=call.instruction.name,
-                    kind=kind,
-                    computation=name,
-                    ops=contents.of(body),
-                    bytes_in=_sum(shapes.text_bytes(p.shape) for p in body.parameters()),
-                    bytes_out=shapes.text_bytes(call.instruction.shape),
-                    sources=attribution.sources([body])[:MAX_SOURCES],
-                    executions=executions.get(name),
-                )
+        by_kind[kind] = by_kind.get(kind, 0) + 1
+        calls = graph.of(caller, instruction)
+        body = calls[0].callee if calls else None  # a text that was cut may lack it
+        found.append(
+            Fusion(
+                name=instruction.name,
+                kind=kind,
+                computation=caller.name,
+                ops=contents(graph, body) if body else {},
+                bytes_in=_sum([shapes.text_bytes(p.shape) for p in body.parameters()]) if body else None,
+                bytes_out=shapes.text_bytes(instruction.shape),
+                sources=attribution.sources([body])[:MAX_SOURCES] if body else [],
+                executions=executions.get(caller.name),
             )
-    return Fusions(sum(by_kind.values()), dict(by_kind), sum(nested.values()), dict(nested), found)
+        )
+    return Fusions(sum(by_kind.values()), by_kind, sum(nested.values()), nested, found)
 
 
-def kind_of(call: Call) -> str:
+def kind_of(fusion: Instruction) -> str:
     """``loop``, ``input``, ``output``, ``custom``; a kind of the future by its own name."""
-    kind = attribute(call.instruction.tail, "kind") or "kUnknown"
+    tail = fusion.tail
+    found = _KIND.match(tail, tail.find(")"))
+    kind = found[1] if found else attribute(tail, "kind") or "kUnknown"
     return kind[1:].lower() if kind[:1] == "k" else kind
 
 
 def alone(graph: CallGraph, fusions: Fusions) -> Alone:
     unfused = sum(i.opcode in ELEMENTWISE for c in graph.top_level() for i in c.instructions)
     wrapped = sum(
-        sum(f.ops.values()) == 1 and next(iter(f.ops)) in ELEMENTWISE for f in fusions.list if f.kind == "loop"
+        sum(f.ops.values()) == 1 and next(iter(f.ops)) in ELEMENTWISE
+        for f in fusions.list
+        if f.kind == "loop"
     )
     return Alone(unfused, wrapped)
 
 
 def custom_calls(graph: CallGraph) -> dict[str, int]:
     """Custom calls that run, also inside of fusions, by target."""
-    found: Counter[str] = Counter()
-    for computation in graph.module.computations.values():
-        if computation.name in graph.reachable:
-            for instruction in computation.instructions:
-                if instruction.opcode.startswith("custom-call") and instruction.opcode != "custom-call-done":
-                    found[unquote(attribute(instruction.tail, "custom_call_target") or "?")] += 1
-    return dict(found)
+    found: dict[str, int] = {}
+    for opcode in CUSTOM_CALLS:
+        for _, instruction in graph.all(opcode):
+            target = unquote(attribute(instruction.tail, "custom_call_target") or "?")
+            found[target] = found.get(target, 0) + 1
+    return found
 
 
-class _Contents:
-    """Opcodes of fusion bodies, nested ones opened."""
-
-    def __init__(self, graph: CallGraph) -> None:
-        self._graph = graph
-
-    def of(self, body: Computation) -> dict[str, int]:
-        ops: Counter[str] = Counter()
-        waiting, seen = [body], {body.name}
-        while waiting:
-            current = waiting.pop()
-            ops.update(i.opcode for i in current.instructions)
-            for call in self._graph.calls.get(current.name, ()):
-                if call.callee.name not in seen:  # a circle is no fusion
-                    seen.add(call.callee.name)
-                    waiting.append(call.callee)
-        return {opcode: n for opcode, n in ops.most_common() if opcode not in _NO_OPS}
+def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
+    """Opcodes in a fusion's body, nested fusions opened."""
+    ops: dict[str, int] = {}
+    waiting, seen = [body], {body.name}
+    while waiting:
+        current = waiting.pop()
+        for instruction in current.instructions:
+            opcode = instruction.opcode
+            if opcode not in _NO_OPS:
+                ops[opcode] = ops.get(opcode, 0) + 1
+        for call in graph.calls.get(current.name, ()):
+            if call.callee.name not in seen:  # a circle is no fusion
+                seen.add(call.callee.name)
+                waiting.append(call.callee)
+    return ops
 
 
-def _sum(sizes: object) -> int | None:
-    total = 0
-    for size in sizes:  # type: ignore[attr-defined]
-        if size is None:
-            return None
-        total += size
-    return total
+def _sum(sizes: list[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None

@@ -170,10 +170,9 @@ def _device_order(text: str | None, total: int) -> list[int] | None:
         return list(range(total))
     text = text.strip()
     found = _IOTA.match(text)
+    flat = _numbers(text)
     if found:
         flat = iota(_numbers(found[2] or found[1]) or [0], _numbers(found[3]))
-    else:
-        flat = _numbers(text)
     return flat if flat is not None and len(flat) == total else None
 
 

@@ -19,7 +19,9 @@ from jaxscope.analysis.hlo.lexing import attribute, backend_config, operand_text
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
 _INTEGER = re.compile(r"-?\d{1,18}$")
-_PASSES = frozenset({"copy", "bitcast", "convert", "reshape", "optimization-barrier", "copy-done", "broadcast"})
+_PASSES = frozenset(
+    {"copy", "bitcast", "convert", "reshape", "optimization-barrier", "copy-done", "broadcast"}
+)
 MAX_DEPTH = 60
 # Instructions looked at for one question: a hostile text can make values fan out.
 MAX_STEPS = 2_000
@@ -49,13 +51,13 @@ class Constant(NamedTuple):
 
 
 class Element(NamedTuple):
-    """Member ``index`` of the computation's tuple parameter ``parameter``, plus ``offset``.
+    """Member ``member`` of the computation's tuple parameter ``parameter``, plus ``offset``.
 
-    An index of -1 is the parameter itself.
+    A member of -1 is the parameter itself.
     """
 
     parameter: int
-    index: int
+    member: int
     offset: int = 0
 
 
@@ -76,23 +78,22 @@ class Inside(NamedTuple):
     outer: Inside | None
 
 
-def find(graph: CallGraph) -> list[Loop]:
-    """All loops that run, in the order of the text."""
+def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
+    """All loops that run, in the order of the text, and how often every computation runs."""
     found: list[Loop] = []
-    for computation in graph.top_level():
-        for instruction in computation.instructions:
-            if instruction.opcode == "while":
-                count, how = trip_count(graph, computation, instruction)
-                body = names(attribute(instruction.tail, "body"))
-                found.append(Loop(instruction.name, count, how, computation.name, body[0] if body else None))
+    for computation, instruction in graph.all("while"):
+        count, how = trip_count(graph, computation, instruction)
+        body = names(attribute(instruction.tail, "body"))
+        found.append(Loop(instruction.name, count, how, computation.name, body[0] if body else None))
     runs = graph.executions(trips(found))
-    return [msgspec.structs.replace(loop, executions=runs.get(loop.computation)) for loop in found]
+    return [msgspec.structs.replace(loop, executions=runs.get(loop.computation)) for loop in found], runs
 
 
 def trips(found: list[Loop], unknown: int | None = None) -> Trips:
     """What ``CallGraph.executions`` asks for; ``unknown`` stands for counts that are not known."""
     return {
-        (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count for loop in found
+        (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count
+        for loop in found
     }
 
 
@@ -114,8 +115,8 @@ def trip_count(graph: CallGraph, caller: Computation, loop: Instruction) -> tupl
     if not isinstance(left, Element) or left.parameter != 0:
         return None, None
     bound = right if isinstance(right, Constant) else reading.unchanged(caller, loop, body, right)
-    step = reading.step(body, left.index)
-    start = reading.initial(caller, loop, left.index)
+    step = reading.step(body, left.member)
+    start = reading.initial(caller, loop, left.member)
     if bound is None or step is None or start is None:
         return None, None
     count = iterations(start.value + left.offset, bound.value, step, direction)
@@ -159,7 +160,11 @@ class _Reading:
         self._steps = 0
 
     def value(
-        self, where: Computation, instruction: Instruction | None, inside: Inside | None = None, depth: int = 0
+        self,
+        where: Computation,
+        instruction: Instruction | None,
+        inside: Inside | None = None,
+        depth: int = 0,
     ) -> Value:
         self._steps += 1
         if instruction is None or depth > MAX_DEPTH or self._steps > MAX_STEPS:
@@ -174,7 +179,9 @@ class _Reading:
             number = _parameter_number(instruction)
             if number is None or inside is None:
                 return None if number is None else Element(number, -1)
-            return self.value(inside.caller, _operand(inside.caller, inside.call, number), inside.outer, depth + 1)
+            return self.value(
+                inside.caller, _operand(inside.caller, inside.call, number), inside.outer, depth + 1
+            )
         if opcode == "get-tuple-element":
             index = attribute(instruction.tail, "index")
             if index is None or not index.isdigit() or len(index) > 6:
@@ -233,15 +240,17 @@ class _Reading:
     def step(self, body: Computation, index: int) -> int | None:
         """By how much the body changes element ``index``."""
         value = self._of(body, body.root, index)
-        if isinstance(value, Element) and value.parameter == 0 and value.index == index:
+        if isinstance(value, Element) and value.parameter == 0 and value.member == index:
             return value.offset
         return None
 
-    def unchanged(self, caller: Computation, loop: Instruction, body: Computation, value: Value) -> Constant | None:
+    def unchanged(
+        self, caller: Computation, loop: Instruction, body: Computation, value: Value
+    ) -> Constant | None:
         """What an element holds that the body does not change."""
-        if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.index) != 0:
+        if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
             return None
-        start = self.initial(caller, loop, value.index)
+        start = self.initial(caller, loop, value.member)
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
@@ -255,8 +264,8 @@ class _Reading:
         outer = self._graph.callers.get(caller.name, ())
         if isinstance(value, Element) and len(outer) == 1 and outer[0].key == "body":
             around = outer[0]
-            if value.parameter == 0 and self.step(caller, value.index) == 0:
-                found = self.initial(around.caller, around.instruction, value.index, depth + 1)
+            if value.parameter == 0 and self.step(caller, value.member) == 0:
+                found = self.initial(around.caller, around.instruction, value.member, depth + 1)
                 return None if found is None else Constant(found.value + value.offset)
         return None
 

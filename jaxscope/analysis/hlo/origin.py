@@ -14,6 +14,7 @@ contracted dimension is ``jit(f)/dot_general``. A reshard for an output has no `
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 # Names of JAX's collective primitives (jax.lax.parallel), 0.8 to 0.12.
 PRIMITIVES = frozenset(
@@ -38,17 +39,17 @@ def primitive(op_name: str) -> str:
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 
 
-def origin(op_name: str | None, name: str, opcode: str, any_manual: bool) -> str | None:
+def origin(op_name: str | None, name: str, anybody_asks: Callable[[], bool]) -> str | None:
     """``asked``, ``inserted``, or None if it cannot be told.
 
     Args:
       op_name: of the collective's own metadata.
       name: of the instruction: what was asked for is named after its primitive (``psum.7``).
-      any_manual: does any ``op_name`` of the module stand inside a shard_map or a pmap? Where none
-        does, nobody could ask. None of the two where no instruction has a name.
+      anybody_asks: may the program have a shard_map or a pmap at all? Asked only where there is no
+        ``op_name``.
     """
     if op_name:
         return "asked" if primitive(op_name) in PRIMITIVES and is_manual(op_name) else "inserted"
     if _SUFFIX.sub("", name) in PRIMITIVES:
         return "asked"
-    return None if any_manual else "inserted"
+    return None if anybody_asks() else "inserted"

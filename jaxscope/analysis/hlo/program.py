@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from jaxscope.analysis.hlo import aliases, collectives, fusions, loops
+from jaxscope.analysis.hlo import aliases, collectives, cost, fusions, loops
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
@@ -29,6 +29,7 @@ class Program(msgspec.Struct, frozen=True):
       instructions: in the whole text; 0 of a text that could not be read.
       scheduled: is the order of the text the order of execution?
       mesh: the axes that ``collectives[].axes`` speak of: as given, else as printed in the text.
+      matrix_flops: of dots and convolutions in one call on one device (module ``cost``).
       wrapped_elementwise: fusions that hold a single elementwise operation.
     """
 
@@ -46,6 +47,7 @@ class Program(msgspec.Struct, frozen=True):
     collectives: list[collectives.Collective]
     loops: list[loops.Loop]
     memory: aliases.Memory
+    matrix_flops: int | None
     problems: list[Problem]
 
 
@@ -76,14 +78,11 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     replicas, partitions = _number(header, "replica_count"), _number(header, "num_partitions")
     if module.name is not None:  # XLA leaves out what is one
         replicas, partitions = replicas or 1, partitions or 1
-    graph = CallGraph(module)
+    graph = CallGraph(module, (*collectives.BEGINS, *fusions.CUSTOM_CALLS, *cost.WORK))
     attribution = Attribution(module, graph)
-    found_loops = loops.find(graph)
-    executions = graph.executions(loops.trips(found_loops))
-    for name in executions:
-        if executions[name] is None and name in graph.circular:
-            problems.append(Problem(module.computations[name].line, f"computation {name} calls itself"))
-            break
+    found_loops, executions = loops.find(graph)
+    for name in sorted(graph.circular)[:1]:
+        problems.append(Problem(module.computations[name].line, f"computation {name}: calls go in a circle"))
     devices = collectives.Devices(replicas or 0, partitions or 0)
     axes = [(str(name), int(size)) for name, size in mesh] if mesh else None
     reading = collectives.Collectives(graph, attribution, executions, devices, axes)
@@ -107,6 +106,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         collectives=found_collectives,
         loops=found_loops,
         memory=aliases.read(module),
+        matrix_flops=cost.total_flops(graph, executions),
         problems=problems,
     )
 
@@ -133,5 +133,6 @@ def _nothing(reason: str, module: Module | None = None) -> Program:
         collectives=[],
         loops=[],
         memory=aliases.Memory([], [], [], [], None, None, None),
+        matrix_flops=None,
         problems=[*empty.problems, Problem(1, reason[:200])],
     )

@@ -9,7 +9,7 @@ and one object per instruction; attributes are not looked at here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from jaxscope.analysis.hlo.frames import TABLES, Frames
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module, Problem
@@ -18,8 +18,8 @@ from jaxscope.analysis.hlo.module import Computation, Instruction, Module, Probl
 _INSTRUCTION = re.compile(
     r"^[ \t]*+(ROOT )?%?([^\s=(){},%]++) = (\(.*?\)|[^\s(]\S*+) ([a-z][a-z0-9_\-]*+)\((.*+)$", re.MULTILINE
 )
-_HEADER = re.compile(r"^[ \t]*+(ENTRY )?[ \t]*+%?([^\s=(){},%]++)(?: \(.*\) -> .*)? \{[ \t]*$", re.MULTILINE)
-_MODULE = re.compile(r"^[ \t]*HloModule ([^\s,]++)(.*+)$", re.MULTILINE)
+_HEADER = re.compile(r"[ \t]*+(ENTRY )?[ \t]*+%?([^\s=(){},%]++)(?: \(.*\) -> .*)? \{[ \t]*$", re.MULTILINE)
+_MODULE = re.compile(r"[ \t]*HloModule ([^\s,]++)(.*+)$", re.MULTILINE)
 _TABLE = re.compile(rf"^({'|'.join(TABLES)})[ \t]*$", re.MULTILINE)
 _CLOSE = re.compile(r"^[ \t]*\}", re.MULTILINE)
 MAX_PROBLEMS = 50
@@ -31,16 +31,16 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     problems = _Problems(text)
-    named = _MODULE.search(text)
+    modules = _lines_with(text, "HloModule ", _MODULE)
+    named = next(modules, None)
     if named is None:
         problems.add(0, "no HloModule line: not the text of a compiled module, or cut at its beginning")
-    headers = list(_HEADER.finditer(text))
-    first = headers[0].start() if headers else len(text)
-    for other in _MODULE.finditer(text, named.end() if named else 0):
+    other = next(modules, None)
+    if other is not None:
         problems.add(other.start(), "another module begins here; only the first one is read")
         text = text[: other.start()]
-        headers = [h for h in headers if h.start() < other.start()]
-        break
+    headers = list(_lines_with(text, " {\n", _HEADER))
+    first = headers[0].start() if headers else len(text)
     start = named.end() if named else 0
     frames = Frames(_tables(text, start, first, problems), user_files)
     computations: dict[str, Computation] = {}
@@ -52,7 +52,8 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
             problems.add(header.start(), f"a second computation of the name {name}; the first one is kept")
             continue
         begin = header.end() + 1
-        close = _CLOSE.search(text, min(begin, limit), limit)
+        end = text.find("\n}", header.end(), limit) + 1  # nearly always at the beginning of a line
+        close = _CLOSE.match(text, end) if end else _CLOSE.search(text, min(begin, limit), limit)
         if close is None:
             problems.add(header.start(), f"computation {name} is cut: its closing brace is missing")
         end = close.start() if close else limit
@@ -65,7 +66,21 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
     elif headers and not any(c.entry for c in computations.values()):
         problems.add(headers[-1].start(), "no ENTRY computation: the text was cut")
     _set_lines(text, computations)
-    return Module(named[1] if named else None, named[2] if named else "", frames, computations, problems.found)
+    return Module(
+        named[1] if named else None, named[2] if named else "", frames, computations, problems.found
+    )
+
+
+def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Matches at the beginning of the lines that hold ``mark``. A search for a fixed string is ten
+    times faster than one for a pattern at the beginning of every line."""
+    at = text.find(mark)
+    while at >= 0:
+        found = pattern.match(text, text.rfind("\n", 0, at) + 1)
+        if found:
+            yield found
+        end = text.find("\n", at)  # once a line, however often it holds the mark
+        at = text.find(mark, end) if end >= 0 else -1
 
 
 def _instructions(

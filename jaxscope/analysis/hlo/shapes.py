@@ -100,7 +100,9 @@ def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | N
     digits = [d.strip() for d in order.split(",")] if order else []
     space, element, tiles = _SPACE.search(rest), _ELEMENT.search(rest), _TILES.search(rest)
     return (
-        tuple(int(d) for d in digits) if all(d.isascii() and d.isdigit() and len(d) < 4 for d in digits) else None,
+        tuple(int(d) for d in digits)
+        if all(d.isascii() and d.isdigit() and len(d) < 4 for d in digits)
+        else None,
         int(space[1]) if space else 0,
         tiles[1] if tiles else "",
         int(element[1]) if element else None,

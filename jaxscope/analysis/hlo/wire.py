@@ -21,7 +21,9 @@ A tree or a switch that reduces (NVLS, SHARP) sends less, a latency-bound algori
 from __future__ import annotations
 
 
-def wire_bytes(kind: str, result_bytes: int | None, group_size: int | None, *, moves: bool = True) -> int | None:
+def wire_bytes(
+    kind: str, result_bytes: int | None, group_size: int | None, *, moves: bool = True
+) -> int | None:
     """Bytes sent per device and execution, rounded down; None where something is not known.
 
     Args:
