@@ -55,7 +55,7 @@ class CallGraph:
       also: opcodes to keep for ``all``.
 
     Attributes:
-      calls: by caller's name.
+      calls: by caller's name, in the order of the text.
       callers: by callee's name.
       reachable: names of computations that run, ENTRY included; all of them where there is no
         ENTRY, because the text was cut.
@@ -70,15 +70,17 @@ class CallGraph:
         self.callers: dict[str, list[Call]] = {}
         self._by_instruction: dict[tuple[str, str], list[Call]] = {}
         # The one pass over all instructions: what calls, and what was asked for.
-        kept: dict[str, list[tuple[Computation, Instruction]]] = {opcode: [] for opcode in (*_FLOW, *also)}
-        for computation in module.computations.values():
-            for instruction in computation.instructions:
-                if instruction.opcode in kept:
-                    kept[instruction.opcode].append((computation, instruction))
-        for opcode, keys in _FLOW.items():
-            for computation, instruction in kept[opcode]:
+        wanted = frozenset((*_FLOW, *also))
+        self._kept = [
+            (computation, instruction)
+            for computation in module.computations.values()
+            for instruction in computation.instructions
+            if instruction.opcode in wanted
+        ]
+        for computation, instruction in self._kept:
+            keys = _FLOW.get(instruction.opcode)
+            if keys is not None:
                 self._add(computation, instruction, keys)
-        self._kept = kept
         self.reachable = self._reach()
         self.fused = self._inside_fusions()
         self.circular: set[str] = set()
@@ -95,9 +97,9 @@ class CallGraph:
                     self.callers.setdefault(name, []).append(call)
                     self._by_instruction.setdefault((caller.name, instruction.name), []).append(call)
 
-    def all(self, opcode: str) -> list[tuple[Computation, Instruction]]:
-        """Instructions that run, of an opcode that makes calls or was asked for at the beginning."""
-        return [(c, i) for c, i in self._kept.get(opcode, ()) if c.name in self.reachable]
+    def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
+        """Instructions that run, in the order of the text, of opcodes that make calls or were asked for."""
+        return [(c, i) for c, i in self._kept if i.opcode in opcodes and c.name in self.reachable]
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
         """The calls one instruction makes."""

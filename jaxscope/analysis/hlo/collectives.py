@@ -38,8 +38,8 @@ _PARTITION_IDS = frozenset({"all-to-all", "collective-permute", "collective-broa
 _PASSES = frozenset({"bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element"})
 _MEGASCALE = "_xla_megascale"
 _PAIRS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{(?:\{[\d,\s]*+\},?\s*+)++\})")
-# Positions in all groups of one module together. A v5p pod of 8,960 with 400 different spellings.
-MAX_IDS = 1 << 22
+# Positions in all groups of one module together: a v5p pod of 8,960 chips with 117 different spellings.
+MAX_IDS = 1 << 20
 
 
 class Collective(msgspec.Struct, frozen=True, rename={"is_async": "async"}):
@@ -98,12 +98,8 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
     """All collective instructions that run, the dones of pairs excepted, with their kind."""
-    return [
-        (computation, instruction, kind)
-        for opcode, kind in BEGINS.items()
-        for computation, instruction in graph.all(opcode)
-        if not _is_host_transfer(kind, instruction)
-    ]
+    found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
+    return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
 
 def _is_host_transfer(kind: str, instruction: Instruction) -> bool:

@@ -73,12 +73,11 @@ def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> int |
         if not unquote(attribute(instruction.tail, "custom_call_target") or "").startswith(_MOVES):
             return None
     total = 0
-    for opcode in WORK:
-        for where, instruction in graph.all(opcode):
-            times, once = executions.get(where.name), flops(graph, where, instruction)
-            if times is None or once is None:
-                return None
-            total += times * once
+    for where, instruction in graph.all(*WORK):
+        times, once = executions.get(where.name), flops(graph, where, instruction)
+        if times is None or once is None:
+            return None
+        total += times * once
     return total
 
 

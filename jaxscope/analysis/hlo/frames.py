@@ -22,8 +22,8 @@ from jaxscope.analysis.hlo.lexing import unquote
 from jaxscope.schema.keys import Frame
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_NAME = re.compile(r"^(\d{1,12}) (\".*\")[ \t]*$", re.MULTILINE)
-_ROW = re.compile(r"^(\d{1,12}) \{([^{}\n]*+)\}", re.MULTILINE)
+_NAME = re.compile(r"^[ \t]*+(\d{1,12}) (\".*\")[ \t]*$", re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*+(\d{1,12}) \{([^{}\n]*+)\}", re.MULTILINE)
 _FIELD = re.compile(r"(\w++)=(\d{1,12})\b")
 # A stack is as deep as Python's recursion limit lets it be; a cycle is longer than that.
 MAX_DEPTH = 10_000

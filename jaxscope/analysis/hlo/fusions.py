@@ -110,11 +110,18 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
                 ops=contents(graph, body) if body else {},
                 bytes_in=_sum([shapes.text_bytes(p.shape) for p in body.parameters()]) if body else None,
                 bytes_out=shapes.text_bytes(instruction.shape),
-                sources=attribution.sources([body])[:MAX_SOURCES] if body else [],
+                sources=_lines(attribution, instruction, body),
                 executions=executions.get(caller.name),
             )
         )
     return Fusions(sum(by_kind.values()), by_kind, sum(nested.values()), nested, found)
+
+
+def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
+    """Of what the fusion holds, else its own; nothing for one that only copies what the compiler moved."""
+    found = attribution.sources([body])[:MAX_SOURCES] if body else []
+    own = None if found else attribution.own(fusion)
+    return found if own is None else [own]
 
 
 def kind_of(fusion: Instruction) -> str:
@@ -138,10 +145,9 @@ def alone(graph: CallGraph, fusions: Fusions) -> Alone:
 def custom_calls(graph: CallGraph) -> dict[str, int]:
     """Custom calls that run, also inside of fusions, by target."""
     found: dict[str, int] = {}
-    for opcode in CUSTOM_CALLS:
-        for _, instruction in graph.all(opcode):
-            target = unquote(attribute(instruction.tail, "custom_call_target") or "?")
-            found[target] = found.get(target, 0) + 1
+    for _, instruction in graph.all(*CUSTOM_CALLS):
+        target = unquote(attribute(instruction.tail, "custom_call_target") or "?")
+        found[target] = found.get(target, 0) + 1
     return found
 
 

@@ -22,7 +22,7 @@ import re
 from typing import NamedTuple
 
 # 8,960 devices are the largest slice one can ask for; a text can ask for more than memory has.
-MAX_IDS = 1 << 17
+MAX_IDS = 1 << 16
 _INTEGERS = re.compile(r"\d{1,9}")
 _EXPLICIT = re.compile(r"\{(?:\s*+\{[\d,\s]*+\}\s*+,?+)*+\s*+\}$")
 _IOTA = re.compile(r"\[([\d,\s]*+)\](?:<=\[([\d,\s]*+)\])?(?:T\(([\d,\s]*+)\))?$")
@@ -69,7 +69,7 @@ def pairs(text: str) -> Groups | None:
     text = text.strip()
     if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
         return None
-    members = [tuple(map(int, _INTEGERS.findall(g))) for g in _GROUP.findall(text)]
+    members = [tuple(map(int, _INTEGERS.findall(g))) for g in _GROUP.findall(text, 1)]
     return Groups(members, "pairs") if all(len(m) == 2 for m in members) else None
 
 
@@ -77,7 +77,8 @@ def _numbers(text: str | None) -> list[int] | None:
     if text is None:
         return None
     parts = [p.strip() for p in text.split(",") if p.strip()]
-    return [int(p) for p in parts] if all(len(p) < 10 for p in parts) else None
+    fine = all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts)
+    return [int(p) for p in parts] if fine else None
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:

@@ -138,6 +138,8 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
     """How often the body runs: ``while start <direction> bound: start += step``; None if for ever."""
     if direction == "NE":
+        if start == bound:
+            return 0
         steps, rest = divmod(bound - start, step) if step else (-1, 0)
         return steps if steps >= 0 and not rest else None
     if direction in ("LE", "GE"):

@@ -20,9 +20,12 @@ _INSTRUCTION = re.compile(
 )
 _HEADER = re.compile(r"[ \t]*+(ENTRY )?[ \t]*+%?([^\s=(){},%]++)(?: \(.*\) -> .*)? \{[ \t]*$", re.MULTILINE)
 _MODULE = re.compile(r"[ \t]*HloModule ([^\s,]++)(.*+)$", re.MULTILINE)
-_TABLE = re.compile(rf"^({'|'.join(TABLES)})[ \t]*$", re.MULTILINE)
+_TABLE = re.compile(rf"^[ \t]*+({'|'.join(TABLES)})[ \t]*$", re.MULTILINE)
+_BLANK = re.compile(r"\n[ \t]*+\n")
 _CLOSE = re.compile(r"^[ \t]*\}", re.MULTILINE)
 MAX_PROBLEMS = 50
+# Of one instruction: a backend_config of several lines has some dozens.
+MAX_LINES = 10_000
 _SHOWN = 120
 
 
@@ -52,7 +55,8 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
             problems.add(header.start(), f"a second computation of the name {name}; the first one is kept")
             continue
         begin = header.end() + 1
-        end = text.find("\n}", header.end(), limit) + 1  # nearly always at the beginning of a line
+        # The last one: a value with line breaks may hold a brace at the beginning of a line too.
+        end = text.rfind("\n}", header.end(), limit) + 1
         close = _CLOSE.match(text, end) if end else _CLOSE.search(text, min(begin, limit), limit)
         if close is None:
             problems.add(header.start(), f"computation {name} is cut: its closing brace is missing")
@@ -100,29 +104,24 @@ def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tup
     """Line by line: blank lines and comments are skipped, a line that continues the one before
     (a backend_config with line breaks in it) is joined to it, others are problems."""
     rows: list[list[str]] = []
-    joined: list[list[str]] = []
+    parts: list[list[str]] = []
+    opened = 0  # braces of the last instruction; counted, not parsed: a few in strings do no harm here
     position = begin
     for line in text[begin:end].split("\n"):
         found = _INSTRUCTION.match(line)
         if found:
             rows.append([found[1] or "", *found.groups()[1:]])
-            joined.append([])
+            parts.append([found[5]])
+            opened = line.count("{") - line.count("}")
+        elif opened > 0 and len(parts[-1]) < MAX_LINES:
+            parts[-1].append(line)
+            opened += line.count("{") - line.count("}")
         elif line.strip() and not line.lstrip().startswith(("//", "/*")):
-            if rows and _is_open(rows[-1][-1], joined[-1]):
-                joined[-1].append(line)
-            else:
-                problems.add(position, f"not an instruction: {line.strip()}")
+            problems.add(position, f"not an instruction: {line.strip()}")
         position += len(line) + 1
-    for row, more in zip(rows, joined, strict=True):
-        if more:
-            row[-1] = "\n".join([row[-1], *more])
+    for row, tail in zip(rows, parts, strict=True):
+        row[-1] = "\n".join(tail)
     return [tuple(row) for row in rows]
-
-
-def _is_open(tail: str, more: list[str]) -> bool:
-    """Is a brace still open? Counted, not parsed: a few signs in strings do no harm here."""
-    opened = tail.count("{") + sum(m.count("{") for m in more[:1000])
-    return len(more) < 1000 and opened > tail.count("}") + sum(m.count("}") for m in more)
 
 
 def _tables(text: str, start: int, end: int, problems: _Problems) -> dict[str, str]:
@@ -131,8 +130,8 @@ def _tables(text: str, start: int, end: int, problems: _Problems) -> dict[str, s
     for number, table in enumerate(found):
         limit = found[number + 1].start() if number + 1 < len(found) else end
         # A table ends at the first blank line: what follows is not its business.
-        stop = text.find("\n\n", table.end(), limit)
-        stop = limit if stop < 0 else stop
+        blank = _BLANK.search(text, table.end(), limit)
+        stop = blank.start() if blank else limit
         tables.setdefault(table[1], text[table.end() + 1 : stop])
         _foreign(text, stop, limit, problems)
     _foreign(text, start, found[0].start() if found else end, problems)
