@@ -255,6 +255,51 @@ def matrix_product():
     )
 
 
+def transformer_layer(p, x):
+    length = x.shape[1]
+    h = x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * p["g1"]  # blame: norm
+    q, k, v = jnp.einsum("btd,dchk->cbthk", h, p["qkv"])  # blame: qkv
+    scores = jnp.einsum("bthk,bshk->bhts", q, k) / 8  # blame: scores
+    scores = jnp.where(jnp.tril(jnp.ones((length, length), bool)), scores, -1e9)  # blame: mask
+    attended = jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(scores, -1), v)  # blame: attention
+    x = x + jnp.einsum("bthk,hkd->btd", attended, p["o"])  # blame: project
+    h = x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * p["g2"]  # blame: norm
+    return x + jax.nn.gelu(h @ p["up"]) @ p["down"]  # blame: mlp
+
+
+@program(grid(data=4, model=2))
+def transformer(layers=12):
+    mesh = grid(data=4, model=2)
+    d, h, f = 64, 4, 128
+
+    def loss(params, tokens, targets):
+        x = params["emb"][tokens]  # blame: embed
+        for p in params["layers"]:
+            x = transformer_layer(p, x)
+        logits = x @ params["emb"].T  # blame: logits
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits), targets[..., None], -1)  # blame: loss
+        return -jnp.mean(picked)  # blame: loss
+
+    def step(params, tokens, targets):
+        grads = jax.grad(loss)(params, tokens, targets)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)  # blame: update
+
+    def layer():
+        return {
+            "g1": array(mesh, (d,)),
+            "g2": array(mesh, (d,)),
+            "qkv": array(mesh, (d, 3, h, 16), "data", None, "model"),
+            "o": array(mesh, (h, 16, d), "model", None, "data"),
+            "up": array(mesh, (d, f), "data", "model"),
+            "down": array(mesh, (f, d), "model", "data"),
+        }
+
+    params = {"layers": [layer() for _ in range(layers)], "emb": array(mesh, (128, d), "model", "data")}
+    tokens = array(mesh, (8, 32), "data", dtype=jnp.int32)
+    same = jax.tree.map(lambda p: p.sharding, params)
+    return jax.jit(step, donate_argnums=0, out_shardings=same).lower(params, tokens, tokens)
+
+
 def main(folder):
     facts = {}
     for name, (build, mesh) in PROGRAMS.items():

@@ -16,7 +16,7 @@ import msgspec
 
 from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.attribution import op_name
-from jaxscope.analysis.hlo.lexing import attribute, attributes, operand_text
+from jaxscope.analysis.hlo.lexing import attribute, attributes, number, operand_text
 from jaxscope.analysis.hlo.module import Module
 
 _ALIAS = re.compile(r"\{([\d,\s]*+)\}:\s*\((\d{1,9}),\s*\{([\d,\s]*+)\}(?:,\s*([a-z\-]++))?\)")
@@ -32,14 +32,15 @@ class Alias(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Parameter(msgspec.Struct, frozen=True):
+class Parameter(msgspec.Struct, frozen=True, gc=False):
     """One input of the compiled program, as one device has it.
 
     Attributes:
       name: JAX's path of the argument (``state.params['w']``, ``x``); None where it is not printed.
       aliased: the outputs that take its memory.
       donor: is it listed as a donated buffer that any output may take?
-      matches: outputs of the same element type and dimensions that alias nothing.
+      matches: how many outputs of the same element type and dimensions alias nothing; 0 for an input
+        that is aliased itself.
     """
 
     number: int
@@ -49,7 +50,7 @@ class Parameter(msgspec.Struct, frozen=True):
     sharding: str | None
     aliased: list[list[int]]
     donor: bool
-    matches: list[int]
+    matches: int
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -67,35 +68,35 @@ class Memory(msgspec.Struct, frozen=True):
 def read(module: Module) -> Memory:
     header = attributes(module.header)
     aliases = [
-        Alias(_path(out), int(number), _path(index), kind or "may-alias")
-        for out, number, index, kind in _ALIAS.findall(header.get("input_output_alias", ""))
+        Alias(_path(out), int(place), _path(index), kind or "may-alias")
+        for out, place, index, kind in _ALIAS.findall(header.get("input_output_alias", ""))
     ]
-    donors = [int(number) for number, _ in _DONOR.findall(header.get("buffer_donor", ""))]
+    donors = [int(place) for place, _ in _DONOR.findall(header.get("buffer_donor", ""))]
+    donated = frozenset(donors)
     outputs = _outputs(module, header)
     aliased = {tuple(a.output) for a in aliases}
-    free: dict[object, list[int]] = {}
+    free: dict[object, int] = {}
     for position, text in enumerate(outputs):
         if (position,) not in aliased and () not in aliased:
-            free.setdefault(_kind(text), []).append(position)
+            free[_kind(text)] = free.get(_kind(text), 0) + 1
     by_parameter: dict[int, list[list[int]]] = {}
     for alias in aliases:
         by_parameter.setdefault(alias.parameter, []).append(alias.output)
     parameters: list[Parameter] = []
     for instruction in module.entry.parameters() if module.entry else ():
-        text = operand_text(instruction.tail).strip()
-        if not (text.isascii() and text.isdigit() and len(text) < 10):
+        place = number(operand_text(instruction.tail).strip())
+        if place is None:
             continue
-        number = int(text)
         parameters.append(
             Parameter(
-                number=number,
+                number=place,
                 name=op_name(instruction),
                 shape=instruction.shape,
                 bytes=shapes.text_bytes(instruction.shape),
                 sharding=attribute(instruction.tail, "sharding"),
-                aliased=by_parameter.get(number, []),
-                donor=number in donors,
-                matches=[] if number in by_parameter else free.get(_kind(instruction.shape), []),
+                aliased=by_parameter.get(place, []),
+                donor=place in donated,
+                matches=0 if place in by_parameter else free.get(_kind(instruction.shape), 0),
             )
         )
     parameters.sort(key=lambda p: p.number)

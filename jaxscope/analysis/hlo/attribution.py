@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.lexing import attribute, fields, metadata, operands
+from jaxscope.analysis.hlo.lexing import attribute, fields, metadata, number, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.schema.keys import Frame
 
 _FIELD = '" stack_frame_id='
 _NEIGHBOURS = 40
+# Fusions stand in fusions, two deep at most in what was seen; a hostile text goes on for ever.
+MAX_NESTING = 8
 
 
 def frame_id(instruction: Instruction) -> int | None:
@@ -28,11 +30,10 @@ def frame_id(instruction: Instruction) -> int | None:
         # Behind a quote that closes op_name: only metadata separates its fields by a space. A
         # scope's name that spells this has its quote escaped.
         end = tail.find("}", at)
-        number = tail[at + len(_FIELD) : end]
-        if number.isdigit() and len(number) < 10:
-            return int(number)
-    number = fields(metadata(tail) or "").get("stack_frame_id", "")
-    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None
+        found = number(tail[at + len(_FIELD) : end])
+        if found is not None:
+            return found
+    return number(fields(metadata(tail) or "").get("stack_frame_id"))
 
 
 def op_name(instruction: Instruction) -> str | None:
@@ -48,13 +49,14 @@ class Attribution:
         self._module = module
         self._graph = graph
         self._applied: dict[str, tuple[Computation, Instruction]] | None = None
-        self._sources: dict[str, dict[Frame, int]] = {}
+        self._counts: dict[str, dict[int, int]] = {}
+        self._sources: dict[str, list[Frame]] = {}
 
     def own(self, instruction: Instruction) -> Frame | None:
         """The line of the instruction's own metadata."""
-        number = frame_id(instruction)
-        if number is not None:
-            return self._frames.blamed(number)
+        frame = frame_id(instruction)
+        if frame is not None:
+            return self._frames.blamed(frame)
         return _printed(instruction)
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
@@ -96,32 +98,48 @@ class Attribution:
         caller = self._caller(where)
         return self.line(*caller) if caller else None
 
+    def at(self, file: str, line: int) -> list[tuple[str, str]]:
+        """The other direction: (computation, instruction) of all that a line of the user's made."""
+        return [
+            (computation.name, instruction.name)
+            for computation in self._module.computations.values()
+            for instruction in computation.instructions
+            if (found := self.own(instruction)) is not None and (found.file, found.line) == (file, line)
+        ]
+
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
         """The lines of what stands in computations and in the fusions there, the most frequent first."""
-        result: dict[Frame, int] = {}
-        waiting = list(computations)
-        seen = {c.name for c in waiting}
+        found = list(computations)
+        if len(found) == 1 and found[0].name in self._sources:
+            return self._sources[found[0].name]
+        result: dict[int, int] = {}
+        waiting = [(c, 0) for c in found]
+        seen = {c.name for c in found}
         while waiting:
-            computation = waiting.pop()
-            for frame, times in self._lines(computation).items():
-                result[frame] = result.get(frame, 0) + times
-            for call in self._graph.calls.get(computation.name, ()):
+            computation, depth = waiting.pop()
+            for line, times in self._numbers(computation).items():
+                result[line] = result.get(line, 0) + times
+            for call in self._graph.calls.get(computation.name, ()) if depth < MAX_NESTING else ():
                 if call.callee.name not in seen:
                     seen.add(call.callee.name)
-                    waiting.append(call.callee)
-        return sorted(result, key=result.__getitem__, reverse=True) if len(result) > 1 else list(result)
+                    waiting.append((call.callee, depth + 1))
+        lines = self._frames.lines
+        frames = [lines[n] for n in sorted(result, key=result.__getitem__, reverse=True)]
+        if len(found) == 1:
+            self._sources[found[0].name] = frames
+        return frames
 
-    def _lines(self, computation: Computation) -> dict[Frame, int]:
-        lines = self._sources.get(computation.name)
-        if lines is None:
-            lines = self._sources[computation.name] = {}
-            blamed = self._frames.blamed
+    def _numbers(self, computation: Computation) -> dict[int, int]:
+        """How often each blamed line (by its number in ``Frames.lines``) stands in a computation."""
+        counts = self._counts.get(computation.name)
+        if counts is None:
+            counts = self._counts[computation.name] = {}
+            number_of = self._frames.number
             for instruction in computation.instructions:
-                number = frame_id(instruction)
-                found = None if number is None else blamed(number)
-                if found is not None:
-                    lines[found] = lines.get(found, 0) + 1
-        return lines
+                frame = frame_id(instruction)
+                if frame is not None and (line := number_of(frame)) >= 0:
+                    counts[line] = counts.get(line, 0) + 1
+        return counts
 
     def _callees(self, where: Computation, instruction: Instruction) -> list[Computation]:
         return [c.callee for c in self._graph.of(where, instruction)]
@@ -143,14 +161,12 @@ class Attribution:
     def _read_by(where: Computation, instruction: Instruction) -> list[Instruction]:
         if instruction.opcode in ("parameter", "constant"):
             return []
-        found = (where.find(name) for name in operands(instruction.tail))
+        found = (where.find(name) for name in operands(instruction.tail)[:_NEIGHBOURS])
         return [i for i in found if i is not None]
 
     @staticmethod
     def _readers_of(where: Computation, instruction: Instruction) -> list[Instruction]:
-        # A search for the name first: nearly every line is passed over by it.
-        name = instruction.name
-        return [i for i in where.instructions if name in i.tail and name in operands(i.tail)]
+        return list(where.readers(instruction.name)[:_NEIGHBOURS])
 
 
 def _printed(instruction: Instruction) -> Frame | None:
@@ -158,7 +174,7 @@ def _printed(instruction: Instruction) -> Frame | None:
     if "source_file=" not in instruction.tail:
         return None
     found = fields(metadata(instruction.tail) or "")
-    line = found.get("source_line", "")
-    if not found.get("source_file") or not (line.isdigit() and len(line) < 10):
+    line = number(found.get("source_line"))
+    if not found.get("source_file") or line is None:
         return None
-    return Frame(file=found["source_file"], line=int(line), function="")
+    return Frame(file=found["source_file"], line=line, function="")

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from operator import itemgetter
+
+import msgspec
 
 from jaxscope.analysis.hlo.lexing import attribute, split
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
@@ -33,7 +35,7 @@ MAX_EXECUTIONS = 1 << 62
 _FUSION = re.compile(r"\), kind=k[A-Za-z]++, calls=%?([^\s,(){}%\"]++)(?:,|$)")
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True, gc=False):
     caller: Computation
     instruction: Instruction
     key: str
@@ -81,6 +83,7 @@ class CallGraph:
             keys = _FLOW.get(instruction.opcode)
             if keys is not None:
                 self._add(computation, instruction, keys)
+        self._running: dict[str, list[tuple[int, Computation, Instruction]]] | None = None
         self.reachable = self._reach()
         self.fused = self._inside_fusions()
         self.circular: set[str] = set()
@@ -99,7 +102,15 @@ class CallGraph:
 
     def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
         """Instructions that run, in the order of the text, of opcodes that make calls or were asked for."""
-        return [(c, i) for c, i in self._kept if i.opcode in opcodes and c.name in self.reachable]
+        if self._running is None:
+            self._running = {}
+            for place, (computation, instruction) in enumerate(self._kept):
+                if computation.name in self.reachable:
+                    self._running.setdefault(instruction.opcode, []).append((place, computation, instruction))
+        found = [row for opcode in opcodes for row in self._running.get(opcode, ())]
+        if len(opcodes) > 1:
+            found.sort(key=itemgetter(0))
+        return [(computation, instruction) for _, computation, instruction in found]
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
         """The calls one instruction makes."""

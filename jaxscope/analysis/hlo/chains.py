@@ -10,7 +10,7 @@ collective again, with the start's results as parameters and among their results
 from __future__ import annotations
 
 from jaxscope.analysis.hlo.calls import Call, CallGraph
-from jaxscope.analysis.hlo.lexing import attribute, operand_text, operands
+from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
 _TARGET = "AsyncCollective"
@@ -62,33 +62,33 @@ class Chains:
     def _follow(self, body: Computation, collective: Instruction) -> tuple[Computation, Instruction] | None:
         """Back from the collective's operand to the fusion that started it."""
         call = self._fusion(body)
-        number = _parameter_of(body, _first(body, collective))
+        wanted = _parameter_of(body, _first(body, collective))
         for _ in range(MAX_LENGTH):
-            if call is None or number is None:
+            if call is None or wanted is None:
                 return None
             where = call.caller
             inputs = operands(call.instruction.tail)
-            source = where.find(inputs[number]) if number < len(inputs) else None
+            source = where.find(inputs[wanted]) if wanted < len(inputs) else None
             while source is not None and source.opcode in _PASSES:
                 source = _first(where, source)
             if source is None or source.opcode != "get-tuple-element":
                 return None
-            index = attribute(source.tail, "index")
+            index = number(attribute(source.tail, "index"))
             before = _first(where, source)
             calls = self._graph.of(where, before) if before is not None else []
-            if before is None or before.opcode != "fusion" or not calls or not (index and index.isdigit()):
+            if before is None or before.opcode != "fusion" or not calls or index is None:
                 return None
             if _starts(calls[0].callee):
                 return where, before
             call = calls[0]
-            number = _parameter_of(call.callee, _member(call.callee, int(index) if len(index) < 7 else -1))
+            wanted = _parameter_of(call.callee, _member(call.callee, index))
         return None
 
 
 def _role(body: Computation, collective: Instruction) -> str:
     """``start``, ``done``, ``middle``, or ``""`` for a collective that stands for itself."""
-    for instruction in body.instructions:
-        if instruction.opcode == "custom-call" and collective.name in operands(instruction.tail):
+    for instruction in body.readers(collective.name):
+        if instruction.opcode == "custom-call":
             target = (attribute(instruction.tail, "custom_call_target") or "").strip('"')
             if target.startswith(_TARGET):
                 return (
@@ -126,5 +126,4 @@ def _parameter_of(body: Computation, instruction: Instruction | None) -> int | N
         instruction = _first(body, instruction)
     if instruction is None or instruction.opcode != "parameter":
         return None
-    text = operand_text(instruction.tail).strip()
-    return int(text) if text.isdigit() and len(text) < 7 else None
+    return number(operand_text(instruction.tail).strip())

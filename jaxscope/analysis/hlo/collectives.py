@@ -12,6 +12,7 @@ One collective may be several instructions:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from jaxscope.analysis.hlo.chains import Chains
 from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.analysis.hlo.origin import is_manual, origin
-from jaxscope.analysis.hlo.schedule import overlapped
+from jaxscope.analysis.hlo.schedule import Schedule
 from jaxscope.analysis.hlo.wire import wire_bytes
 from jaxscope.schema.keys import Frame
 
@@ -40,9 +41,10 @@ _MEGASCALE = "_xla_megascale"
 _PAIRS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{(?:\{[\d,\s]*+\},?\s*+)++\})")
 # Positions in all groups of one module together: a v5p pod of 8,960 chips with 117 different spellings.
 MAX_IDS = 1 << 20
+MAX_READERS = 1_000
 
 
-class Collective(msgspec.Struct, frozen=True, rename={"is_async": "async"}):
+class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "async"}):
     """One logical collective.
 
     Attributes:
@@ -127,6 +129,7 @@ class Collectives:
         self._raw = raw(graph)
         self._chains = Chains(graph)
         self._scheduled = "is_scheduled=true" in self._module.header
+        self._schedules: dict[str, Schedule] = {}
         self._cache: dict[tuple[str, str, bool, bool, bool], _Who] = {}
         self._left = MAX_IDS
         self._asks: bool | None = None
@@ -201,7 +204,9 @@ class Collectives:
         config = backend_config(start.tail).get("collective_backend_config")
         if isinstance(config, dict) and config.get("is_sync") is True:
             return False
-        return overlapped(where, start, self._chains.ends(where, start))
+        if where.name not in self._schedules:
+            self._schedules[where.name] = Schedule(where)
+        return self._schedules[where.name].overlapped(start, self._chains.ends(where, start))
 
     def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
         text = attributes.get("source_target_pairs")
@@ -268,17 +273,11 @@ class Collectives:
     def _anybody_asks(self) -> bool:
         """Can anybody have asked? Not where there is metadata, and none of it from a shard_map or a pmap."""
         if self._asks is None:
-            named = manual = False
-            for computation in self._module.computations.values():
-                for instruction in computation.instructions:
-                    if "op_name=" in instruction.tail:
-                        named = True
-                        manual = "map" in instruction.tail and is_manual(op_name(instruction) or "")
-                    if manual:
-                        break
-                if manual:
-                    break
-            self._asks = manual or not named
+            everything = (i for c in self._module.computations.values() for i in c.instructions)
+            if self._module.mentions_maps:
+                self._asks = any("map" in i.tail and is_manual(op_name(i) or "") for i in everything)
+            else:
+                self._asks = not any("op_name=" in i.tail for i in everything)
         return self._asks
 
 
@@ -303,20 +302,31 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
     """Are slices all that is left of an all-reduce in a fusion?"""
     if body.name.startswith("all-reduce-scatter"):
         return True
-    readers: dict[str, list[Instruction]] = {}
-    for instruction in body.instructions:
-        for name in operands(instruction.tail):
-            readers.setdefault(name, []).append(instruction)
-    waiting, sliced = [reduced.name], False
-    while waiting:
-        for reader in readers.pop(waiting.pop(), ()):
+    waiting, seen, sliced = [reduced.name], {reduced.name}, False
+    while waiting and len(seen) < MAX_READERS:
+        for reader in body.readers(waiting.pop()):
             if reader.opcode == "dynamic-slice":
                 sliced = True
-            elif reader.opcode in _PASSES:
-                waiting.append(reader.name)
-            else:
+            elif reader.opcode not in _PASSES:
                 return False
-    return sliced
+            elif reader.name not in seen:
+                seen.add(reader.name)
+                waiting.append(reader.name)
+    return sliced and not waiting
+
+
+def wire_by_axes(found: Iterable[Collective]) -> dict[str, int | None]:
+    """Bytes that one device sends in one call of the program, by axes (``data``, ``data,model``).
+
+    None for axes of which one count or one size is not known; ``?`` stands for unknown axes.
+    """
+    total: dict[str, int | None] = {}
+    for collective in found:
+        key = "?" if collective.axes is None else ",".join(collective.axes)
+        before, times, each = total.get(key, 0), collective.executions, collective.wire_bytes
+        known = before is not None and times is not None and each is not None
+        total[key] = before + times * each if known else None  # type: ignore[operator]
+    return total
 
 
 def _group_size(members: list[groups.Group] | None) -> int | None:

@@ -50,7 +50,9 @@ class Frames:
         self._tables = tables
         self._own = frozenset(user_files)
         self._read: tuple[dict[int, Frame], dict[int, tuple[int, int]]] | None = None
-        self._blamed: dict[int, Frame | None] = {}
+        self._blamed: dict[int, int] = {}
+        self._numbers: dict[Frame, int] = {}
+        self.lines: list[Frame] = []
 
     def _load(self) -> tuple[dict[int, Frame], dict[int, tuple[int, int]]]:
         if self._read is None:
@@ -92,12 +94,22 @@ class Frames:
 
         Where all frames are a library's, the innermost one.
         """
+        number = self.number(frame_id)
+        return None if number < 0 else self.lines[number]
+
+    def number(self, frame_id: int) -> int:
+        """The place of the blamed line in ``lines``, which holds each line once; -1 if there is none."""
         try:
             return self._blamed[frame_id]
         except KeyError:
-            stack = self.stack(frame_id)
-            found = self._blamed[frame_id] = blame(stack, self._is_own) if stack else None
-            return found
+            number, stack = -1, self.stack(frame_id)
+            if stack:
+                frame = blame(stack, self._is_own)
+                number = self._numbers.setdefault(frame, len(self.lines))
+                if number == len(self.lines):
+                    self.lines.append(frame)
+            self._blamed[frame_id] = number
+            return number
 
     def is_own(self, frame_id: int) -> bool:
         """Is the blamed line in a file of the user's?"""

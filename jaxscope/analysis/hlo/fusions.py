@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from jaxscope.analysis.hlo import shapes
-from jaxscope.analysis.hlo.attribution import Attribution
+from jaxscope.analysis.hlo.attribution import MAX_NESTING, Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
@@ -42,7 +42,7 @@ _KIND = re.compile(r"\), kind=(k[A-Za-z]++)(?:,|$)")
 MAX_SOURCES = 8
 
 
-class Fusion(msgspec.Struct, frozen=True):
+class Fusion(msgspec.Struct, frozen=True, gc=False):
     """One fusion outside of other fusions.
 
     Attributes:
@@ -94,6 +94,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
     by_kind: dict[str, int] = {}
     nested: dict[str, int] = {}
     found: list[Fusion] = []
+    held: dict[str, tuple[dict[str, int], int | None]] = {}
     for caller, instruction in graph.all("fusion"):
         kind = kind_of(instruction)
         if caller.name in graph.fused:
@@ -102,13 +103,17 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
         by_kind[kind] = by_kind.get(kind, 0) + 1
         calls = graph.of(caller, instruction)
         body = calls[0].callee if calls else None  # a text that was cut may lack it
+        if body is not None and body.name not in held:
+            sizes = [shapes.text_bytes(p.shape) for p in body.parameters()]
+            held[body.name] = contents(graph, body), _sum(sizes)
+        ops, bytes_in = held[body.name] if body else ({}, None)
         found.append(
             Fusion(
                 name=instruction.name,
                 kind=kind,
                 computation=caller.name,
-                ops=contents(graph, body) if body else {},
-                bytes_in=_sum([shapes.text_bytes(p.shape) for p in body.parameters()]) if body else None,
+                ops=ops,
+                bytes_in=bytes_in,
                 bytes_out=shapes.text_bytes(instruction.shape),
                 sources=_lines(attribution, instruction, body),
                 executions=executions.get(caller.name),
@@ -154,17 +159,17 @@ def custom_calls(graph: CallGraph) -> dict[str, int]:
 def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
     """Opcodes in a fusion's body, nested fusions opened."""
     ops: dict[str, int] = {}
-    waiting, seen = [body], {body.name}
+    waiting, seen = [(body, 0)], {body.name}
     while waiting:
-        current = waiting.pop()
+        current, depth = waiting.pop()
         for instruction in current.instructions:
             opcode = instruction.opcode
             if opcode not in _NO_OPS:
                 ops[opcode] = ops.get(opcode, 0) + 1
-        for call in graph.calls.get(current.name, ()):
+        for call in graph.calls.get(current.name, ()) if depth < MAX_NESTING else ():
             if call.callee.name not in seen:  # a circle is no fusion
                 seen.add(call.callee.name)
-                waiting.append(call.callee)
+                waiting.append((call.callee, depth + 1))
     return ops
 
 

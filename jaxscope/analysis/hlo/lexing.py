@@ -28,6 +28,13 @@ _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
 
 
+def number(text: str | None, digits: int = 9) -> int | None:
+    """A plain decimal number of at most ``digits`` digits, else None."""
+    if text and len(text) <= digits and text.isascii() and text.isdigit():
+        return int(text)
+    return None
+
+
 def closing(text: str, start: int) -> int:
     """Where the bracket that was opened before ``start`` closes; -1 if it never does."""
     if start == 0:  # the usual operand list holds no bracket of its own

@@ -15,16 +15,19 @@ from typing import NamedTuple
 import msgspec
 
 from jaxscope.analysis.hlo.calls import CallGraph, Trips, names
-from jaxscope.analysis.hlo.lexing import attribute, backend_config, operand_text, operands
+from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operand_text, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
-_INTEGER = re.compile(r"-?\d{1,18}$")
+_INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
 _PASSES = frozenset(
     {"copy", "bitcast", "convert", "reshape", "optimization-barrier", "copy-done", "broadcast"}
 )
 MAX_DEPTH = 60
-# Instructions looked at for one question: a hostile text can make values fan out.
+# Instructions looked at for one loop, and for all loops of a module: a hostile text can make values
+# fan out. A long line counts for several.
 MAX_STEPS = 2_000
+MAX_STEPS_IN_ALL = 300_000
+_LONG = 300
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -81,8 +84,11 @@ class Inside(NamedTuple):
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
     """All loops that run, in the order of the text, and how often every computation runs."""
     found: list[Loop] = []
+    left = MAX_STEPS_IN_ALL
     for computation, instruction in graph.all("while"):
-        count, how = trip_count(graph, computation, instruction)
+        reading = _Reading(graph, min(left, MAX_STEPS))
+        count, how = trip_count(graph, computation, instruction, reading)
+        left -= reading.steps
         body = names(attribute(instruction.tail, "body"))
         found.append(Loop(instruction.name, count, how, computation.name, body[0] if body else None))
     runs = graph.executions(trips(found))
@@ -97,7 +103,9 @@ def trips(found: list[Loop], unknown: int | None = None) -> Trips:
     }
 
 
-def trip_count(graph: CallGraph, caller: Computation, loop: Instruction) -> tuple[int | None, str | None]:
+def trip_count(
+    graph: CallGraph, caller: Computation, loop: Instruction, reading: _Reading
+) -> tuple[int | None, str | None]:
     printed = printed_count(loop)
     if printed is not None:
         return printed, "printed"
@@ -105,7 +113,6 @@ def trip_count(graph: CallGraph, caller: Computation, loop: Instruction) -> tupl
     condition, body = calls.get("condition"), calls.get("body")
     if condition is None or body is None:
         return None, None
-    reading = _Reading(graph)
     test = reading.value(condition, condition.root)
     if not isinstance(test, Comparison):
         return None, None
@@ -126,10 +133,10 @@ def trip_count(graph: CallGraph, caller: Computation, loop: Instruction) -> tupl
 def printed_count(loop: Instruction) -> int | None:
     config = backend_config(loop.tail)
     known = config.get("known_trip_count")
-    number = known.get("n") if isinstance(known, dict) else None
-    if isinstance(number, str) and _INTEGER.match(number):
-        number = int(number)
-    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+    count = known.get("n") if isinstance(known, dict) else None
+    if isinstance(count, str):
+        return number(count, 18)
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "EQ"}
@@ -157,9 +164,14 @@ def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
 class _Reading:
     """Values of one loop's computations as expressions of their parameters; counts its steps."""
 
-    def __init__(self, graph: CallGraph) -> None:
+    def __init__(self, graph: CallGraph, limit: int) -> None:
         self._graph = graph
-        self._steps = 0
+        self._limit = limit
+        self.steps = 0
+
+    def _may_look(self, instruction: Instruction, depth: int) -> bool:
+        self.steps += 1 + len(instruction.tail) // _LONG
+        return depth <= MAX_DEPTH and self.steps <= self._limit
 
     def value(
         self,
@@ -168,8 +180,7 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        self._steps += 1
-        if instruction is None or depth > MAX_DEPTH or self._steps > MAX_STEPS:
+        if instruction is None or not self._may_look(instruction, depth):
             return None
         opcode = instruction.opcode
         if opcode == "constant":
@@ -178,17 +189,16 @@ class _Reading:
                 return Constant(int(text == "true"))
             return Constant(int(text)) if _INTEGER.match(text) else None
         if opcode == "parameter":
-            number = _parameter_number(instruction)
-            if number is None or inside is None:
-                return None if number is None else Element(number, -1)
-            return self.value(
-                inside.caller, _operand(inside.caller, inside.call, number), inside.outer, depth + 1
-            )
+            place = number(operand_text(instruction.tail).strip())
+            if place is None or inside is None:
+                return None if place is None else Element(place, -1)
+            outer = _operand(inside.caller, inside.call, place)
+            return self.value(inside.caller, outer, inside.outer, depth + 1)
         if opcode == "get-tuple-element":
-            index = attribute(instruction.tail, "index")
-            if index is None or not index.isdigit() or len(index) > 6:
+            index = number(attribute(instruction.tail, "index"))
+            if index is None:
                 return None
-            return self.member(where, _operand(where, instruction, 0), int(index), inside, depth + 1)
+            return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
         if opcode in _PASSES:
             return self.value(where, _operand(where, instruction, 0), inside, depth + 1)
         if opcode in ("add", "subtract", "compare"):
@@ -211,16 +221,15 @@ class _Reading:
         depth: int = 0,
     ) -> Value:
         """Member ``index`` of a tuple, without looking at the others."""
-        self._steps += 1
-        if instruction is None or depth > MAX_DEPTH or self._steps > MAX_STEPS:
+        if instruction is None or not self._may_look(instruction, depth):
             return None
         if instruction.opcode == "tuple":
             return self.value(where, _operand(where, instruction, index), inside, depth + 1)
         if instruction.opcode == "parameter":
-            number = _parameter_number(instruction)
-            if number is None or inside is None:
-                return None if number is None else Element(number, index)
-            outer = _operand(inside.caller, inside.call, number)
+            place = number(operand_text(instruction.tail).strip())
+            if place is None or inside is None:
+                return None if place is None else Element(place, index)
+            outer = _operand(inside.caller, inside.call, place)
             return self.member(inside.caller, outer, index, inside.outer, depth + 1)
         if instruction.opcode in _PASSES:
             return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
@@ -272,14 +281,9 @@ class _Reading:
         return None
 
 
-def _parameter_number(instruction: Instruction) -> int | None:
-    text = operand_text(instruction.tail).strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
-
-
-def _operand(where: Computation, instruction: Instruction, number: int) -> Instruction | None:
+def _operand(where: Computation, instruction: Instruction, place: int) -> Instruction | None:
     inputs = operands(instruction.tail)
-    return where.find(inputs[number]) if number < len(inputs) else None
+    return where.find(inputs[place]) if place < len(inputs) else None
 
 
 def _sum(left: Value, right: Value, sign: int) -> Value:

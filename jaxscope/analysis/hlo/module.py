@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from jaxscope.analysis.hlo.frames import Frames
+from jaxscope.analysis.hlo.lexing import operands
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -21,7 +22,7 @@ class Problem(msgspec.Struct, frozen=True):
     text: str
 
 
-class Instruction(msgspec.Struct, frozen=True, gc=False):
+class Instruction(msgspec.Struct, frozen=True, gc=False):  # never in a circle
     """``ROOT %name = shape opcode(tail``.
 
     Attributes:
@@ -41,7 +42,7 @@ class Computation:
     That is the order of the schedule where the module says ``is_scheduled=true``.
     """
 
-    __slots__ = ("_by_name", "entry", "instructions", "line", "name")
+    __slots__ = ("_by_name", "_readers", "entry", "instructions", "line", "name")
 
     def __init__(self, name: str, entry: bool, line: int, instructions: Sequence[Instruction]) -> None:
         self.name = name
@@ -49,11 +50,22 @@ class Computation:
         self.line = line
         self.instructions = instructions
         self._by_name: dict[str, Instruction] | None = None
+        self._readers: dict[str, list[Instruction]] | None = None
 
     def find(self, name: str) -> Instruction | None:
         if self._by_name is None:
             self._by_name = {i.name: i for i in self.instructions}
         return self._by_name.get(name)
+
+    def readers(self, name: str) -> Sequence[Instruction]:
+        """The instructions here that have ``name`` among their operands."""
+        if self._readers is None:
+            self._readers = {}
+            for instruction in self.instructions:
+                if instruction.opcode not in ("parameter", "constant"):
+                    for operand in dict.fromkeys(operands(instruction.tail)):
+                        self._readers.setdefault(operand, []).append(instruction)
+        return self._readers.get(name, ())
 
     @property
     def root(self) -> Instruction | None:
@@ -74,9 +86,10 @@ class Module:
     Attributes:
       header: the attributes of the ``HloModule`` line, as text.
       computations: by name, in the order of the text.
+      mentions_maps: do the letters of a shard_map or pmap stand anywhere in the text?
     """
 
-    __slots__ = ("computations", "entry", "frames", "header", "name", "problems")
+    __slots__ = ("computations", "entry", "frames", "header", "mentions_maps", "name", "problems")
 
     def __init__(
         self,
@@ -85,12 +98,14 @@ class Module:
         frames: Frames,
         computations: dict[str, Computation],
         problems: list[Problem],
+        mentions_maps: bool = True,
     ) -> None:
         self.name = name
         self.header = header
         self.frames = frames
         self.computations = computations
         self.problems = problems
+        self.mentions_maps = mentions_maps
         self.entry = next((c for c in computations.values() if c.entry), None)
 
     @property

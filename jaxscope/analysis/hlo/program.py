@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -14,11 +13,9 @@ from jaxscope.analysis.hlo import aliases, collectives, cost, fusions, loops
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
-from jaxscope.analysis.hlo.lexing import attributes
+from jaxscope.analysis.hlo.lexing import attributes, number
 from jaxscope.analysis.hlo.module import Module, Problem
 from jaxscope.analysis.hlo.reader import read
-
-_NUMBER = re.compile(r"\d{1,9}$")
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -29,6 +26,8 @@ class Program(msgspec.Struct, frozen=True):
       instructions: in the whole text; 0 of a text that could not be read.
       scheduled: is the order of the text the order of execution?
       mesh: the axes that ``collectives[].axes`` speak of: as given, else as printed in the text.
+      wire_bytes_by_axes: sent by one device in one call, by axes joined with a comma; ``?`` where
+        the axes are not known.
       matrix_flops: of dots and convolutions in one call on one device (module ``cost``).
       wrapped_elementwise: fusions that hold a single elementwise operation.
     """
@@ -47,6 +46,7 @@ class Program(msgspec.Struct, frozen=True):
     collectives: list[collectives.Collective]
     loops: list[loops.Loop]
     memory: aliases.Memory
+    wire_bytes_by_axes: dict[str, int | None]
     matrix_flops: int | None
     problems: list[Problem]
 
@@ -75,7 +75,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     """Analyse a module that has been read."""
     problems = list(module.problems)
     header = attributes(module.header)
-    replicas, partitions = _number(header, "replica_count"), _number(header, "num_partitions")
+    replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))
     if module.name is not None:  # XLA leaves out what is one
         replicas, partitions = replicas or 1, partitions or 1
     graph = CallGraph(module, (*collectives.BEGINS, *fusions.CUSTOM_CALLS, *cost.WORK))
@@ -104,16 +104,12 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         wrapped_elementwise=alone.wrapped,
         custom_calls=fusions.custom_calls(graph),
         collectives=found_collectives,
+        wire_bytes_by_axes=collectives.wire_by_axes(found_collectives),
         loops=found_loops,
         memory=aliases.read(module),
         matrix_flops=cost.total_flops(graph, executions),
         problems=problems,
     )
-
-
-def _number(header: dict[str, str], key: str) -> int | None:
-    value = header.get(key, "")
-    return int(value) if _NUMBER.match(value) else None
 
 
 def _nothing(reason: str, module: Module | None = None) -> Program:
@@ -131,6 +127,7 @@ def _nothing(reason: str, module: Module | None = None) -> Program:
         wrapped_elementwise=0,
         custom_calls={},
         collectives=[],
+        wire_bytes_by_axes={},
         loops=[],
         memory=aliases.Memory([], [], [], [], None, None, None),
         matrix_flops=None,

@@ -13,6 +13,7 @@ _NO_WORK = frozenset(
         *("send", "recv", "domain", "get-dimension-size"),
     }
 )
+MAX_UPDATES = 1_000
 
 
 def computes(instruction: Instruction) -> bool:
@@ -21,34 +22,44 @@ def computes(instruction: Instruction) -> bool:
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 
 
-def done_of(where: Computation, start: Instruction) -> Instruction | None:
-    """The ``-done`` of a start, through ``-update``s; None if it stands in another computation."""
-    current = start.name
-    for instruction in where.instructions:
-        if current not in instruction.tail or not instruction.opcode.endswith(("-done", "-update")):
-            continue
-        if current in operands(instruction.tail):
-            if instruction.opcode.endswith("-done"):
-                return instruction
-            current = instruction.name
-    return None
+class Schedule:
+    """The order of one computation's instructions.
 
-
-def overlapped(where: Computation, start: Instruction, end: Instruction | None = None) -> bool | None:
-    """Does anything compute between the start and its done, in the order of the schedule?
-
-    Args:
-      end: the done, where it is not the one that ``done_of`` finds.
+    Two instructions of one name, which only a damaged text has, count as the last of them.
     """
-    end = end or done_of(where, start)
-    if end is None:
+
+    def __init__(self, where: Computation) -> None:
+        self._place: dict[str, int] = {}
+        self._work: list[int] = []  # how many instructions compute before each place
+        self._done: dict[str, Instruction] = {}
+        work = 0
+        for place, instruction in enumerate(where.instructions):
+            self._place[instruction.name] = place
+            self._work.append(work)
+            work += computes(instruction)
+            if instruction.opcode.endswith(("-done", "-update")):
+                for name in operands(instruction.tail)[:1]:
+                    self._done.setdefault(name, instruction)
+
+    def done_of(self, start: Instruction) -> Instruction | None:
+        """The ``-done`` of a start, through ``-update``s; None if it stands in another computation."""
+        found = self._done.get(start.name)
+        for _ in range(MAX_UPDATES):
+            if found is None or found.opcode.endswith("-done"):
+                return found
+            found = self._done.get(found.name)
         return None
-    inside = False
-    for instruction in where.instructions:
-        if instruction is start:
-            inside = True
-        elif instruction is end:
-            return False
-        elif inside and computes(instruction):
-            return True
-    return None
+
+    def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
+        """Does anything compute between the start and its done?
+
+        Args:
+          end: the done, where it is not the one that ``done_of`` finds.
+        """
+        end = end or self.done_of(start)
+        first = self._place.get(start.name)
+        last = None if end is None else self._place.get(end.name)
+        if first is None or last is None or last <= first:
+            return None
+        # A chain's first fusion counts as work of its own; what it starts runs beside what follows.
+        return self._work[last] > self._work[first + 1]

@@ -51,7 +51,7 @@ def _swap_names(text: str, random: randomness.Random) -> str:
 
 
 def _numbers(text: str, random: randomness.Random) -> str:
-    absurd = ["-1", "99999999999999999999", "1e9", "0", "4294967296", "\u0663"]
+    absurd = ["-1", "99999999999999999999", "1e9", "0", "4294967296", "\u0663", "\u00b2"]
     parts = text.split("=")
     for _ in range(random.randint(1, 20)):
         at = random.randrange(len(parts))

@@ -143,6 +143,20 @@ def test_very_many_groups_are_looked_at_up_to_a_limit():
     assert program.collectives[-1].axes is None
 
 
+def test_bytes_on_the_wire_are_added_up_by_axes():
+    program = analyse(
+        module(
+            PARAMETER,
+            f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add",
+            f"%y = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add",
+            "%z = f32[16] collective-permute(%a), channel_id=1, source_target_pairs={{0,1}}",
+            "%w = f32[16] ragged-all-to-all(%a, %a, %a, %a, %a, %a), channel_id=1, replica_groups={{0,1}}",
+        ),
+        mesh=[("a", 4), ("b", 2)],
+    )
+    assert program.wire_bytes_by_axes == {"a": 2 * 96, "b": None}
+
+
 @pytest.mark.parametrize(
     ("kind", "size", "members", "sent"),
     [

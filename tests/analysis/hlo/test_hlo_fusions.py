@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from hlo_cases import case, module
 
+from jaxscope.analysis.hlo.attribution import Attribution
+from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.reader import read
 
 FUSED = """%inner (i: f32[4]) -> f32[4] {
   %i = f32[4] parameter(0)
@@ -91,6 +94,14 @@ def test_lines_of_a_fusion_are_those_of_what_it_holds():
     }
 
 
+def test_a_line_leads_to_the_instructions_it_made():
+    module = read(case("pipeline_ppermute__cpu_jax0102"))
+    lines = Attribution(module, CallGraph(module))
+    found = lines.at("programs/progs.py", 107)
+    assert any(name.startswith("ppermute") for _, name in found)
+    assert lines.at("programs/progs.py", 99_999) == []
+
+
 HEADER = (
     "HloModule jit_f, input_output_alias={ {0}: (1, {}, must-alias), {1}: (0, {}, may-alias) }, "
     "buffer_donor={ (2, {}), (3, {}) }, entry_computation_layout={(f32[4]{0})->f32[4]{0}}"
@@ -109,8 +120,8 @@ def test_inputs_say_what_becomes_of_their_memory():
     memory = analyse(text).memory
     w, _, spare, unused = memory.parameters
     assert (w.name, w.aliased, w.sharding) == ("state['w']", [[1]], "{devices=[8]<=[8]}")
-    assert (spare.donor, spare.aliased, spare.matches) == (True, [], [2, 3])
-    assert (unused.donor, unused.matches) == (True, [])
+    assert (spare.donor, spare.aliased, spare.matches) == (True, [], 2)
+    assert (unused.donor, unused.matches) == (True, 0)
     assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes) == (70, 96, 24)
     assert [a.kind for a in memory.aliases] == ["must-alias", "may-alias"]
 

@@ -8,7 +8,10 @@ from collections import Counter
 import pytest
 from hlo_cases import TESTS
 
+from jaxscope.analysis.hlo.attribution import Attribution
+from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.reader import read
 
 pytestmark = pytest.mark.capture
 
@@ -147,9 +150,35 @@ def test_donated_arguments_are_aliased_or_listed_as_donors(program):
     by_name = {p.name: p for p in memory.parameters}
     assert by_name["state['w']"].aliased == [[1]]
     assert by_name["state['b']"].aliased == [[0]]
-    assert (by_name["unused"].aliased, by_name["unused"].donor, by_name["unused"].matches) == ([], True, [])
+    assert (by_name["unused"].aliased, by_name["unused"].donor, by_name["unused"].matches) == ([], True, 0)
     assert not by_name["batch"].donor
     assert memory.alias_bytes == program.facts["donating"]["aliased"]
+
+
+def test_the_lines_of_a_twelve_layer_transformer_are_the_users(program, partitioned):
+    module = read((partitioned / "transformer.hlo.txt").read_text())
+    graph = CallGraph(module)
+    lines = Attribution(module, graph)
+    named = [(c, i) for c in module.computations.values() for i in c.instructions if "metadata={" in i.tail]
+    found = [lines.line(c, i) for c, i in named]
+    assert len(named) > 1000
+    own = [f for f in found if f is not None and f.file.endswith("partitioned.py")]
+    assert len(own) >= 0.95 * len(named)
+
+
+def test_each_collective_of_a_transformer_is_blamed_on_a_line_of_its_arithmetic(program):
+    found = program("transformer")
+    assert len(found.collectives) > 50
+    assert all(blame(c) for c in found.collectives)
+    assert {c.origin for c in found.collectives} == {"inserted"}
+    assert all(c.axes for c in found.collectives)
+    # What is summed over the model axis is what Megatron sums: projections, their gradients, embeddings.
+    assert {"project", "mlp", "qkv"} <= {blame(c) for c in found.collectives if c.axes == ["model"]}
+
+
+def test_every_donated_parameter_of_a_transformer_is_aliased(program):
+    memory = program("transformer").memory
+    assert {p.name for p in memory.parameters if not p.aliased} == {"tokens", "targets"}
 
 
 def test_bytes_of_arguments_are_those_that_the_compiler_states(program):
