@@ -1,0 +1,150 @@
+"""What the header and the entry computation say about inputs, outputs and who shares their memory.
+
+Formats, on the ``HloModule`` line::
+
+    input_output_alias={ {0}: (2, {}, may-alias), {1,0}: (3, {}, must-alias) }   output index: (parameter,
+                                                                                index, kind)
+    buffer_donor={ (1, {}), (4, {}) }         donated, not tied to an output by the time of lowering
+    entry_computation_layout={(f32[4]{0}, ...)->(f32[4]{0}, ...)}
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from jaxscope.analysis.hlo import shapes
+from jaxscope.analysis.hlo.attribution import op_name
+from jaxscope.analysis.hlo.lexing import attribute, attributes, number, operand_text
+from jaxscope.analysis.hlo.module import Module
+
+_ALIAS = re.compile(r"\{([\d,\s]*+)\}:\s*\((\d{1,9}),\s*\{([\d,\s]*+)\}(?:,\s*([a-z\-]++))?\)")
+_DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*+)\}\)")
+
+
+class Alias(msgspec.Struct, frozen=True):
+    """One output that is written over one input. Indices are paths into tuples, ``[]`` the whole."""
+
+    output: list[int]
+    parameter: int
+    parameter_index: list[int]
+    kind: str
+
+
+class Parameter(msgspec.Struct, frozen=True, gc=False):
+    """One input of the compiled program, as one device has it.
+
+    Attributes:
+      name: JAX's path of the argument (``state.params['w']``, ``x``); None where it is not printed.
+      aliased: the outputs that take its memory.
+      donor: is it listed as a donated buffer that any output may take?
+      matches: how many outputs of the same element type and dimensions alias nothing; 0 for an input
+        that is aliased itself.
+    """
+
+    number: int
+    name: str | None
+    shape: str
+    bytes: int | None
+    sharding: str | None
+    aliased: list[list[int]]
+    donor: bool
+    matches: int
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """Inputs and outputs. Bytes are without padding, on one device; None where one is not known."""
+
+    parameters: list[Parameter]
+    outputs: list[str]
+    aliases: list[Alias]
+    donors: list[int]
+    argument_bytes: int | None
+    output_bytes: int | None
+    alias_bytes: int | None
+
+
+def read(module: Module) -> Memory:
+    header = attributes(module.header)
+    aliases = [
+        Alias(_path(out), int(place), _path(index), kind or "may-alias")
+        for out, place, index, kind in _ALIAS.findall(header.get("input_output_alias", ""))
+    ]
+    donors = [int(place) for place, _ in _DONOR.findall(header.get("buffer_donor", ""))]
+    donated = frozenset(donors)
+    outputs = _outputs(module, header)
+    aliased = {tuple(a.output) for a in aliases}
+    free: dict[object, int] = {}
+    for position, text in enumerate(outputs):
+        if (position,) not in aliased and () not in aliased:
+            free[_kind(text)] = free.get(_kind(text), 0) + 1
+    by_parameter: dict[int, list[list[int]]] = {}
+    for alias in aliases:
+        by_parameter.setdefault(alias.parameter, []).append(alias.output)
+    parameters: list[Parameter] = []
+    for instruction in module.entry.parameters() if module.entry else ():
+        place = number(operand_text(instruction.tail).strip())
+        if place is None:
+            continue
+        parameters.append(
+            Parameter(
+                number=place,
+                name=op_name(instruction),
+                shape=instruction.shape,
+                bytes=shapes.text_bytes(instruction.shape),
+                sharding=attribute(instruction.tail, "sharding"),
+                aliased=by_parameter.get(place, []),
+                donor=place in donated,
+                matches=0 if place in by_parameter else free.get(_kind(instruction.shape), 0),
+            )
+        )
+    parameters.sort(key=lambda p: p.number)
+    return Memory(
+        parameters=parameters,
+        outputs=outputs,
+        aliases=aliases,
+        donors=donors,
+        argument_bytes=_total([p.bytes for p in parameters]) if module.entry else None,
+        output_bytes=_total([shapes.text_bytes(o) for o in outputs]) if outputs else None,
+        alias_bytes=_alias_bytes(aliases, outputs, header),
+    )
+
+
+def _outputs(module: Module, header: dict[str, str]) -> list[str]:
+    """Shapes of what the program returns, one per member of its tuple."""
+    root = module.entry.root if module.entry else None
+    text = root.shape if root else header.get("entry_computation_layout", "").strip("{}").rpartition("->")[2]
+    shape = shapes.parse(text) if text else None
+    if isinstance(shape, tuple):
+        return shapes.members(text)
+    return [text] if shape is not None else []
+
+
+def _kind(text: str) -> object:
+    shape = shapes.parse(text)
+    return (shape.dtype, shape.dims) if isinstance(shape, shapes.Array) else text
+
+
+def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str]) -> int | None:
+    if not header:
+        return None
+    total = 0
+    for alias in aliases:
+        text = outputs[alias.output[0]] if alias.output and alias.output[0] < len(outputs) else None
+        if not alias.output and len(outputs) == 1:
+            text = outputs[0]
+        size = shapes.text_bytes(text) if text else None
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _total(sizes: list[int | None]) -> int | None:
+    known = [s for s in sizes if s is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _path(text: str) -> list[int]:
+    return [int(p) for p in text.replace(" ", "").split(",") if p and len(p) < 10]

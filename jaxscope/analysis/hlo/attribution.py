@@ -1,0 +1,180 @@
+"""Instruction -> the user's line: its own frame, or that of what it stands for.
+
+An instruction made by the compiler has no frame. A fusion stands for what it holds; a part of a
+reducer or of a fusion for the instruction that calls it; a reshard for what it reads, else for
+what reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.lexing import attribute, fields, metadata, number, operands
+from jaxscope.analysis.hlo.module import Computation, Instruction, Module
+from jaxscope.schema.keys import Frame
+
+_FIELD = '" stack_frame_id='
+_NEIGHBOURS = 40
+# Fusions stand in fusions, two deep at most in what was seen; a hostile text goes on for ever.
+MAX_NESTING = 8
+
+
+def frame_id(instruction: Instruction) -> int | None:
+    """``stack_frame_id`` of an instruction's metadata."""
+    tail = instruction.tail
+    at = tail.find(_FIELD)
+    if at < 0 and "stack_frame_id=" not in tail:
+        return None
+    if at > 0 and tail[at - 1] != "\\":
+        # Behind a quote that closes op_name: only metadata separates its fields by a space. A
+        # scope's name that spells this has its quote escaped.
+        end = tail.find("}", at)
+        found = number(tail[at + len(_FIELD) : end])
+        if found is not None:
+            return found
+    return number(fields(metadata(tail) or "").get("stack_frame_id"))
+
+
+def op_name(instruction: Instruction) -> str | None:
+    body = metadata(instruction.tail)
+    return fields(body).get("op_name") or None if body else None
+
+
+class Attribution:
+    """Lines of one module's instructions."""
+
+    def __init__(self, module: Module, graph: CallGraph) -> None:
+        self._frames = module.frames
+        self._module = module
+        self._graph = graph
+        self._applied: dict[str, tuple[Computation, Instruction]] | None = None
+        self._counts: dict[str, dict[int, int]] = {}
+        self._sources: dict[str, list[Frame]] = {}
+
+    def own(self, instruction: Instruction) -> Frame | None:
+        """The line of the instruction's own metadata."""
+        frame = frame_id(instruction)
+        if frame is not None:
+            return self._frames.blamed(frame)
+        return _printed(instruction)
+
+    def line(self, where: Computation, instruction: Instruction) -> Frame | None:
+        """The line to blame, through fusions, calls and the reducers of a reduce; None if there is none."""
+        seen: set[str] = set()
+        while where.name not in seen:
+            seen.add(where.name)
+            found = self.own(instruction)
+            if found is not None:
+                return found
+            inside = self.sources(self._callees(where, instruction))
+            if inside:
+                return inside[0]
+            caller = self._caller(where)
+            if caller is None:
+                return None
+            where, instruction = caller
+        return None
+
+    def near(self, where: Computation, instruction: Instruction) -> Frame | None:
+        """``line``, else the line of the nearest instruction that it reads, else of one that reads it."""
+        own = self.own(instruction)
+        if own is not None:
+            return own
+        for step in (self._read_by, self._readers_of):
+            waiting, seen = [instruction], {instruction.name}
+            for _ in range(_NEIGHBOURS):
+                if not waiting:
+                    break
+                for other in step(where, waiting.pop(0)):
+                    if other.name in seen:
+                        continue
+                    seen.add(other.name)
+                    inside = self.sources(self._callees(where, other))
+                    found = self.own(other) or (inside[0] if inside else None)
+                    if found is not None:
+                        return found
+                    waiting.append(other)
+        caller = self._caller(where)
+        return self.line(*caller) if caller else None
+
+    def at(self, file: str, line: int) -> list[tuple[str, str]]:
+        """The other direction: (computation, instruction) of all that a line of the user's made."""
+        return [
+            (computation.name, instruction.name)
+            for computation in self._module.computations.values()
+            for instruction in computation.instructions
+            if (found := self.own(instruction)) is not None and (found.file, found.line) == (file, line)
+        ]
+
+    def sources(self, computations: Iterable[Computation]) -> list[Frame]:
+        """The lines of what stands in computations and in the fusions there, the most frequent first."""
+        found = list(computations)
+        if len(found) == 1 and found[0].name in self._sources:
+            return self._sources[found[0].name]
+        result: dict[int, int] = {}
+        waiting = [(c, 0) for c in found]
+        seen = {c.name for c in found}
+        while waiting:
+            computation, depth = waiting.pop()
+            for line, times in self._numbers(computation).items():
+                result[line] = result.get(line, 0) + times
+            for call in self._graph.calls.get(computation.name, ()) if depth < MAX_NESTING else ():
+                if call.callee.name not in seen:
+                    seen.add(call.callee.name)
+                    waiting.append((call.callee, depth + 1))
+        lines = self._frames.lines
+        frames = [lines[n] for n in sorted(result, key=result.__getitem__, reverse=True)]
+        if len(found) == 1:
+            self._sources[found[0].name] = frames
+        return frames
+
+    def _numbers(self, computation: Computation) -> dict[int, int]:
+        """How often each blamed line (by its number in ``Frames.lines``) stands in a computation."""
+        counts = self._counts.get(computation.name)
+        if counts is None:
+            counts = self._counts[computation.name] = {}
+            number_of = self._frames.number
+            for instruction in computation.instructions:
+                frame = frame_id(instruction)
+                if frame is not None and (line := number_of(frame)) >= 0:
+                    counts[line] = counts.get(line, 0) + 1
+        return counts
+
+    def _callees(self, where: Computation, instruction: Instruction) -> list[Computation]:
+        return [c.callee for c in self._graph.of(where, instruction)]
+
+    def _caller(self, where: Computation) -> tuple[Computation, Instruction] | None:
+        calls = self._graph.callers.get(where.name)
+        if calls:
+            return calls[0].caller, calls[0].instruction
+        if self._applied is None:
+            self._applied = {}
+            for computation in self._module.computations.values():
+                for instruction in computation.instructions:
+                    if "to_apply=" in instruction.tail:
+                        name = (attribute(instruction.tail, "to_apply") or "").lstrip("%")
+                        self._applied.setdefault(name, (computation, instruction))
+        return self._applied.get(where.name)
+
+    @staticmethod
+    def _read_by(where: Computation, instruction: Instruction) -> list[Instruction]:
+        if instruction.opcode in ("parameter", "constant"):
+            return []
+        found = (where.find(name) for name in operands(instruction.tail)[:_NEIGHBOURS])
+        return [i for i in found if i is not None]
+
+    @staticmethod
+    def _readers_of(where: Computation, instruction: Instruction) -> list[Instruction]:
+        return list(where.readers(instruction.name)[:_NEIGHBOURS])
+
+
+def _printed(instruction: Instruction) -> Frame | None:
+    """``source_file="m.py" source_line=3``, as texts without the tables have it."""
+    if "source_file=" not in instruction.tail:
+        return None
+    found = fields(metadata(instruction.tail) or "")
+    line = number(found.get("source_line"))
+    if not found.get("source_file") or line is None:
+        return None
+    return Frame(file=found["source_file"], line=line, function="")

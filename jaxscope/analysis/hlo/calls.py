@@ -1,0 +1,193 @@
+"""Which instruction calls which computation, and how often each computation runs.
+
+Calls: ``calls=`` (fusion, call, async-start), ``body=`` and ``condition=`` (while),
+``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
+reducers of reduce, all-reduce, scatter, sort, map and the like (``to_apply=`` of the others) are
+arithmetic on elements, not a part of the program's flow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from operator import itemgetter
+
+import msgspec
+
+from jaxscope.analysis.hlo.lexing import attribute, split
+from jaxscope.analysis.hlo.module import Computation, Instruction, Module
+
+# One scalar reducer each, whatever its key is called.
+_FLOW = {
+    "fusion": ("calls",),
+    "while": ("body", "condition"),
+    "conditional": ("branch_computations", "true_computation", "false_computation"),
+    "call": ("to_apply", "calls"),
+    "async-start": ("calls",),
+    "call-start": ("to_apply", "calls"),
+}
+Trips = Mapping[tuple[str, str], int | None]
+# More runs than this are nobody's program.
+MAX_EXECUTIONS = 1 << 62
+
+
+# Where the name of a fusion's body stands in nearly every line.
+_FUSION = re.compile(r"\), kind=k[A-Za-z]++, calls=%?([^\s,(){}%\"]++)(?:,|$)")
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    caller: Computation
+    instruction: Instruction
+    key: str
+    callee: Computation
+
+
+def names(value: str | None) -> list[str]:
+    """``%a`` or ``{%a, %b}`` as names."""
+    if not value:
+        return []
+    inner = value[1:-1] if value[0] == "{" and value[-1] == "}" else value
+    return [part.lstrip("%") for part in split(inner) if part]
+
+
+class CallGraph:
+    """Calls of one module, and the computations that ENTRY reaches.
+
+    Args:
+      also: opcodes to keep for ``all``.
+
+    Attributes:
+      calls: by caller's name, in the order of the text.
+      callers: by callee's name.
+      reachable: names of computations that run, ENTRY included; all of them where there is no
+        ENTRY, because the text was cut.
+      circular: those of them that call themselves or are called from a circle, once executions
+        have been counted.
+      fused: those of them that are the body of a fusion, or called from inside one.
+    """
+
+    def __init__(self, module: Module, also: Collection[str] = ()) -> None:
+        self.module = module
+        self.calls: dict[str, list[Call]] = {}
+        self.callers: dict[str, list[Call]] = {}
+        self._by_instruction: dict[tuple[str, str], list[Call]] = {}
+        # The one pass over all instructions: what calls, and what was asked for.
+        wanted = frozenset((*_FLOW, *also))
+        self._kept = [
+            (computation, instruction)
+            for computation in module.computations.values()
+            for instruction in computation.instructions
+            if instruction.opcode in wanted
+        ]
+        for computation, instruction in self._kept:
+            keys = _FLOW.get(instruction.opcode)
+            if keys is not None:
+                self._add(computation, instruction, keys)
+        self._running: dict[str, list[tuple[int, Computation, Instruction]]] | None = None
+        self.reachable = self._reach()
+        self.fused = self._inside_fusions()
+        self.circular: set[str] = set()
+
+    def _add(self, caller: Computation, instruction: Instruction, keys: tuple[str, ...]) -> None:
+        tail = instruction.tail
+        found = _FUSION.match(tail, tail.find(")")) if instruction.opcode == "fusion" else None
+        for key in keys:
+            for name in (found[1],) if found else names(attribute(tail, key)):
+                callee = self.module.computations.get(name)
+                if callee is not None:
+                    call = Call(caller, instruction, key, callee)
+                    self.calls.setdefault(caller.name, []).append(call)
+                    self.callers.setdefault(name, []).append(call)
+                    self._by_instruction.setdefault((caller.name, instruction.name), []).append(call)
+
+    def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
+        """Instructions that run, in the order of the text, of opcodes that make calls or were asked for."""
+        if self._running is None:
+            self._running = {}
+            for place, (computation, instruction) in enumerate(self._kept):
+                if computation.name in self.reachable:
+                    self._running.setdefault(instruction.opcode, []).append((place, computation, instruction))
+        found = [row for opcode in opcodes for row in self._running.get(opcode, ())]
+        if len(opcodes) > 1:
+            found.sort(key=itemgetter(0))
+        return [(computation, instruction) for _, computation, instruction in found]
+
+    def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
+        """The calls one instruction makes."""
+        return self._by_instruction.get((caller.name, instruction.name), [])
+
+    def _reach(self) -> set[str]:
+        entry = self.module.entry
+        if entry is None:
+            return set(self.module.computations)
+        seen, waiting = {entry.name}, [entry.name]
+        while waiting:
+            for call in self.calls.get(waiting.pop(), ()):
+                if call.callee.name not in seen:
+                    seen.add(call.callee.name)
+                    waiting.append(call.callee.name)
+        return seen
+
+    def _inside_fusions(self) -> set[str]:
+        seen: set[str] = set()
+        waiting = [
+            call.callee.name
+            for name in self.reachable
+            for call in self.calls.get(name, ())
+            if call.instruction.opcode == "fusion"
+        ]
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting += [call.callee.name for call in self.calls.get(name, ())]
+        return seen
+
+    def top_level(self) -> list[Computation]:
+        """Reachable computations outside of fusions, in the order of the text."""
+        return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
+
+    def executions(self, trips: Trips) -> dict[str, int | None]:
+        """How often each reachable computation runs in one call of the program.
+
+        Args:
+          trips: trip count by (computation, name) of the while; None for one that is not known.
+
+        A condition runs once more than its body; a branch of a conditional is counted as if it were
+        taken. None where a count is not known, or where calls go in a circle.
+        """
+        entry = self.module.entry
+        if entry is None:
+            return dict.fromkeys(self.reachable)
+        missing = dict.fromkeys(self.reachable, 0)
+        for name in self.reachable:
+            for call in self.calls.get(name, ()):
+                missing[call.callee.name] += 1
+        result: dict[str, int | None] = {}
+        sums: dict[str, int | None] = dict.fromkeys(self.reachable, 0)
+        sums[entry.name] = 1
+        ready = [entry.name] if not missing[entry.name] else []
+        while ready:  # callers before callees; a circle never gets ready
+            name = ready.pop()
+            own = sums[name]
+            result[name] = own
+            for call in self.calls.get(name, ()):
+                callee = call.callee.name
+                total, each = sums[callee], _times(call, own, trips)
+                sums[callee] = None if total is None or each is None else total + each
+                if (reached := sums[callee]) is not None and reached > MAX_EXECUTIONS:
+                    sums[callee] = None
+                missing[callee] -= 1
+                if not missing[callee]:
+                    ready.append(callee)
+        self.circular = self.reachable - result.keys()
+        return {name: result.get(name) for name in self.reachable}
+
+
+def _times(call: Call, own: int | None, trips: Trips) -> int | None:
+    if own is None or call.instruction.opcode != "while":
+        return own
+    trip = trips.get((call.caller.name, call.instruction.name))
+    if trip is None:
+        return None
+    return own * (trip + 1 if call.key == "condition" else trip)

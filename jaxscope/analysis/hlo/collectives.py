@@ -1,0 +1,341 @@
+"""Every collective of a module once: kind, bytes, groups, mesh axes, how often, why and where.
+
+One collective may be several instructions:
+
+- a start/done pair, also ``async-start`` of a computation that holds the collective;
+- on TPU a chain of fusions: one that holds ``AsyncCollectiveStart``, any number that compute while
+  the transfer goes on, one that holds ``AsyncCollectiveDone``, each with a copy of the
+  collective inside (``chains``);
+- a TPU fusion that slices the result of an all-reduce, which is a reduce-scatter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from jaxscope.analysis.hlo import axes, groups, shapes
+from jaxscope.analysis.hlo.attribution import Attribution, op_name
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.chains import Chains
+from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes, operands
+from jaxscope.analysis.hlo.module import Computation, Instruction, Module
+from jaxscope.analysis.hlo.origin import is_manual, origin
+from jaxscope.analysis.hlo.schedule import Schedule
+from jaxscope.analysis.hlo.wire import wire_bytes
+from jaxscope.schema.keys import Frame
+
+KINDS = frozenset(
+    {
+        *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"),
+        *("collective-broadcast", "ragged-all-to-all", "send", "recv"),
+    }
+)
+# Their group numbers are partitions where the others' are replicas (XLA's CollectiveOpGroupMode).
+_PARTITION_IDS = frozenset({"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all"})
+_PASSES = frozenset({"bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element"})
+_MEGASCALE = "_xla_megascale"
+_PAIRS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{(?:\{[\d,\s]*+\},?\s*+)++\})")
+# Positions in all groups of one module together: a v5p pod of 8,960 chips with 117 different spellings.
+MAX_IDS = 1 << 20
+MAX_READERS = 1_000
+
+
+class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "async"}):
+    """One logical collective.
+
+    Attributes:
+      kind: one of KINDS.
+      name, computation: where the text has it; of a pair or a chain its start.
+      overlap: does anything compute between start and done; None where the schedule does not say,
+        False of one that is not asynchronous.
+      bytes: the result on one device (a tuple's sum); of an all-reduce-scatter fusion the inner
+        all-reduce's.
+      operand_bytes: what one device puts in.
+      wire_bytes: sent per device and execution (module ``wire``).
+      executions: per call of the program; None where a trip count is not known.
+      axes: mesh axes and sub-axes; None without a mesh; ``[]`` for groups of one.
+      group_size, groups: members of a group and how many; None for a permute and where sizes differ.
+      syntax: how the groups were spelled: explicit, iota, mesh, pairs.
+      origin: ``asked``, ``inserted`` or None (module ``origin``).
+    """
+
+    kind: str
+    name: str
+    computation: str
+    is_async: bool
+    overlap: bool | None
+    bytes: int | None
+    operand_bytes: int | None
+    wire_bytes: int | None
+    executions: int | None
+    axes: list[str] | None
+    group_size: int | None
+    groups: int | None
+    syntax: str | None
+    origin: str | None
+    op_name: str | None
+    source: Frame | None
+
+
+class Devices(NamedTuple):
+    """How many replicas and partitions a module runs on; 0 where its header does not say."""
+
+    replicas: int
+    partitions: int
+
+
+class _Who(NamedTuple):
+    members: list[groups.Group] | None
+    axes: list[str] | None
+    syntax: str | None
+
+
+# The opcodes that are, or begin, a collective, with its kind.
+BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
+
+
+def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
+    """All collective instructions that run, the dones of pairs excepted, with their kind."""
+    found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
+    return [each for each in found if not _is_host_transfer(each[2], each[1])]
+
+
+def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
+    """A send or recv that goes to the host, not to another device or slice."""
+    tail = instruction.tail
+    return kind in ("send", "recv") and "is_host_transfer=true" in tail and _MEGASCALE not in tail
+
+
+class Collectives:
+    """Reads the collectives of one module."""
+
+    def __init__(
+        self,
+        graph: CallGraph,
+        attribution: Attribution,
+        executions: dict[str, int | None],
+        devices: Devices,
+        mesh: axes.Mesh | None,
+    ) -> None:
+        self._graph = graph
+        self._module: Module = graph.module
+        self._attribution = attribution
+        self._executions = executions
+        self._devices = devices
+        self._raw = raw(graph)
+        self._chains = Chains(graph)
+        self._scheduled = "is_scheduled=true" in self._module.header
+        self._schedules: dict[str, Schedule] = {}
+        self._cache: dict[tuple[str, str, bool, bool, bool], _Who] = {}
+        self._left = MAX_IDS
+        self._asks: bool | None = None
+        self.too_many_ids = False
+        self.mesh = mesh or self._printed_mesh()
+
+    def read(self) -> list[Collective]:
+        # Which chains end where is known when all of their parts have been looked at.
+        own = [(c, i, kind) for c, i, kind in self._raw if not self._chains.continues(c, i)]
+        return [self._collective(c, i, kind) for c, i, kind in own]
+
+    def _printed_mesh(self) -> axes.Mesh | None:
+        """The first mesh with names of the user's, as JAX 0.12 prints it, that fits the devices."""
+        total = self._devices.replicas * self._devices.partitions
+        for _, instruction, _ in self._raw:
+            if "=mesh[" in instruction.tail:
+                found = groups.parse(instruction_attributes(instruction.tail).get("replica_groups", ""))
+                if found and found.mesh and (not total or total == _product(found.mesh)):
+                    return found.mesh
+        return None
+
+    def _collective(self, where: Computation, instruction: Instruction, kind: str) -> Collective:
+        attributes = instruction_attributes(instruction.tail)
+        who = self._who(kind, instruction, attributes)
+        operand_bytes = self._operand_bytes(where, instruction)
+        size: int | None
+        if kind == "all-reduce" and where.name in self._graph.fused and _is_scattered(where, instruction):
+            # A reduce-scatter whose bytes are those of the all-reduce it was made of.
+            kind, size = "reduce-scatter", shapes.text_bytes(instruction.shape)
+            sent_of, members = size, _group_size(who.members)
+            sent = None if sent_of is None or not members else (members - 1) * sent_of // members
+        else:
+            size = result_bytes(kind, instruction)
+            moves = who.members is None or any(len(set(m)) > 1 for m in who.members)
+            sent = wire_bytes(kind, size, _group_size(who.members), moves=moves)
+        start, start_in = self._start(where, instruction)
+        name = op_name(instruction)
+        permutes = who.syntax == "pairs"
+        return Collective(
+            kind=kind,
+            name=instruction.name,
+            computation=where.name,
+            is_async=start is not None,
+            overlap=False if start is None else self._overlap(start_in, start),
+            bytes=size,
+            operand_bytes=operand_bytes,
+            wire_bytes=sent,
+            executions=self._executions.get(where.name),
+            axes=who.axes,
+            group_size=None if permutes else _group_size(who.members),
+            groups=None if permutes or who.members is None else len(who.members),
+            syntax=who.syntax,
+            origin=origin(name, instruction.name, self._anybody_asks),
+            op_name=name,
+            source=self._attribution.near(where, instruction),
+        )
+
+    def _start(self, where: Computation, instruction: Instruction) -> tuple[Instruction | None, Computation]:
+        """The instruction that starts the transfer, if it is asynchronous, and where it stands."""
+        if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
+            return instruction, where
+        if (chained := self._chains.start_of(where, instruction)) is not None:
+            return chained[1], chained[0]
+        for call in self._graph.callers.get(where.name, ()):
+            if call.instruction.opcode in ("async-start", "call-start"):
+                return call.instruction, call.caller
+        return None, where
+
+    def _overlap(self, where: Computation, start: Instruction) -> bool | None:
+        if not self._scheduled:
+            return None
+        config = backend_config(start.tail).get("collective_backend_config")
+        if isinstance(config, dict) and config.get("is_sync") is True:
+            return False
+        if where.name not in self._schedules:
+            self._schedules[where.name] = Schedule(where)
+        return self._schedules[where.name].overlapped(start, self._chains.ends(where, start))
+
+    def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
+        text = attributes.get("source_target_pairs")
+        if kind in ("send", "recv"):
+            return self._between_slices(instruction)
+        channel, everywhere = "channel_id" in attributes, attributes.get("use_global_device_ids") == "true"
+        key = (
+            "pairs" if text is not None else "groups",
+            text if text is not None else attributes.get("replica_groups", ""),
+            channel,
+            everywhere,
+            kind in _PARTITION_IDS,
+        )
+        if key not in self._cache:
+            found = groups.pairs(text) if text is not None else groups.parse(key[1])
+            members = None
+            if found is not None and self._left > 0:
+                members = groups.positions(
+                    found,
+                    replicas=self._devices.replicas,
+                    partitions=self._devices.partitions,
+                    has_channel=channel,
+                    global_ids=everywhere,
+                    partition_ids=key[4],
+                )
+                if text is not None and not found.members:
+                    members = []  # a permute without pairs moves nothing
+                self._left -= sum(map(len, members or ()))
+            elif found is not None:
+                self.too_many_ids = True
+            along = None
+            if members is not None and self.mesh is not None:
+                along = (axes.of_pairs if text is not None else axes.of_groups)(members, self.mesh)
+            self._cache[key] = _Who(members, along, found.syntax if found else None)
+        return self._cache[key]
+
+    def _between_slices(self, instruction: Instruction) -> _Who:
+        """The positions a send goes between: pairs where they are printed, else slices of a TPU."""
+        found = _PAIRS.search(instruction.tail)
+        if found:
+            pairs = groups.pairs(found[1])
+            members = pairs.members if pairs else None
+            along = axes.of_pairs(members, self.mesh) if members is not None and self.mesh else None
+            return _Who(members, along, "pairs")
+        here = self._devices.partitions * self._devices.replicas
+        if _MEGASCALE in instruction.tail and self.mesh and here:
+            # A module for several slices lists the positions of one; slices are outermost.
+            slices, rest = divmod(_product(self.mesh), here)
+            if slices > 1 and not rest:
+                members = [tuple(here * s for s in range(slices))] if slices <= groups.MAX_IDS else None
+                return _Who(None, axes.of_groups(members, self.mesh) if members else None, None)
+        return _Who(None, None, None)
+
+    def _operand_bytes(self, where: Computation, instruction: Instruction) -> int | None:
+        total = 0
+        for name in operands(instruction.tail):
+            operand = where.find(name)
+            size = None if operand is None else shapes.text_bytes(operand.shape)
+            if size is None:
+                return None
+            total += size
+        return total
+
+    def _anybody_asks(self) -> bool:
+        """Can anybody have asked? Not where there is metadata, and none of it from a shard_map or a pmap."""
+        if self._asks is None:
+            everything = (i for c in self._module.computations.values() for i in c.instructions)
+            if self._module.mentions_maps:
+                self._asks = any("map" in i.tail and is_manual(op_name(i) or "") for i in everything)
+            else:
+                self._asks = not any("op_name=" in i.tail for i in everything)
+        return self._asks
+
+
+def result_bytes(kind: str, instruction: Instruction) -> int | None:
+    """The result on one device. A start prints its operands in front of the result::
+
+    all-gather-start, all-to-all-start  (operand, result, ...), either may be a tuple
+    collective-permute-start            (operand, result, context...)
+    all-reduce-start                    the result alone
+    send, recv                          (payload, u32[], token[])
+    """
+    shape = shapes.parse(instruction.shape)
+    if isinstance(shape, tuple) and shape:
+        if kind in ("send", "recv"):
+            return shapes.total_bytes(shape[0])
+        if instruction.opcode.endswith("-start") and kind != "all-reduce":
+            return shapes.total_bytes(shape[1]) if len(shape) > 1 else None
+    return shapes.total_bytes(shape)
+
+
+def _is_scattered(body: Computation, reduced: Instruction) -> bool:
+    """Are slices all that is left of an all-reduce in a fusion?"""
+    if body.name.startswith("all-reduce-scatter"):
+        return True
+    waiting, seen, sliced = [reduced.name], {reduced.name}, False
+    while waiting and len(seen) < MAX_READERS:
+        for reader in body.readers(waiting.pop()):
+            if reader.opcode == "dynamic-slice":
+                sliced = True
+            elif reader.opcode not in _PASSES:
+                return False
+            elif reader.name not in seen:
+                seen.add(reader.name)
+                waiting.append(reader.name)
+    return sliced and not waiting
+
+
+def wire_by_axes(found: Iterable[Collective]) -> dict[str, int | None]:
+    """Bytes that one device sends in one call of the program, by axes (``data``, ``data,model``).
+
+    None for axes of which one count or one size is not known; ``?`` stands for unknown axes.
+    """
+    total: dict[str, int | None] = {}
+    for collective in found:
+        key = "?" if collective.axes is None else ",".join(collective.axes)
+        before, times, each = total.get(key, 0), collective.executions, collective.wire_bytes
+        known = before is not None and times is not None and each is not None
+        total[key] = before + times * each if known else None  # type: ignore[operator]
+    return total
+
+
+def _group_size(members: list[groups.Group] | None) -> int | None:
+    sizes = {len(m) for m in members} if members else set()
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _product(mesh: axes.Mesh) -> int:
+    total = 1
+    for _, size in mesh:
+        total *= size
+    return total

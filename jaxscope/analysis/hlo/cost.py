@@ -1,0 +1,146 @@
+"""Floating-point operations of dots and convolutions, from their shapes.
+
+A multiply-add counts two, as in XLA's HloCostAnalysis. A dot: 2 x (elements of the result) x (contracted
+elements). A convolution: 2 x batch x output features x input features of a group x the positions at which
+the kernel meets an element of the input, so that neither padding nor the holes of a dilation count: on TPU
+a batched dot is a convolution with a dilated window.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from jaxscope.analysis.hlo import shapes
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.lexing import attribute, operands, unquote
+from jaxscope.analysis.hlo.module import Computation, Instruction
+
+WORK = ("dot", "convolution")
+_LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)$")
+_WINDOW = re.compile(r"(\w+)=([\w\-]+)")
+_NUMBER = re.compile(r"-?\d{1,9}")
+_HOLDS = ("fusion", "call", "async-start", "call-start")
+# Targets that move or mark data.
+_MOVES = (
+    "AsyncCollective",
+    "Sharding",
+    "SPMD",
+    "annotate_device",
+    "Move",
+    "Pin",
+    "AllocateBuffer",
+    "Slice",
+    "Gather",
+)
+MAX_POSITIONS = 100_000
+
+
+def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int | None:
+    """Of one instruction once, with everything inside a fusion or a call; None where it is not known.
+
+    A custom call, a loop and a conditional are not known here; what does no matrix arithmetic is 0.
+    """
+    opcode = instruction.opcode
+    if opcode in WORK:
+        return _of_dot(where, instruction) if opcode == "dot" else _of_convolution(where, instruction)
+    if opcode not in _HOLDS:
+        return None if opcode in ("custom-call", "while", "conditional") else 0
+    total = 0
+    waiting, seen = [c.callee for c in graph.of(where, instruction)], set[str]()
+    while waiting:
+        body = waiting.pop()
+        if body.name in seen:
+            continue
+        seen.add(body.name)
+        for inner in body.instructions:
+            if inner.opcode in WORK:
+                one = flops(graph, body, inner)
+                if one is None:
+                    return None
+                total += one
+        waiting += [c.callee for c in graph.calls.get(body.name, ())]
+    return total
+
+
+def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> int | None:
+    """Of all dots and convolutions that run, times how often they run.
+
+    None where one count or one shape is not known, or a custom call may do arithmetic of its own.
+    The graph must have been asked to keep ``WORK`` and ``custom-call``.
+    """
+    for _, instruction in graph.all("custom-call"):
+        if not unquote(attribute(instruction.tail, "custom_call_target") or "").startswith(_MOVES):
+            return None
+    total = 0
+    for where, instruction in graph.all(*WORK):
+        times, once = executions.get(where.name), flops(graph, where, instruction)
+        if times is None or once is None:
+            return None
+        total += times * once
+    return total
+
+
+def _array(where: Computation, instruction: Instruction, number: int) -> shapes.Array | None:
+    inputs = operands(instruction.tail)
+    operand = where.find(inputs[number]) if number < len(inputs) else None
+    shape = shapes.parse(operand.shape) if operand else None
+    return shape if isinstance(shape, shapes.Array) else None
+
+
+def _of_dot(where: Computation, instruction: Instruction) -> int | None:
+    left, result = _array(where, instruction, 0), shapes.parse(instruction.shape)
+    if left is None or not isinstance(result, shapes.Array) or result.elements is None:
+        return None
+    total = 2 * result.elements
+    for text in _NUMBER.findall(attribute(instruction.tail, "lhs_contracting_dims") or ""):
+        number = int(text)
+        size = left.dims[number] if 0 <= number < len(left.dims) else None
+        if size is None:
+            return None
+        total *= size
+    return total
+
+
+def _of_convolution(where: Computation, instruction: Instruction) -> int | None:
+    left, kernel = _array(where, instruction, 0), _array(where, instruction, 1)
+    result = shapes.parse(instruction.shape)
+    labels = _LABELS.match(attribute(instruction.tail, "dim_labels") or "")
+    if left is None or kernel is None or labels is None or not isinstance(result, shapes.Array):
+        return None
+    sizes: list[dict[str, int]] = []
+    for letters, shape in zip(labels.groups(), (left, kernel, result), strict=True):
+        if len(letters) != len(shape.dims) or None in shape.dims:
+            return None
+        sizes.append({letter: size or 0 for letter, size in zip(letters, shape.dims, strict=True)})
+    data, weights, out = sizes
+    groups = int((_NUMBER.findall(attribute(instruction.tail, "batch_group_count") or "") or ["1"])[0])
+    total = 2 * data.get("b", 1) * weights.get("i", 1) * weights.get("o", 1)
+    window = {k: v.split("x") for k, v in _WINDOW.findall(attribute(instruction.tail, "window") or "")}
+    for number, letter in enumerate(sorted(k for k in weights if k.isdigit())):
+        met = _positions(window, number, data.get(letter, 0), weights[letter], out.get(letter, 0))
+        if met is None:
+            return None
+        total *= met
+    return total // groups if groups > 0 else None
+
+
+def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
+    """How often a kernel's element meets one of the data along one dimension."""
+
+    def of(key: str, default: int) -> int | None:
+        values = window.get(key)
+        if values is None:
+            return default
+        found = _NUMBER.match(values[number]) if number < len(values) else None
+        return int(found[0]) if found else None
+
+    stride, low, spread, holes = of("stride", 1), of("pad", 0), of("lhs_dilate", 1), of("rhs_dilate", 1)
+    if stride is None or low is None or not spread or not holes or kernel * out > MAX_POSITIONS:
+        return None
+    met = 0
+    for position in range(out):
+        for weight in range(kernel):
+            at, rest = divmod(position * stride - low + weight * holes, spread)
+            met += not rest and 0 <= at < data
+    return met

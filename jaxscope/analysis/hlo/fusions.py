@@ -1,0 +1,178 @@
+"""Fusions by kind and what they hold; elementwise operations that were left alone; custom calls."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from jaxscope.analysis.hlo import shapes
+from jaxscope.analysis.hlo.attribution import MAX_NESTING, Attribution
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.lexing import attribute, unquote
+from jaxscope.analysis.hlo.module import Computation, Instruction
+from jaxscope.schema.keys import Frame
+
+KINDS = ("loop", "input", "output", "custom")
+# XLA's HloInstruction::IsElementwise, plus the two that only spread or number elements.
+ELEMENTWISE = frozenset(
+    {
+        *("abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "clz", "compare", "complex", "convert"),
+        *("cosine", "count-leading-zeros", "divide", "erf", "exponential", "exponential-minus-one", "floor"),
+        *("imag", "is-finite", "log", "log-plus-one", "logistic", "map", "maximum", "minimum", "multiply"),
+        *("negate", "not", "or", "popcnt", "power", "real", "reduce-precision", "remainder", "rsqrt"),
+        *("round-nearest-afz", "round-nearest-even", "select", "shift-left", "shift-right-arithmetic"),
+        *(
+            "shift-right-logical",
+            "sign",
+            "sine",
+            "sqrt",
+            "stochastic-convert",
+            "subtract",
+            "tan",
+            "tanh",
+            "xor",
+        ),
+        *("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "broadcast", "iota"),
+    }
+)
+_NO_OPS = frozenset({"parameter", "fusion"})
+CUSTOM_CALLS = ("custom-call", "custom-call-start")
+_KIND = re.compile(r"\), kind=(k[A-Za-z]++)(?:,|$)")
+MAX_SOURCES = 8
+
+
+class Fusion(msgspec.Struct, frozen=True, gc=False):
+    """One fusion outside of other fusions.
+
+    Attributes:
+      ops: how many instructions of each opcode it holds, nested fusions opened, parameters and
+        the nested fusions themselves left out.
+      bytes_in, bytes_out: its parameters and its result on one device; None where one is not known.
+      sources: lines of what it holds, the most frequent first, at most eight.
+      executions: per call of the program; None where a trip count is not known.
+    """
+
+    name: str
+    kind: str
+    computation: str
+    ops: dict[str, int]
+    bytes_in: int | None
+    bytes_out: int | None
+    sources: list[Frame]
+    executions: int | None
+
+
+class Fusions(msgspec.Struct, frozen=True):
+    """All fusions that run.
+
+    Attributes:
+      total, by_kind: outside of other fusions; ``nested`` and ``nested_by_kind``: inside of them.
+    """
+
+    total: int
+    by_kind: dict[str, int]
+    nested: int
+    nested_by_kind: dict[str, int]
+    list: list[Fusion]
+
+
+class Alone(msgspec.Struct, frozen=True):
+    """Elementwise operations the compiler did not fuse.
+
+    Attributes:
+      unfused: how many stand outside of fusions.
+      wrapped: how many fusions hold a single elementwise operation (how XLA's CPU backend runs one
+        that was not fused).
+    """
+
+    unfused: int
+    wrapped: int
+
+
+def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int | None]) -> Fusions:
+    by_kind: dict[str, int] = {}
+    nested: dict[str, int] = {}
+    found: list[Fusion] = []
+    held: dict[str, tuple[dict[str, int], int | None]] = {}
+    for caller, instruction in graph.all("fusion"):
+        kind = kind_of(instruction)
+        if caller.name in graph.fused:
+            nested[kind] = nested.get(kind, 0) + 1
+            continue
+        by_kind[kind] = by_kind.get(kind, 0) + 1
+        calls = graph.of(caller, instruction)
+        body = calls[0].callee if calls else None  # a text that was cut may lack it
+        if body is not None and body.name not in held:
+            sizes = [shapes.text_bytes(p.shape) for p in body.parameters()]
+            held[body.name] = contents(graph, body), _sum(sizes)
+        ops, bytes_in = held[body.name] if body else ({}, None)
+        found.append(
+            Fusion(
+                name=instruction.name,
+                kind=kind,
+                computation=caller.name,
+                ops=ops,
+                bytes_in=bytes_in,
+                bytes_out=shapes.text_bytes(instruction.shape),
+                sources=_lines(attribution, instruction, body),
+                executions=executions.get(caller.name),
+            )
+        )
+    return Fusions(sum(by_kind.values()), by_kind, sum(nested.values()), nested, found)
+
+
+def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
+    """Of what the fusion holds, else its own; nothing for one that only copies what the compiler moved."""
+    found = attribution.sources([body])[:MAX_SOURCES] if body else []
+    own = None if found else attribution.own(fusion)
+    return found if own is None else [own]
+
+
+def kind_of(fusion: Instruction) -> str:
+    """``loop``, ``input``, ``output``, ``custom``; a kind of the future by its own name."""
+    tail = fusion.tail
+    found = _KIND.match(tail, tail.find(")"))
+    kind = found[1] if found else attribute(tail, "kind") or "kUnknown"
+    return kind[1:].lower() if kind[:1] == "k" else kind
+
+
+def alone(graph: CallGraph, fusions: Fusions) -> Alone:
+    unfused = sum(i.opcode in ELEMENTWISE for c in graph.top_level() for i in c.instructions)
+    wrapped = sum(
+        sum(f.ops.values()) == 1 and next(iter(f.ops)) in ELEMENTWISE
+        for f in fusions.list
+        if f.kind == "loop"
+    )
+    return Alone(unfused, wrapped)
+
+
+def custom_calls(graph: CallGraph) -> dict[str, int]:
+    """Custom calls that run, also inside of fusions, by target."""
+    found: dict[str, int] = {}
+    for _, instruction in graph.all(*CUSTOM_CALLS):
+        target = unquote(attribute(instruction.tail, "custom_call_target") or "?")
+        found[target] = found.get(target, 0) + 1
+    return found
+
+
+def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
+    """Opcodes in a fusion's body, nested fusions opened."""
+    ops: dict[str, int] = {}
+    waiting, seen = [(body, 0)], {body.name}
+    while waiting:
+        current, depth = waiting.pop()
+        for instruction in current.instructions:
+            opcode = instruction.opcode
+            if opcode not in _NO_OPS:
+                ops[opcode] = ops.get(opcode, 0) + 1
+        for call in graph.calls.get(current.name, ()) if depth < MAX_NESTING else ():
+            if call.callee.name not in seen:  # a circle is no fusion
+                seen.add(call.callee.name)
+                waiting.append((call.callee, depth + 1))
+    return ops
+
+
+def _sum(sizes: list[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None

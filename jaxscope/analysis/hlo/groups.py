@@ -1,0 +1,210 @@
+"""Who talks to whom in a collective: the five spellings of groups, as lists of positions.
+
+======================  ====================================================================
+explicit                ``{{0,2},{1,3}}``; ``{}`` is one group of everybody
+iota                    ``[2,4]<=[4,2]T(1,0)``: number and size of groups, then the positions
+                        0..n-1 reshaped to ``[4,2]``, transposed by ``(1,0)`` and read off
+mesh                    ``mesh['a'=4,'b'=2] {'b'}``: one group per position on the other axes;
+                        ``{'a':(2)2}`` is a sub-axis (pre-size, size); axis names may be made
+                        up by the partitioner (``axis_0``); a mesh that is not in order of its
+                        ids adds ``, device_ids=([4,16]T(1,0))`` or ``, device_ids=(3,1,0,2)``
+source_target_pairs     ``{{0,1},{1,2}}`` of a collective-permute
+======================  ====================================================================
+
+Positions are those of the module's device assignment, which for a JAX mesh is
+``mesh.devices.flat``, not device ids. Sources: XLA's replica_group.h and mesh_and_axis.h.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+# 8,960 devices are the largest slice one can ask for; a text can ask for more than memory has.
+MAX_IDS = 1 << 16
+_INTEGERS = re.compile(r"\d{1,9}")
+_EXPLICIT = re.compile(r"\{(?:\s*+\{[\d,\s]*+\}\s*+,?+)*+\s*+\}$")
+_IOTA = re.compile(r"\[([\d,\s]*+)\](?:<=\[([\d,\s]*+)\])?(?:T\(([\d,\s]*+)\))?$")
+_MESH = re.compile(
+    r"@?mesh[\[<](?P<axes>[^\]>]*+)[\]>](?:,\s*device_ids=\((?P<ids>[^()]*+(?:\([^()]*+\))?+)\))?\s*\{(?P<used>.*)\}$"
+)
+_AXIS = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,='\"]++))=(\d{1,9})")
+_USED = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,:'\"]++))(?::\((\d{1,9})\)(\d{1,9}))?")
+_GROUP = re.compile(r"\{([\d,\s]*+)\}")
+_MADE_UP = re.compile(r"axis_\d+$|_axis_\d+$")
+
+Group = tuple[int, ...]
+
+
+class Groups(NamedTuple):
+    """Groups of positions, the spelling they came in, and the mesh if the text named one.
+
+    ``mesh`` is ``[(axis, size)]``, only where the names are the user's.
+    """
+
+    members: list[Group]
+    syntax: str
+    mesh: list[tuple[str, int]] | None = None
+
+
+def parse(text: str) -> Groups | None:
+    """The value of ``replica_groups=``; None if it cannot be read or is absurdly large.
+
+    ``{}`` gives no member: what "everybody" is depends on the module (see ``positions``).
+    """
+    text = text.strip()
+    if text.startswith("["):
+        return _iota_groups(text)
+    if text.startswith(("mesh", "@mesh")):
+        return _mesh_groups(text)
+    if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
+        return None
+    members = [tuple(map(int, _INTEGERS.findall(g))) for g in _GROUP.findall(text)]
+    return Groups([g for g in members if g], "explicit")
+
+
+def pairs(text: str) -> Groups | None:
+    """The value of ``source_target_pairs=``; each member is (source, target)."""
+    text = text.strip()
+    if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
+        return None
+    members = [tuple(map(int, _INTEGERS.findall(g))) for g in _GROUP.findall(text, 1)]
+    return Groups(members, "pairs") if all(len(m) == 2 for m in members) else None
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = [p.strip() for p in text.split(",") if p.strip()]
+    fine = all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts)
+    return [int(p) for p in parts] if fine else None
+
+
+def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
+    """0..n-1 reshaped to ``dims`` and transposed, flat; None where that makes no sense."""
+    total = math.prod(dims)
+    if not 0 < total <= MAX_IDS or len(dims) > 32:
+        return None
+    order = list(range(len(dims))) if permutation is None else permutation
+    if sorted(order) != list(range(len(dims))):
+        return None
+    strides = [math.prod(dims[i + 1 :]) for i in range(len(dims))]
+    flat = [0]
+    for axis in order:
+        step = strides[axis]
+        flat = [base + step * i for base in flat for i in range(dims[axis])]
+    return flat
+
+
+def _iota_groups(text: str) -> Groups | None:
+    found = _IOTA.match(text)
+    if found is None or found[2] is None:
+        return None
+    shape, dims = _numbers(found[1]), _numbers(found[2])
+    if not shape or not dims or len(shape) != 2 or math.prod(shape) != math.prod(dims):
+        return None
+    flat = iota(dims, _numbers(found[3]))
+    if flat is None:
+        return None
+    size = shape[1]
+    return Groups([tuple(flat[i : i + size]) for i in range(0, len(flat), size)], "iota")
+
+
+def _mesh_groups(text: str) -> Groups | None:
+    found = _MESH.match(text)
+    if found is None:
+        return None
+    axes = [(a or b or c, int(size)) for a, b, c, size in _AXIS.findall(found["axes"])]
+    names = [name for name, _ in axes]
+    sizes = [size for _, size in axes]
+    total = math.prod(sizes)
+    if not axes or not 0 < total <= MAX_IDS or len(set(names)) != len(names) or len(axes) > 32:
+        return None
+    order = _device_order(found["ids"], total)
+    if order is None:
+        return None
+    # Every axis is cut into (size, is it part of the group) digits, major to minor.
+    used: dict[str, list[tuple[int, int]]] = {}
+    sequence: list[tuple[str, int]] = []
+    for a, b, c, before, size in _USED.findall(found["used"]):
+        name = a or b or c
+        if name not in names:
+            return None
+        whole = sizes[names.index(name)]
+        part = (int(before), int(size)) if before else (1, whole)
+        if part[0] * part[1] <= 0 or whole % (part[0] * part[1]):
+            return None
+        used.setdefault(name, []).append(part)
+        sequence.append((name, part[0]))
+    spans: dict[tuple[str, int], tuple[int, int]] = {}  # (axis, pre-size) -> (size, stride)
+    rest: list[tuple[int, int]] = []
+    stride = total
+    for name, whole in axes:
+        stride //= whole
+        before = 1
+        for pre, size in sorted(used.get(name, ())):
+            if pre % before:
+                return None  # overlapping sub-axes
+            if pre > before:
+                rest.append((pre // before, stride * (whole // pre)))
+            spans[name, pre] = (size, stride * (whole // (pre * size)))
+            before = pre * size
+        if before < whole:
+            rest.append((whole // before, stride))
+    starts = _combine(rest)
+    inside = _combine([spans[key] for key in sequence])
+    members = [tuple(order[s + i] for i in inside) for s in starts]
+    real = not any(_MADE_UP.match(name) for name in names) and found["ids"] is None
+    return Groups(members, "mesh", axes if real else None)
+
+
+def _combine(digits: list[tuple[int, int]]) -> list[int]:
+    flat = [0]
+    for size, stride in digits:
+        flat = [base + stride * i for base in flat for i in range(size)]
+    return flat
+
+
+def _device_order(text: str | None, total: int) -> list[int] | None:
+    if text is None:
+        return list(range(total))
+    text = text.strip()
+    found = _IOTA.match(text)
+    flat = _numbers(text)
+    if found:
+        flat = iota(_numbers(found[2] or found[1]) or [0], _numbers(found[3]))
+    return flat if flat is not None and len(flat) == total else None
+
+
+def positions(
+    groups: Groups | None,
+    *,
+    replicas: int,
+    partitions: int,
+    has_channel: bool,
+    global_ids: bool,
+    partition_ids: bool,
+) -> list[Group] | None:
+    """Groups as written, turned into groups of positions ``replica * partitions + partition``.
+
+    What the numbers mean follows XLA's CollectiveOpGroupMode: without a channel they are replicas;
+    with one and ``use_global_device_ids`` they are positions; with one and without it they are
+    partitions (``partition_ids``: all-to-all, collective-permute and the like) or replicas of which
+    all partitions take part (all-reduce, all-gather, reduce-scatter).
+    """
+    everybody = replicas * partitions
+    if groups is None or not 0 < everybody <= MAX_IDS:
+        return groups.members if groups is not None and groups.members else None
+    members = groups.members
+    if global_ids:
+        return members or [tuple(range(everybody))]
+    if has_channel and partition_ids:
+        members = members or [tuple(range(partitions))]
+        return [tuple(r * partitions + p for p in g) for g in members for r in range(replicas)]
+    members = members or [tuple(range(replicas))]
+    if len(members) * replicas * partitions > MAX_IDS:
+        return None
+    if has_channel:
+        return [tuple(r * partitions + p for r in g for p in range(partitions)) for g in members]
+    return [tuple(r * partitions + p for r in g) for g in members for p in range(partitions)]

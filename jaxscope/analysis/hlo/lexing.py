@@ -1,0 +1,193 @@
+"""Cutting one instruction's text at its commas, with brackets and quoted strings respected.
+
+Grammar of the part behind ``opcode(``, as XLA prints it::
+
+    operand, operand), key=value, key={...}, metadata={...}, backend_config={...json...}
+
+Linear in the length of the text and free of recursion, whatever the text: only possessive
+patterns (Python 3.11), so that nothing is tried twice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+# A quoted string, with C escapes.
+QUOTED = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_BRACKET = re.compile(rf"{QUOTED}|[()\[\]{{}}]", re.DOTALL)
+_STOP = re.compile(rf"{QUOTED}|[()\[\]{{}},]", re.DOTALL)
+_OPERAND = re.compile(r"%([^\s,(){}%]++)")
+_COMMENT = re.compile(r"/\*[^*]*+\*/")
+_KEY = re.compile(r",\s*+([A-Za-z_][\w.\-]*+)=")
+_METADATA = re.compile(rf"metadata=\{{((?:[^\"{{}}]++|{QUOTED}|\{{[^{{}}]*+\}})*+)\}}", re.DOTALL)
+_FIELD = re.compile(rf"([A-Za-z_]\w*+)=({QUOTED}|[^\s\"{{}}]++)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
+
+
+def number(text: str | None, digits: int = 9) -> int | None:
+    """A plain decimal number of at most ``digits`` digits, else None."""
+    if text and len(text) <= digits and text.isascii() and text.isdigit():
+        return int(text)
+    return None
+
+
+def closing(text: str, start: int) -> int:
+    """Where the bracket that was opened before ``start`` closes; -1 if it never does."""
+    if start == 0:  # the usual operand list holds no bracket of its own
+        end = text.find(")")
+        if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
+            return end
+    depth = 1
+    for found in _BRACKET.finditer(text, start):
+        sign = found[0]
+        if sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+            if not depth:
+                return found.start()
+    return -1
+
+
+def split(text: str) -> list[str]:
+    """The parts between the commas at depth 0, stripped; ``[]`` of nothing."""
+    parts, depth, start = [], 0, 0
+    for found in _STOP.finditer(text):
+        sign = found[0]
+        if sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            parts.append(text[start : found.start()].strip())
+            start = found.end()
+    last = text[start:].strip()
+    if last or parts:
+        parts.append(last)
+    return parts
+
+
+def operand_text(tail: str) -> str:
+    end = closing(tail, 0)
+    return tail if end < 0 else tail[:end]
+
+
+def operands(tail: str) -> list[str]:
+    """Names of the operands; of a constant or a parameter whatever words stand there.
+
+    XLA writes ``%a`` or ``a``, with the shape in front in older texts (``f32[2]{0} %a``), and
+    every fifth operand after a comment ``/*index=5*/``.
+    """
+    text = operand_text(tail)
+    if "%" in text and '"' not in text:
+        return _OPERAND.findall(text)
+    if "/*" in text:
+        text = _COMMENT.sub("", text)
+    return [part.rsplit(" ", 1)[-1] for part in split(text) if part]
+
+
+def attribute(tail: str, key: str) -> str | None:
+    """The value of one attribute, as text without the comma behind it; None if it is not there."""
+    if key not in tail:
+        return None
+    position = closing(tail, 0) + 1
+    while position:
+        found = _KEY.match(tail, position)
+        if found is None:
+            return None
+        end = _value_end(tail, found.end())
+        if found[1] == key:
+            return tail[found.end() : end].strip()
+        position = end
+    return None
+
+
+def attributes(text: str) -> dict[str, str]:
+    """All attributes of a text that starts with a comma; of two with one name the first."""
+    result: dict[str, str] = {}
+    position = 0
+    while found := _KEY.match(text, position):
+        end = _value_end(text, found.end())
+        result.setdefault(found[1], text[found.end() : end].strip())
+        position = end
+    return result
+
+
+def instruction_attributes(tail: str) -> dict[str, str]:
+    end = closing(tail, 0)
+    return attributes(tail[end + 1 :]) if end >= 0 else {}
+
+
+def _value_end(text: str, start: int) -> int:
+    depth = 0
+    for found in _STOP.finditer(text, start):
+        sign = found[0]
+        if sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+        # ", device_ids=" belongs to the mesh in front of it (see groups).
+        elif sign == "," and depth <= 0 and not text.startswith(" device_ids=", found.end()):
+            return found.start()
+    return len(text)
+
+
+def metadata(tail: str) -> str | None:
+    """What stands between the braces of ``metadata={...}``."""
+    start = tail.find(", metadata={")
+    if start < 0:
+        return None
+    if '"' in tail[:start]:  # an attribute in front of it could spell it inside a string
+        value = attribute(tail, "metadata")
+        return value[1:-1] if value and value[0] == "{" and value[-1] == "}" else None
+    found = _METADATA.match(tail, start + 2)
+    return found[1] if found else None
+
+
+def fields(body: str) -> dict[str, str]:
+    """``op_name="a\\"b" stack_frame_id=7`` as a dict, strings unescaped."""
+    return {k: unquote(v) for k, v in _FIELD.findall(body)}
+
+
+def unquote(text: str) -> str:
+    """A quoted string's content with C escapes undone; other text as it is."""
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
+        return text
+    text = text[1:-1]
+    if "\\" not in text:
+        return text
+    # XLA escapes bytes, so a name outside ASCII comes as octal UTF-8.
+    raw = _ESCAPE.sub(_unescape, text)
+    try:
+        return raw.encode("latin-1").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return raw
+
+
+def _unescape(found: re.Match[str]) -> str:
+    octal, hexadecimal, letter = found.groups()
+    if octal:
+        return chr(int(octal, 8) & 0xFF)
+    if hexadecimal:
+        return chr(int(hexadecimal, 16))
+    return chr(_CONTROL[letter]) if letter in _CONTROL else str(letter)
+
+
+def backend_config(tail: str) -> dict[str, Any]:
+    """``backend_config={...}`` as JSON; ``{}`` where there is none or it is not an object.
+
+    It is printed as JSON whose key order changes from one compilation to the next, or as a
+    quoted string that holds JSON.
+    """
+    text = attribute(tail, "backend_config")
+    if not text:
+        return {}
+    try:
+        value = msgspec.json.decode(unquote(text).encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

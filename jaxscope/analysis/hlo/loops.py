@@ -1,0 +1,296 @@
+"""Trip counts of while loops: printed by the backend, or read off the induction variable.
+
+CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. Then the condition
+is looked at as an expression of the loop's tuple, ``compare(element i, bound)``, the body for
+``element i + step``, and the call for where element i starts. Values are followed through copies,
+bitcasts, conversions, tuples, fusions and calls, and through elements that the body passes on
+unchanged, also to the loop around.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from jaxscope.analysis.hlo.calls import CallGraph, Trips, names
+from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operand_text, operands
+from jaxscope.analysis.hlo.module import Computation, Instruction
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
+_PASSES = frozenset(
+    {"copy", "bitcast", "convert", "reshape", "optimization-barrier", "copy-done", "broadcast"}
+)
+MAX_DEPTH = 60
+# Instructions looked at for one loop, and for all loops of a module: a hostile text can make values
+# fan out. A long line counts for several.
+MAX_STEPS = 2_000
+MAX_STEPS_IN_ALL = 300_000
+_LONG = 300
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A while loop that runs.
+
+    Attributes:
+      trip_count: iterations; None where it depends on data or cannot be told.
+      how: ``printed`` or ``inferred``; None where there is no count.
+      computation: where the loop stands; ``body`` is what it runs.
+      executions: how often the whole loop is entered in one call of the program; None where that
+        is not known.
+    """
+
+    name: str
+    trip_count: int | None
+    how: str | None
+    computation: str
+    body: str | None
+    executions: int | None = None
+
+
+class Constant(NamedTuple):
+    value: int
+
+
+class Element(NamedTuple):
+    """Member ``member`` of the computation's tuple parameter ``parameter``, plus ``offset``.
+
+    A member of -1 is the parameter itself.
+    """
+
+    parameter: int
+    member: int
+    offset: int = 0
+
+
+class Comparison(NamedTuple):
+    direction: str
+    left: Value
+    right: Value
+
+
+Value = Constant | Element | Comparison | None
+
+
+class Inside(NamedTuple):
+    """Where a called computation's parameters come from: the operands of the call."""
+
+    caller: Computation
+    call: Instruction
+    outer: Inside | None
+
+
+def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
+    """All loops that run, in the order of the text, and how often every computation runs."""
+    found: list[Loop] = []
+    left = MAX_STEPS_IN_ALL
+    for computation, instruction in graph.all("while"):
+        reading = _Reading(graph, min(left, MAX_STEPS))
+        count, how = trip_count(graph, computation, instruction, reading)
+        left -= reading.steps
+        body = names(attribute(instruction.tail, "body"))
+        found.append(Loop(instruction.name, count, how, computation.name, body[0] if body else None))
+    runs = graph.executions(trips(found))
+    return [msgspec.structs.replace(loop, executions=runs.get(loop.computation)) for loop in found], runs
+
+
+def trips(found: list[Loop], unknown: int | None = None) -> Trips:
+    """What ``CallGraph.executions`` asks for; ``unknown`` stands for counts that are not known."""
+    return {
+        (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count
+        for loop in found
+    }
+
+
+def trip_count(
+    graph: CallGraph, caller: Computation, loop: Instruction, reading: _Reading
+) -> tuple[int | None, str | None]:
+    printed = printed_count(loop)
+    if printed is not None:
+        return printed, "printed"
+    calls = {c.key: c.callee for c in graph.of(caller, loop)}
+    condition, body = calls.get("condition"), calls.get("body")
+    if condition is None or body is None:
+        return None, None
+    test = reading.value(condition, condition.root)
+    if not isinstance(test, Comparison):
+        return None, None
+    left, right, direction = test.left, test.right, test.direction
+    if isinstance(left, Constant):
+        left, right, direction = right, left, _MIRRORED.get(direction, "")
+    if not isinstance(left, Element) or left.parameter != 0:
+        return None, None
+    bound = right if isinstance(right, Constant) else reading.unchanged(caller, loop, body, right)
+    step = reading.step(body, left.member)
+    start = reading.initial(caller, loop, left.member)
+    if bound is None or step is None or start is None:
+        return None, None
+    count = iterations(start.value + left.offset, bound.value, step, direction)
+    return count, None if count is None else "inferred"
+
+
+def printed_count(loop: Instruction) -> int | None:
+    config = backend_config(loop.tail)
+    known = config.get("known_trip_count")
+    count = known.get("n") if isinstance(known, dict) else None
+    if isinstance(count, str):
+        return number(count, 18)
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+
+
+_MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "EQ"}
+
+
+def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
+    """How often the body runs: ``while start <direction> bound: start += step``; None if for ever."""
+    if direction == "NE":
+        if start == bound:
+            return 0
+        steps, rest = divmod(bound - start, step) if step else (-1, 0)
+        return steps if steps >= 0 and not rest else None
+    if direction in ("LE", "GE"):
+        bound += 1 if direction == "LE" else -1
+        direction = {"LE": "LT", "GE": "GT"}[direction]
+    if direction == "GT":
+        start, bound, step, direction = -start, -bound, -step, "LT"
+    if direction != "LT":
+        return None
+    if start >= bound:
+        return 0
+    return -(-(bound - start) // step) if step > 0 else None
+
+
+class _Reading:
+    """Values of one loop's computations as expressions of their parameters; counts its steps."""
+
+    def __init__(self, graph: CallGraph, limit: int) -> None:
+        self._graph = graph
+        self._limit = limit
+        self.steps = 0
+
+    def _may_look(self, instruction: Instruction, depth: int) -> bool:
+        self.steps += 1 + len(instruction.tail) // _LONG
+        return depth <= MAX_DEPTH and self.steps <= self._limit
+
+    def value(
+        self,
+        where: Computation,
+        instruction: Instruction | None,
+        inside: Inside | None = None,
+        depth: int = 0,
+    ) -> Value:
+        if instruction is None or not self._may_look(instruction, depth):
+            return None
+        opcode = instruction.opcode
+        if opcode == "constant":
+            text = operand_text(instruction.tail).strip()
+            if text in ("true", "false"):
+                return Constant(int(text == "true"))
+            return Constant(int(text)) if _INTEGER.match(text) else None
+        if opcode == "parameter":
+            place = number(operand_text(instruction.tail).strip())
+            if place is None or inside is None:
+                return None if place is None else Element(place, -1)
+            outer = _operand(inside.caller, inside.call, place)
+            return self.value(inside.caller, outer, inside.outer, depth + 1)
+        if opcode == "get-tuple-element":
+            index = number(attribute(instruction.tail, "index"))
+            if index is None:
+                return None
+            return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
+        if opcode in _PASSES:
+            return self.value(where, _operand(where, instruction, 0), inside, depth + 1)
+        if opcode in ("add", "subtract", "compare"):
+            left = self.value(where, _operand(where, instruction, 0), inside, depth + 1)
+            right = self.value(where, _operand(where, instruction, 1), inside, depth + 1)
+            if opcode == "compare":
+                return Comparison(attribute(instruction.tail, "direction") or "", left, right)
+            return _sum(left, right, 1 if opcode == "add" else -1)
+        callee = self._callee(where, instruction)
+        if callee is not None:
+            return self.value(callee, callee.root, Inside(where, instruction, inside), depth + 1)
+        return None
+
+    def member(
+        self,
+        where: Computation,
+        instruction: Instruction | None,
+        index: int,
+        inside: Inside | None = None,
+        depth: int = 0,
+    ) -> Value:
+        """Member ``index`` of a tuple, without looking at the others."""
+        if instruction is None or not self._may_look(instruction, depth):
+            return None
+        if instruction.opcode == "tuple":
+            return self.value(where, _operand(where, instruction, index), inside, depth + 1)
+        if instruction.opcode == "parameter":
+            place = number(operand_text(instruction.tail).strip())
+            if place is None or inside is None:
+                return None if place is None else Element(place, index)
+            outer = _operand(inside.caller, inside.call, place)
+            return self.member(inside.caller, outer, index, inside.outer, depth + 1)
+        if instruction.opcode in _PASSES:
+            return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
+        callee = self._callee(where, instruction)
+        if callee is not None:
+            return self.member(callee, callee.root, index, Inside(where, instruction, inside), depth + 1)
+        return None
+
+    def _callee(self, where: Computation, instruction: Instruction) -> Computation | None:
+        if instruction.opcode not in ("fusion", "call"):
+            return None
+        calls = self._graph.of(where, instruction)
+        return calls[0].callee if calls else None
+
+    def _of(self, where: Computation, instruction: Instruction | None, index: int) -> Value:
+        """Member ``index``, or the value itself for a loop that carries no tuple (index -1)."""
+        return self.value(where, instruction) if index < 0 else self.member(where, instruction, index)
+
+    def step(self, body: Computation, index: int) -> int | None:
+        """By how much the body changes element ``index``."""
+        value = self._of(body, body.root, index)
+        if isinstance(value, Element) and value.parameter == 0 and value.member == index:
+            return value.offset
+        return None
+
+    def unchanged(
+        self, caller: Computation, loop: Instruction, body: Computation, value: Value
+    ) -> Constant | None:
+        """What an element holds that the body does not change."""
+        if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
+            return None
+        start = self.initial(caller, loop, value.member)
+        return None if start is None else Constant(start.value + value.offset)
+
+    def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
+        """What element ``index`` holds when the loop is entered."""
+        if depth > MAX_DEPTH:
+            return None
+        value = self._of(caller, _operand(caller, loop, 0), index)
+        if isinstance(value, Constant):
+            return value
+        # An element of the loop around, which its body passes on unchanged.
+        outer = self._graph.callers.get(caller.name, ())
+        if isinstance(value, Element) and len(outer) == 1 and outer[0].key == "body":
+            around = outer[0]
+            if value.parameter == 0 and self.step(caller, value.member) == 0:
+                found = self.initial(around.caller, around.instruction, value.member, depth + 1)
+                return None if found is None else Constant(found.value + value.offset)
+        return None
+
+
+def _operand(where: Computation, instruction: Instruction, place: int) -> Instruction | None:
+    inputs = operands(instruction.tail)
+    return where.find(inputs[place]) if place < len(inputs) else None
+
+
+def _sum(left: Value, right: Value, sign: int) -> Value:
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(left.value + sign * right.value)
+    if isinstance(left, Constant) and sign == 1:
+        left, right = right, left
+    if isinstance(left, Element) and isinstance(right, Constant):
+        return left._replace(offset=left.offset + sign * right.value)
+    return None

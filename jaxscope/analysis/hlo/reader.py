@@ -1,0 +1,179 @@
+"""From the text of a compiled module to ``Module``: what can be read is read, the rest is named.
+
+The text is XLA's ``HloModule::ToString`` as JAX 0.8 to 0.12 give it for CPU, TPU and GPU, and as
+``--xla_dump_to`` writes it: with or without ``%`` before names, with or without signatures and
+operand shapes, with anything printed before or behind. Two passes of one regular expression each,
+and one object per instruction; attributes are not looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from jaxscope.analysis.hlo.frames import TABLES, Frames
+from jaxscope.analysis.hlo.module import Computation, Instruction, Module, Problem
+
+# name = shape opcode(tail. A tuple's shape ends at the first ")" with " opcode(" behind it.
+_INSTRUCTION = re.compile(
+    r"^[ \t]*+(ROOT )?%?([^\s=(){},%]++) = (\(.*?\)|[^\s(]\S*+) ([a-z][a-z0-9_\-]*+)\((.*+)$", re.MULTILINE
+)
+_HEADER = re.compile(r"[ \t]*+(ENTRY )?[ \t]*+%?([^\s=(){},%]++)(?: \(.*\) -> .*)? \{[ \t]*$", re.MULTILINE)
+_MODULE = re.compile(r"[ \t]*HloModule ([^\s,]++)(.*+)$", re.MULTILINE)
+_TABLE = re.compile(rf"^[ \t]*+({'|'.join(TABLES)})[ \t]*$", re.MULTILINE)
+_BLANK = re.compile(r"\n[ \t]*+\n")
+_CLOSE = re.compile(r"^[ \t]*\}", re.MULTILINE)
+MAX_PROBLEMS = 50
+# Of one instruction: a backend_config of several lines has some dozens.
+MAX_LINES = 10_000
+_SHOWN = 120
+
+
+def read(text: str, user_files: Iterable[str] = ()) -> Module:
+    """Read a module. Never raises; a text that is no HLO gives no computation and says so."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    problems = _Problems(text)
+    modules = _lines_with(text, "HloModule ", _MODULE)
+    named = next(modules, None)
+    if named is None:
+        problems.add(0, "no HloModule line: not the text of a compiled module, or cut at its beginning")
+    other = next(modules, None)
+    if other is not None:
+        problems.add(other.start(), "another module begins here; only the first one is read")
+        text = text[: other.start()]
+    headers = list(_lines_with(text, " {\n", _HEADER))
+    first = headers[0].start() if headers else len(text)
+    start = named.end() if named else 0
+    frames = Frames(_tables(text, start, first, problems), user_files)
+    computations: dict[str, Computation] = {}
+    interned: dict[str, str] = {}
+    for number, header in enumerate(headers):
+        limit = headers[number + 1].start() if number + 1 < len(headers) else len(text)
+        name = header[2]
+        if name in computations:
+            problems.add(header.start(), f"a second computation of the name {name}; the first one is kept")
+            continue
+        begin = header.end() + 1
+        # The last one: a value with line breaks may hold a brace at the beginning of a line too.
+        end = text.rfind("\n}", header.end(), limit) + 1
+        close = _CLOSE.match(text, end) if end else _CLOSE.search(text, min(begin, limit), limit)
+        if close is None:
+            problems.add(header.start(), f"computation {name} is cut: its closing brace is missing")
+        end = close.start() if close else limit
+        instructions = _instructions(text, begin, end, interned, problems)
+        computations[name] = Computation(name, header[1] is not None, header.start(), instructions)
+        if close:
+            _foreign(text, close.end(), limit, problems)
+    if not headers and named is not None:
+        problems.add(named.start(), "no computation in this text")
+    elif headers and not any(c.entry for c in computations.values()):
+        problems.add(headers[-1].start(), "no ENTRY computation: the text was cut")
+    _set_lines(text, computations)
+    return Module(
+        named[1] if named else None, named[2] if named else "", frames, computations, problems.found
+    )
+
+
+def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Matches at the beginning of the lines that hold ``mark``. A search for a fixed string is ten
+    times faster than one for a pattern at the beginning of every line."""
+    at = text.find(mark)
+    while at >= 0:
+        found = pattern.match(text, text.rfind("\n", 0, at) + 1)
+        if found:
+            yield found
+        end = text.find("\n", at)  # once a line, however often it holds the mark
+        at = text.find(mark, end) if end >= 0 else -1
+
+
+def _instructions(
+    text: str, begin: int, end: int, interned: dict[str, str], problems: _Problems
+) -> list[Instruction]:
+    rows = _INSTRUCTION.findall(text, begin, end)
+    if len(rows) != text.count("\n", begin, end):
+        rows = _carefully(text, begin, end, problems)
+    once = interned.setdefault
+    return [
+        Instruction(bool(root), name, once(shape, shape), once(opcode, opcode), tail)
+        for root, name, shape, opcode, tail in rows
+    ]
+
+
+def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tuple[str, ...]]:
+    """Line by line: blank lines and comments are skipped, a line that continues the one before
+    (a backend_config with line breaks in it) is joined to it, others are problems."""
+    rows: list[list[str]] = []
+    parts: list[list[str]] = []
+    opened = 0  # braces of the last instruction; counted, not parsed: a few in strings do no harm here
+    position = begin
+    for line in text[begin:end].split("\n"):
+        found = _INSTRUCTION.match(line)
+        if found:
+            rows.append([found[1] or "", *found.groups()[1:]])
+            parts.append([found[5]])
+            opened = line.count("{") - line.count("}")
+        elif opened > 0 and len(parts[-1]) < MAX_LINES:
+            parts[-1].append(line)
+            opened += line.count("{") - line.count("}")
+        elif line.strip() and not line.lstrip().startswith(("//", "/*")):
+            problems.add(position, f"not an instruction: {line.strip()}")
+        position += len(line) + 1
+    for row, tail in zip(rows, parts, strict=True):
+        row[-1] = "\n".join(tail)
+    return [tuple(row) for row in rows]
+
+
+def _tables(text: str, start: int, end: int, problems: _Problems) -> dict[str, str]:
+    found = list(_TABLE.finditer(text, start, end))
+    tables: dict[str, str] = {}
+    for number, table in enumerate(found):
+        limit = found[number + 1].start() if number + 1 < len(found) else end
+        # A table ends at the first blank line: what follows is not its business.
+        blank = _BLANK.search(text, table.end(), limit)
+        stop = blank.start() if blank else limit
+        tables.setdefault(table[1], text[table.end() + 1 : stop])
+        _foreign(text, stop, limit, problems)
+    _foreign(text, start, found[0].start() if found else end, problems)
+    return tables
+
+
+def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
+    """Lines between computations that belong to none."""
+    between = text[begin:end]
+    if not between.strip():
+        return
+    position = begin
+    for line in between.split("\n"):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(("//", "/*", ", execution_thread", "}")):
+            problems.add(position, f"outside of any computation: {stripped}")
+        position += len(line) + 1
+
+
+def _set_lines(text: str, computations: dict[str, Computation]) -> None:
+    """Offsets become line numbers, counted once from the beginning."""
+    line, position = 1, 0
+    for computation in computations.values():
+        line += text.count("\n", position, computation.line)
+        position = max(position, computation.line)
+        computation.line = line
+
+
+class _Problems:
+    """What could not be read, with line numbers; the first fifty, then only how many more."""
+
+    def __init__(self, text: str) -> None:
+        self.found: list[Problem] = []
+        self._text = text
+        self._more = 0
+
+    def add(self, position: int, text: str) -> None:
+        if len(self.found) < MAX_PROBLEMS:
+            line = self._text.count("\n", 0, position) + 1
+            self.found.append(Problem(line, text[:_SHOWN]))
+        else:
+            self._more += 1
+            last = self.found[MAX_PROBLEMS - 1]
+            note = f"{last.text.partition(' (and ')[0]} (and {self._more} more)"
+            self.found[MAX_PROBLEMS - 1] = Problem(last.line, note)

@@ -1,0 +1,65 @@
+"""What stands between the start and the done of a transfer in a scheduled computation."""
+
+from __future__ import annotations
+
+from jaxscope.analysis.hlo.lexing import operands
+from jaxscope.analysis.hlo.module import Computation, Instruction
+
+# Takes no time of its own on the device: names, views, other transfers.
+_NO_WORK = frozenset(
+    {
+        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "token"),
+        *("opt-barrier", "optimization-barrier", "partition-id", "replica-id", "iota", "add-dependency"),
+        *("send", "recv", "domain", "get-dimension-size"),
+    }
+)
+MAX_UPDATES = 1_000
+
+
+def computes(instruction: Instruction) -> bool:
+    """Does the instruction occupy the device?"""
+    opcode = instruction.opcode
+    return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
+
+
+class Schedule:
+    """The order of one computation's instructions.
+
+    Two instructions of one name, which only a damaged text has, count as the last of them.
+    """
+
+    def __init__(self, where: Computation) -> None:
+        self._place: dict[str, int] = {}
+        self._work: list[int] = []  # how many instructions compute before each place
+        self._done: dict[str, Instruction] = {}
+        work = 0
+        for place, instruction in enumerate(where.instructions):
+            self._place[instruction.name] = place
+            self._work.append(work)
+            work += computes(instruction)
+            if instruction.opcode.endswith(("-done", "-update")):
+                for name in operands(instruction.tail)[:1]:
+                    self._done.setdefault(name, instruction)
+
+    def done_of(self, start: Instruction) -> Instruction | None:
+        """The ``-done`` of a start, through ``-update``s; None if it stands in another computation."""
+        found = self._done.get(start.name)
+        for _ in range(MAX_UPDATES):
+            if found is None or found.opcode.endswith("-done"):
+                return found
+            found = self._done.get(found.name)
+        return None
+
+    def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
+        """Does anything compute between the start and its done?
+
+        Args:
+          end: the done, where it is not the one that ``done_of`` finds.
+        """
+        end = end or self.done_of(start)
+        first = self._place.get(start.name)
+        last = None if end is None else self._place.get(end.name)
+        if first is None or last is None or last <= first:
+            return None
+        # A chain's first fusion counts as work of its own; what it starts runs beside what follows.
+        return self._work[last] > self._work[first + 1]

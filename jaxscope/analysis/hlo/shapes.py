@@ -1,0 +1,145 @@
+"""Shapes as HLO prints them: ``bf16[8,128]{1,0:T(8,128)(2,1)S(1)}`` and tuples of them.
+
+Element type, dimensions (``<=8`` is a bounded dynamic one), layout (minor to major), tiles,
+element size in bits ``E(4)`` and memory space ``S(1)``, as in XLA's ShapeUtil and LayoutUtil.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import msgspec
+
+from jaxscope.analysis.hlo.lexing import split
+
+_ARRAY = re.compile(r"([a-z][a-z0-9]*+)\[([^\]]*+)\](?:\{([^}]*+)\})?+$")
+_PLAIN = re.compile(r"(token|opaque)(?:\[\])?(?:\{[^}]*+\})?+$")
+_COMMENT = re.compile(r"/\*[^*]*+\*/")
+_BITS = re.compile(r"[a-z]+?(\d+)")
+_SPACE = re.compile(r"S\((\d{1,9})\)")
+_ELEMENT = re.compile(r"E\((\d{1,4})\)")
+_TILES = re.compile(r"T((?:\([0-9*,]*+\))+)")
+MAX_DEPTH = 64
+MAX_DIGITS = 18
+
+
+class Array(msgspec.Struct, frozen=True, gc=False):
+    """One array.
+
+    Attributes:
+      dims: sizes, the bound of a dynamic one; None for one without a bound (``?``).
+      layout: dimension numbers from minor to major, None if not printed.
+      bits: of one element in memory, None for a type we do not know.
+      space: memory space, 0 is the default one (on TPU 1 is VMEM, 5 the host).
+      tiles: as printed, e.g. ``(8,128)(2,1)``.
+    """
+
+    dtype: str
+    dims: tuple[int | None, ...]
+    layout: tuple[int, ...] | None = None
+    bits: int | None = None
+    space: int = 0
+    tiles: str = ""
+
+    @property
+    def elements(self) -> int | None:
+        total = 1
+        for size in self.dims:
+            if size is None:
+                return None
+            total *= size
+        return total
+
+    @property
+    def bytes(self) -> int | None:
+        """Of the elements, without the padding that tiles add."""
+        elements = self.elements
+        if elements is None or self.bits is None:
+            return None
+        return (elements * self.bits + 7) // 8
+
+
+# A tuple is a Python tuple. None: unreadable.
+Shape = Array | tuple["Shape | None", ...]
+
+
+@functools.lru_cache(maxsize=8192)
+def parse(text: str) -> Shape | None:
+    """A shape; None if the text is none."""
+    if len(text) > 200_000:
+        return None
+    return _parse(_COMMENT.sub("", text).strip(), 0)
+
+
+def _parse(text: str, depth: int) -> Shape | None:
+    if text.startswith("("):
+        if not text.endswith(")") or depth >= MAX_DEPTH:
+            return None
+        return tuple(_parse(part, depth + 1) for part in split(text[1:-1]))
+    if _PLAIN.match(text):
+        return Array(text.partition("[")[0], (), None, 0)
+    found = _ARRAY.match(text)
+    if found is None:
+        return None
+    dtype, dims, layout = found.groups()
+    sizes: list[int | None] = []
+    for size in dims.split(",") if dims else ():
+        digits = size.strip().removeprefix("<=")
+        if digits != "?" and not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS):
+            return None
+        sizes.append(None if digits == "?" else int(digits))
+    order, space, tiles, bits = _layout(layout)
+    return Array(dtype, tuple(sizes), order, bits or _bits(dtype), space, tiles)
+
+
+def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | None]:
+    if text is None:
+        return None, 0, "", None
+    order, _, rest = text.partition(":")
+    digits = [d.strip() for d in order.split(",")] if order else []
+    space, element, tiles = _SPACE.search(rest), _ELEMENT.search(rest), _TILES.search(rest)
+    return (
+        tuple(int(d) for d in digits)
+        if all(d.isascii() and d.isdigit() and len(d) < 4 for d in digits)
+        else None,
+        int(space[1]) if space else 0,
+        tiles[1] if tiles else "",
+        int(element[1]) if element else None,
+    )
+
+
+def _bits(dtype: str) -> int | None:
+    """Bits of one element: ``f8e4m3fn`` 8, ``bf16`` 16, ``c64`` 64; types below a byte take one each
+    unless the layout says otherwise (``E(4)``)."""
+    if dtype == "pred":
+        return 8
+    found = _BITS.match(dtype)
+    return max(8, int(found[1])) if found and len(found[1]) < 4 else None
+
+
+def members(text: str) -> list[str]:
+    """The texts of a tuple's members; of an array its own."""
+    text = _COMMENT.sub("", text).strip()
+    return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
+
+
+def total_bytes(shape: Shape | None) -> int | None:
+    """Bytes of an array, or of all members of a tuple; None where one is not known."""
+    if shape is None:
+        return None
+    if isinstance(shape, Array):
+        return shape.bytes
+    total = 0
+    for member in shape:
+        size = total_bytes(member)
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+@functools.lru_cache(maxsize=8192)
+def text_bytes(text: str) -> int | None:
+    """``total_bytes`` of a shape's text."""
+    return total_bytes(parse(text))

@@ -1,0 +1,198 @@
+"""Collectives in forms that the recorded modules do not hold."""
+
+from __future__ import annotations
+
+import pytest
+from hlo_cases import module
+
+from jaxscope.analysis.hlo.origin import origin
+from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.wire import wire_bytes
+
+HEADER = "HloModule jit_f, is_scheduled=true, num_partitions=8"
+PARAMETER = "%a = f32[16] parameter(0)"
+GROUPS = "channel_id=1, replica_groups=[2,4]<=[4,2]T(1,0), use_global_device_ids=true"
+
+
+def only(*lines, mesh=(("a", 4), ("b", 2)), **more):
+    (found,) = analyse(module(PARAMETER, *lines, **more), mesh=mesh).collectives
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "size"),
+    [
+        (f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add", "all-reduce", 64),
+        (f"%x = (f32[16], f32[2]) all-reduce-start(%a, %a), {GROUPS}, to_apply=%add", "all-reduce", 72),
+        (f"%x = f32[64] all-gather(%a), {GROUPS}, dimensions={{0}}", "all-gather", 256),
+        (f"%x = (f32[16], f32[64]) all-gather-start(%a), {GROUPS}", "all-gather", 256),
+        (
+            f"%x = ((f32[16], f32[2]), (f32[64], f32[8])) all-gather-start(%a, %a), {GROUPS}",
+            "all-gather",
+            288,
+        ),
+        (f"%x = f32[4] reduce-scatter(%a), {GROUPS}, to_apply=%add", "reduce-scatter", 16),
+        (f"%x = ((f32[16]), f32[4]) reduce-scatter-start(%a), {GROUPS}", "reduce-scatter", 16),
+        (f"%x = (f32[8], f32[8]) all-to-all(%a, %a), {GROUPS}", "all-to-all", 64),
+        (f"%x = f32[16] collective-broadcast(%a), {GROUPS}", "collective-broadcast", 64),
+        (f"%x = f32[16] ragged-all-to-all(%a, %a, %a, %a, %a, %a), {GROUPS}", "ragged-all-to-all", 64),
+    ],
+)
+def test_bytes_are_those_of_the_result(line, kind, size):
+    found = only(line)
+    assert (found.kind, found.bytes, found.axes, found.group_size, found.groups) == (kind, size, ["a"], 4, 2)
+    assert found.is_async is ("-start(" in line)
+    assert found.name == "x"
+
+
+def test_a_permute_start_prints_its_operand_first():
+    found = only(
+        "%x = (f32[16], f32[8], u32[], u32[]) collective-permute-start(%a), channel_id=1, "
+        "source_target_pairs={{0,1},{1,0}}",
+        "%y = f32[8] collective-permute-done(%x)",
+    )
+    assert (found.kind, found.bytes, found.axes) == ("collective-permute", 32, ["b"])
+    assert (found.group_size, found.groups, found.overlap) == (None, None, False)
+
+
+def test_a_permute_that_moves_nothing_runs_along_no_axis():
+    found = only("%x = f32[16] collective-permute(%a), channel_id=1, source_target_pairs={{0,0},{1,1}}")
+    assert (found.axes, found.wire_bytes) == ([], 0)
+
+
+def test_groups_of_one_run_along_no_axis():
+    found = only("%x = f32[16] all-reduce(%a), replica_groups={{0}}, to_apply=%add")
+    assert (found.axes, found.group_size, found.wire_bytes) == ([], 1, 0)
+
+
+START = f"%s = (f32[16], f32[64]) all-gather-start(%a), {GROUPS}"
+DONE = "%d = f32[64] all-gather-done(%s)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "header", "overlap"),
+    [
+        ([START, "%m = f32[16] multiply(%a, %a)", DONE], HEADER, True),
+        ([START, "%m = f32[16] bitcast(%a)", DONE, "%n = f32[16] multiply(%a, %a)"], HEADER, False),
+        ([START, "%m = f32[16] multiply(%a, %a)"], HEADER, None),  # the done is not in the text
+        ([START, "%m = f32[16] multiply(%a, %a)", DONE], "HloModule jit_f, num_partitions=8", None),
+    ],
+)
+def test_a_transfer_overlaps_with_what_the_schedule_puts_between(lines, header, overlap):
+    assert only(*lines, header=header).overlap is overlap
+
+
+def test_a_collective_in_a_computation_that_is_started_is_asynchronous():
+    wrapped = (
+        "%wrapped (p: f32[16]) -> f32[64] {\n  %p = f32[16] parameter(0)\n"
+        f"  ROOT %g = f32[64] all-gather(%p), {GROUPS}\n}}\n\n"
+    )
+    entry = module(
+        PARAMETER,
+        "%s = ((f32[16]), f32[64], s32[]) async-start(%a), calls=%wrapped",
+        "%u = ((f32[16]), f32[64], s32[]) async-update(%s)",
+        "%m = f32[16] multiply(%a, %a)",
+        "ROOT %d = f32[64] async-done(%u)",
+        header="",
+    )
+    (found,) = analyse(f"{HEADER}\n\n{wrapped}{entry}").collectives
+    assert (found.kind, found.is_async, found.overlap, found.executions) == ("all-gather", True, True, 1)
+
+
+def test_channels_repeat_and_tell_nothing_apart():
+    lines = [f"%x{i} = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add" for i in range(3)]
+    assert len(analyse(module(PARAMETER, *lines)).collectives) == 3
+
+
+def test_a_send_to_the_host_is_no_collective():
+    lines = [
+        "%t = token[] after-all()",
+        "%s = (f32[16], u32[], token[]) send(%a, %t), channel_id=2, is_host_transfer=true",
+        "%d = token[] send-done(%s), channel_id=2, is_host_transfer=true",
+    ]
+    assert analyse(module(PARAMETER, *lines)).collectives == []
+
+
+def test_a_send_between_devices_runs_along_its_pairs():
+    found = only(
+        "%t = token[] after-all()",
+        "%s = (f32[16], u32[], token[]) send(%a, %t), channel_id=2, "
+        "frontend_attributes={_xla_send_recv_source_target_pairs={{0,2},{2,4}}}",
+    )
+    assert (found.kind, found.bytes, found.axes) == ("send", 64, ["a"])
+
+
+def test_groups_larger_than_memory_are_unknown_and_the_rest_is_read():
+    found = only(
+        "%x = f32[16] all-reduce(%a), channel_id=1, use_global_device_ids=true, "
+        "replica_groups=[1,1000000000000]<=[1000000000000], to_apply=%add"
+    )
+    assert (found.axes, found.group_size, found.wire_bytes, found.bytes) == (None, None, None, 64)
+
+
+def test_very_many_groups_are_looked_at_up_to_a_limit():
+    lines = [
+        f"%y{i} = f32[16] all-reduce(%a), channel_id=1, use_global_device_ids=true, "
+        f"replica_groups=[1,{65536 - i}]<=[{65536 - i}], to_apply=%add"
+        for i in range(40)
+    ]
+    program = analyse(module(PARAMETER, *lines), mesh=[("a", 65536)])
+    assert any("too many devices" in p.text for p in program.problems)
+    assert [c.axes for c in program.collectives[:2]] == [["a"], ["a"]]
+    assert len(program.collectives) == 40
+    assert program.collectives[-1].axes is None
+
+
+def test_bytes_on_the_wire_are_added_up_by_axes():
+    program = analyse(
+        module(
+            PARAMETER,
+            f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add",
+            f"%y = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add",
+            "%z = f32[16] collective-permute(%a), channel_id=1, source_target_pairs={{0,1}}",
+            "%w = f32[16] ragged-all-to-all(%a, %a, %a, %a, %a, %a), channel_id=1, replica_groups={{0,1}}",
+        ),
+        mesh=[("a", 4), ("b", 2)],
+    )
+    assert program.wire_bytes_by_axes == {"a": 2 * 96, "b": None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "members", "sent"),
+    [
+        ("all-reduce", 800, 8, 1400),
+        ("all-gather", 800, 8, 700),
+        ("reduce-scatter", 100, 8, 700),
+        ("all-to-all", 800, 8, 700),
+        ("collective-permute", 800, None, 800),
+        ("collective-broadcast", 800, 8, 800),
+        ("ragged-all-to-all", 800, 8, None),
+        ("all-reduce", 800, 1, 0),
+        ("all-reduce", 800, None, None),
+        ("all-reduce", None, 8, None),
+        ("send", 800, None, 800),
+        ("recv", 800, None, 0),
+    ],
+)
+def test_bytes_on_the_wire(kind, size, members, sent):
+    assert wire_bytes(kind, size, members) == sent
+
+
+@pytest.mark.parametrize(
+    ("op_name", "name", "anybody", "expected"),
+    [
+        ("jit(f)/shard_map/psum_invariant", "x", True, "asked"),
+        ("jit(f)/transpose(jvp())/shard_map/reduce_scatter", "x", True, "asked"),
+        ("pmap(f)/psum", "x", True, "asked"),
+        ("jit(f)/shard_map/dot_general", "x", True, "inserted"),
+        ("jit(f)/dot_general", "psum.3", False, "inserted"),
+        ("jit(f)/psum", "x", False, "inserted"),  # a function of that name, not in a shard_map
+        ("jit(f)/psum/dot_general", "x", True, "inserted"),
+        ("params['w']", "all-gather", False, "inserted"),
+        (None, "psum_invariant.7.clone", True, "asked"),
+        (None, "all-gather.7", False, "inserted"),
+        (None, "all-gather.7", True, None),
+    ],
+)
+def test_asked_for_or_inserted(op_name, name, anybody, expected):
+    assert origin(op_name, name, lambda: anybody) == expected

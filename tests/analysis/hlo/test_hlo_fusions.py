@@ -1,0 +1,132 @@
+"""Fusions, elementwise operations left alone, custom calls, inputs and outputs."""
+
+from __future__ import annotations
+
+from hlo_cases import case, module
+
+from jaxscope.analysis.hlo.attribution import Attribution
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.program import analyse
+from jaxscope.analysis.hlo.reader import read
+
+FUSED = """%inner (i: f32[4]) -> f32[4] {
+  %i = f32[4] parameter(0)
+  ROOT %e = f32[4] exponential(%i)
+}
+
+%outer (x: f32[4], y: f32[8]) -> f32[4] {
+  %x = f32[4] parameter(0)
+  %y = f32[8] parameter(1)
+  %n = f32[4] fusion(%x), kind=kLoop, calls=%inner
+  %s = f32[4] slice(%y), slice={[0:4]}
+  ROOT %m = f32[4] multiply(%n, %s)
+}
+
+%wrapped_sine (w: f32[4]) -> f32[4] {
+  %w = f32[4] parameter(0)
+  ROOT %sin = f32[4] sine(%w)
+}
+
+"""
+TEXT = (
+    "HloModule jit_f\n\n"
+    + FUSED
+    + module(
+        "%a = f32[4] parameter(0)",
+        "%b = f32[8] parameter(1)",
+        "%f = f32[4] fusion(%a, %b), kind=kOutput, calls=%outer",
+        "%g = f32[4] fusion(%f), kind=kLoop, calls=%wrapped_sine",
+        "%h = f32[4] add(%g, %a)",
+        '%c = f32[4] custom-call(%h), custom_call_target="my, \\"target\\""',
+        "ROOT %z = f32[4] fusion(%c), kind=kFuture, calls=%gone",
+        header="",
+    )
+)
+
+
+def test_a_fusion_tells_what_it_holds_and_moves():
+    program = analyse(TEXT)
+    fusion = program.fusions.list[0]
+    assert (fusion.name, fusion.kind, fusion.bytes_in, fusion.bytes_out) == ("f", "output", 48, 16)
+    assert fusion.ops == {"slice": 1, "multiply": 1, "exponential": 1}
+    assert program.fusions.by_kind == {"output": 1, "loop": 1, "future": 1}
+    assert (program.fusions.total, program.fusions.nested) == (3, 1)
+
+
+def test_a_fusion_whose_body_is_missing_is_still_counted():
+    gone = analyse(TEXT).fusions.list[-1]
+    assert (gone.name, gone.ops, gone.bytes_in, gone.bytes_out) == ("z", {}, None, 16)
+
+
+def test_elementwise_operations_left_alone_are_counted():
+    program = analyse(TEXT)
+    assert (program.unfused_elementwise, program.wrapped_elementwise) == (1, 1)
+
+
+def test_custom_calls_by_target():
+    assert analyse(TEXT).custom_calls == {'my, "target"': 1}
+
+
+def test_reducers_are_no_part_of_the_program():
+    reducer = (
+        "%r (p: f32[], q: f32[]) -> f32[] {\n  %p = f32[] parameter(0)\n  ROOT %s = f32[] add(%p, %p)\n}\n\n"
+    )
+    text = (
+        "HloModule m\n\n"
+        + reducer
+        + module(
+            "%a = f32[4] parameter(0)",
+            "ROOT %b = f32[] reduce(%a, %a), dimensions={0}, to_apply=%r",
+            header="",
+        )
+    )
+    assert analyse(text).unfused_elementwise == 0
+
+
+def test_lines_of_a_fusion_are_those_of_what_it_holds():
+    program = analyse(case("tf2_fsdptp_donate__cpu_jax0102"))
+    with_lines = [f for f in program.fusions.list if f.sources]
+    # The others convert and copy what the partitioner moved; their instructions carry no metadata.
+    assert len(with_lines) > 0.7 * program.fusions.total
+    assert {s.file for f in with_lines for s in f.sources} <= {
+        "programs/progs.py",
+        "programs/build_corpus.py",
+    }
+
+
+def test_a_line_leads_to_the_instructions_it_made():
+    module = read(case("pipeline_ppermute__cpu_jax0102"))
+    lines = Attribution(module, CallGraph(module))
+    found = lines.at("programs/progs.py", 107)
+    assert any(name.startswith("ppermute") for _, name in found)
+    assert lines.at("programs/progs.py", 99_999) == []
+
+
+HEADER = (
+    "HloModule jit_f, input_output_alias={ {0}: (1, {}, must-alias), {1}: (0, {}, may-alias) }, "
+    "buffer_donor={ (2, {}), (3, {}) }, entry_computation_layout={(f32[4]{0})->f32[4]{0}}"
+)
+
+
+def test_inputs_say_what_becomes_of_their_memory():
+    text = module(
+        "%p0 = f32[4] parameter(0), sharding={devices=[8]<=[8]}, metadata={op_name=\"state['w']\"}",
+        "%p1 = f32[2] parameter(1)",
+        "%p2 = f32[9] parameter(2)",
+        "%p3 = bf16[5] parameter(3)",
+        "ROOT %t = (f32[2], f32[4], f32[9], f32[9]) tuple(%p1, %p0, %p2, %p2)",
+        header=HEADER,
+    )
+    memory = analyse(text).memory
+    w, _, spare, unused = memory.parameters
+    assert (w.name, w.aliased, w.sharding) == ("state['w']", [[1]], "{devices=[8]<=[8]}")
+    assert (spare.donor, spare.aliased, spare.matches) == (True, [], 2)
+    assert (unused.donor, unused.matches) == (True, 0)
+    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes) == (70, 96, 24)
+    assert [a.kind for a in memory.aliases] == ["must-alias", "may-alias"]
+
+
+def test_a_single_output_may_be_aliased_as_a_whole():
+    program = analyse(case("zero_nested_loops__cpu_jax0102"))
+    assert [(a.output, a.parameter) for a in program.memory.aliases] == [([], 0)]
+    assert program.memory.alias_bytes == 128 * 128 * 4
