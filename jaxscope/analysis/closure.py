@@ -64,18 +64,10 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """The same shapes; for a single leaf also the same family of dtypes: a loss is no counter."""
+    """The same shapes; for a single leaf also the same dtype: a loss is no counter, a cast no step."""
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False
-    if len(leaves) == 1:
-        (suffix,) = leaves
-        return _family(leaves[suffix].dtype) == _family(below[suffix].leaf.dtype)
-    return True
-
-
-def _family(dtype: str | None) -> str:
-    name = dtype or ""
-    return "float" if "float" in name else "int" if "int" in name else name
+    return len(leaves) > 1 or all(leaves[s].dtype == below[s].leaf.dtype for s in leaves)
 
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:

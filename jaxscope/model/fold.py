@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program
 from jaxscope.schema import events as ev
 
@@ -35,6 +36,9 @@ class Fold:
         self.damaged = 0  # lines of the logs that were no events
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
+        self.texts_of: Callable[[Program], Texts] = lambda _: (
+            NOTHING
+        )  # model.load sets it: texts lie in files
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
@@ -148,6 +152,12 @@ class Fold:
             program.module = program.module or event.module
             if program.target is None and process.backend is not None:
                 program.target = process.backend.platform or None
+        return c
+
+    def _fate(self, process: Process, event: ev.ArgumentFate) -> Compilation | None:
+        c = self._calls.get((process.id, event.call))
+        if c is not None:
+            c.fate = event
         return c
 
     def _failed(self, process: Process, event: ev.PhaseFailed) -> Compilation:
@@ -287,7 +297,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Step: Fold._step,
     ev.Watched: Fold._watched,
     ev.Called: Fold._called,
-    ev.ArgumentFate: Fold._nothing,
+    ev.ArgumentFate: Fold._fate,
     ev.Degraded: Fold._degraded,
     ev.RunEnded: Fold._run_ended,
     ev.ProgramExited: Fold._nothing,

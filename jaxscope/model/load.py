@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxscope.log.reader import Reader
+from jaxscope.log import reader
 from jaxscope.log.store import RunDir, find
+from jaxscope.model.programs import Reader
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.events import AnyEvent, Unknown
@@ -22,7 +23,8 @@ class Tail:
     def __init__(self, directory: RunDir) -> None:
         self.directory = directory
         self.run = Run()
-        self._reader = Reader(directory)
+        self.run.texts_of = Reader(directory).texts
+        self._reader = reader.Reader(directory)
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
         """The new events, each with the compilation it speaks of. ``progress(done, total)`` counts bytes."""

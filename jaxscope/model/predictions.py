@@ -25,6 +25,7 @@ class Prediction(msgspec.Struct, frozen=True):
     """The call after ``after`` will miss, for ``causes``, if the result ``result`` becomes ``argument`` again.
 
     Attributes:
+      leaves: of the argument; one array alone may be fed back or not, a tree of them hardly by chance.
       status: pending; confirmed by the next miss; withdrawn, a later call did without; None: the run ended
         and nobody could see.
       confirmed_by: the compilation that confirmed it.
@@ -34,6 +35,7 @@ class Prediction(msgspec.Struct, frozen=True):
     argument: str
     result: str
     causes: list[Cause]
+    leaves: int
     status: str | None
     confirmed_by: Compilation | None = None
 
@@ -64,7 +66,7 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
         told = _causes(comparison.facts, expected)
         if told:
             status, by = _status(run, c, fed, told)
-            found.append(Prediction(c, fed.argument, fed.result, told, status, by))
+            found.append(Prediction(c, fed.argument, fed.result, told, len(fed.leaves), status, by))
     return found
 
 

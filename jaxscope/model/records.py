@@ -16,6 +16,7 @@ from jaxscope.schema.events import (
     COMPILE,
     LOWER,
     TRACE,
+    ArgumentFate,
     BackendSeen,
     Compiled,
     FunctionSeen,
@@ -73,6 +74,7 @@ class Compilation(msgspec.Struct, eq=False):
     lowered: Lowered | None = None
     compiled: Compiled | None = None
     failed: PhaseFailed | None = None
+    fate: ArgumentFate | None = None  # what had become of its arguments when we next looked
     program: str | None = None
     phase: str | None = None  # the phase in progress
     phase_ns: int = 0  # since when

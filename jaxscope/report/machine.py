@@ -17,19 +17,16 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import causes, ledger, predictions, sizes
 from jaxscope.model.causes import compared
 from jaxscope.model.load import state
-from jaxscope.model.records import Compilation, Function, Process, Program
+from jaxscope.model.records import Compilation, Function, Process
 from jaxscope.model.run import Run
+from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
 from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
 
-# Filled by analyses of the compiled text and of the whole run.
-_OF_PROGRAMS_LATER = (
-    "of", "instructions", "problems", "fusions", "unfused_elementwise", "custom_calls", "collectives", "upcasts",
-    "callbacks", "repeated_blocks", "remats", "loops", "bounds", "estimated_cycles", "donation", "constants",
-)  # fmt: skip
+# What a later analysis fills in.
 _OF_RUNS_LATER = ("arrays", "transfers")
 
 
@@ -44,7 +41,9 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "run": _run(run, directory),
         "functions": [function_json(f) for f in functions],
         "compilations": [compilation_json(run, c, numbers.get(id(c))) for c in compilations],
-        "programs": [_program(p) for p in sorted(run.programs.values(), key=lambda p: p.id)],
+        "programs": [
+            program_json(p, run.texts_of(p)) for p in sorted(run.programs.values(), key=lambda p: p.id)
+        ],
         "predictions": [_prediction(p) for p in predictions.predictions(run)],
         "ledger": [_ledger(e) for e in ledger.entries(run)],
         "buckets": [_bucket(v) for v in sizes.varying(run)],
@@ -285,37 +284,6 @@ def key_json(run: Run, process: Process, key: Key) -> dict[str, Any]:
         "context": None if settings is None else dict(settings),
         "function_object": key.function_object,
         "missing": list(key.missing),
-    }
-
-
-def _program(p: Program) -> dict[str, Any]:
-    lowered, compiled = p.lowered, p.compiled
-    memory = compiled.memory if compiled is not None else None
-    cost = compiled.cost if compiled is not None else {}
-    return {
-        "id": p.id,
-        "function": None if p.function is None else p.function.id,
-        "module": p.module,
-        "stablehlo": p.texts.get("stablehlo"),
-        "hlo": p.texts.get("hlo"),
-        "target": p.target,
-        "num_partitions": lowered.num_partitions if lowered is not None else None,
-        "compilations": [c.id for c in p.compilations],
-        "memory": None
-        if memory is None
-        else {
-            "argument_bytes": memory.argument_bytes,
-            "output_bytes": memory.output_bytes,
-            "alias_bytes": memory.alias_bytes,
-            "temp_bytes": memory.temp_bytes,
-            "code_bytes": memory.code_bytes,
-            "peak_bytes": None,
-            "capacity_bytes": None,
-            "by_path": None,
-        },
-        "flops": cost.get("flops"),
-        "bytes_accessed": cost.get("bytes accessed"),
-        **dict.fromkeys(_OF_PROGRAMS_LATER),
     }
 
 

@@ -74,7 +74,7 @@ class Fusions(msgspec.Struct, frozen=True):
     by_kind: dict[str, int]
     nested: int
     nested_by_kind: dict[str, int]
-    list: list[Fusion]
+    each: list[Fusion]
 
 
 class Alone(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ def alone(graph: CallGraph, fusions: Fusions) -> Alone:
     unfused = sum(i.opcode in ELEMENTWISE for c in graph.top_level() for i in c.instructions)
     wrapped = sum(
         sum(f.ops.values()) == 1 and next(iter(f.ops)) in ELEMENTWISE
-        for f in fusions.list
+        for f in fusions.each
         if f.kind == "loop"
     )
     return Alone(unfused, wrapped)

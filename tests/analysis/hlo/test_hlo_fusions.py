@@ -46,7 +46,7 @@ TEXT = (
 
 def test_a_fusion_tells_what_it_holds_and_moves():
     program = analyse(TEXT)
-    fusion = program.fusions.list[0]
+    fusion = program.fusions.each[0]
     assert (fusion.name, fusion.kind, fusion.bytes_in, fusion.bytes_out) == ("f", "output", 48, 16)
     assert fusion.ops == {"slice": 1, "multiply": 1, "exponential": 1}
     assert program.fusions.by_kind == {"output": 1, "loop": 1, "future": 1}
@@ -54,7 +54,7 @@ def test_a_fusion_tells_what_it_holds_and_moves():
 
 
 def test_a_fusion_whose_body_is_missing_is_still_counted():
-    gone = analyse(TEXT).fusions.list[-1]
+    gone = analyse(TEXT).fusions.each[-1]
     assert (gone.name, gone.ops, gone.bytes_in, gone.bytes_out) == ("z", {}, None, 16)
 
 
@@ -85,7 +85,7 @@ def test_reducers_are_no_part_of_the_program():
 
 def test_lines_of_a_fusion_are_those_of_what_it_holds():
     program = analyse(case("tf2_fsdptp_donate__cpu_jax0102"))
-    with_lines = [f for f in program.fusions.list if f.sources]
+    with_lines = [f for f in program.fusions.each if f.sources]
     # The others convert and copy what the partitioner moved; their instructions carry no metadata.
     assert len(with_lines) > 0.7 * program.fusions.total
     assert {s.file for f in with_lines for s in f.sources} <= {

@@ -1,0 +1,100 @@
+"""Both texts of one program together: what was lowered and what the compiler made of it.
+
+Each text knows what the other does not: the StableHLO the user's lines, constants and donation, the HLO
+what really runs. Either may be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from jaxscope.analysis.hlo import program as compiled
+from jaxscope.analysis.stablehlo import reading as lowered
+from jaxscope.analysis.stablehlo.donation import Donation
+from jaxscope.schema.keys import Captured
+
+# Of what ``analyse`` says: a reader's cache made by another version is not read.
+VERSION = 2
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What the recording knows of a program and its texts do not say.
+
+    Attributes:
+      mesh: (axis, size) of the mesh that its arguments lie on; None: the HLO's own, if it prints one.
+      paths: of the caller's arguments, in order; ``dropped``: positions of those the program does not take.
+      donated: paths of those the call donated; None: not known.
+      captured: arrays the trace took in, by name.
+    """
+
+    mesh: list[tuple[str, int]] | None = None
+    paths: list[str] = []
+    dropped: list[int] = []
+    donated: list[str] | None = None
+    captured: list[Captured] = []
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """What the two texts say; None where there is no such text."""
+
+    hlo: compiled.Program | None
+    stablehlo: lowered.Reading | None
+
+
+NOTHING = Texts(None, None)
+
+
+def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
+    """Read what is there. Never raises: what could not be read is among ``problems``."""
+    around = around or Around()
+    made = compiled.analyse(hlo_text, mesh=around.mesh) if hlo_text is not None else None
+    aliased = _aliased(made)
+    read = None
+    if stablehlo_text is not None:
+        read = lowered.analyse(
+            stablehlo_text,
+            captured=around.captured,
+            paths=around.paths,
+            dropped=around.dropped,
+            donated=around.donated,
+            aliased=aliased,
+        )
+        if made is not None:
+            read = msgspec.structs.replace(read, donation=(*read.donation, *_possible(made, read)))
+    return Texts(made, read)
+
+
+def _possible(made: compiled.Program, read: lowered.Reading) -> list[Donation]:
+    """Arguments that could have been donated where only the compiled program shows which results are free.
+
+    A result of one type takes one argument: the first ones of that type are named.
+    """
+    told = {d.argument for d in read.donation}
+    users = {a.index: a for a in read.arguments if a.role == "user"}
+    left: dict[str, int] = {}
+    found = []
+    for p in made.memory.parameters:
+        value = users.get(p.number)
+        if value is None or p.number in told or p.donor or p.aliased or not p.matches:
+            continue
+        kind = p.shape.partition("{")[0]
+        left.setdefault(
+            kind, p.matches - sum(d.status == "possible" and d.type == value.type for d in read.donation)
+        )
+        if left[kind] > 0:
+            left[kind] -= 1
+            found.append(
+                Donation(
+                    value.name, "possible", None, value.index, value.type, value.bytes, value.device_bytes
+                )
+            )
+    return found
+
+
+def _aliased(made: compiled.Program | None) -> Collection[int] | None:
+    """Positions of the program's own arguments that share a buffer with a result."""
+    if made is None or made.module is None:
+        return None
+    return {a.parameter for a in made.memory.aliases}

@@ -1,0 +1,96 @@
+"""The programs of a run, read: what their texts say, and what the recording adds to it.
+
+Reading a text takes up to seconds; what was made of it is kept beside the run under ``derived/``, which may
+be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+import msgspec
+
+from jaxscope.analysis import programs
+from jaxscope.analysis.programs import NOTHING, Around, Texts
+from jaxscope.log.store import RunDir
+from jaxscope.model.records import Compilation, Program
+
+
+class Reader:
+    """Reads the programs of the run in ``directory``, each once."""
+
+    def __init__(self, directory: RunDir) -> None:
+        self._directory = directory
+        self._read: dict[tuple[str, str | None, str | None], Texts] = {}
+
+    def texts(self, p: Program) -> Texts:
+        """What the texts of ``p`` say."""
+        blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
+        if blobs == (None, None):
+            return NOTHING
+        key = (p.id, *blobs)
+        if key not in self._read:
+            self._read[key] = self._load(p, *blobs)
+        return self._read[key]
+
+    def _load(self, p: Program, hlo: str | None, stablehlo: str | None) -> Texts:
+        around = circumstances(p)
+        name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[
+            :32
+        ]
+        kept = self._directory.path / "derived" / f"{name}.msgpack"
+        try:
+            return msgspec.msgpack.decode(kept.read_bytes(), type=Texts)
+        except (OSError, msgspec.MsgspecError):
+            pass
+        found = programs.analyse(self._text(hlo), self._text(stablehlo), around)
+        try:
+            kept.parent.mkdir(exist_ok=True)
+            part = kept.with_suffix(".part")
+            part.write_bytes(msgspec.msgpack.encode(found))
+            part.replace(kept)
+        except OSError:  # somebody else's run, or a full disk: read it again next time
+            pass
+        return found
+
+    def _text(self, blob: str | None) -> str | None:
+        try:
+            return None if blob is None else self._directory.text(blob)
+        except Exception:  # the blob is damaged or gone: the rest is still worth reading
+            return None
+
+
+def circumstances(p: Program) -> Around:
+    """What was recorded of the call that ``p`` was first compiled for."""
+    c = next((c for c in p.compilations if c.key is not None), None)
+    if c is None or c.key is None:
+        return Around()
+    traced = _trace_of(c)
+    return Around(
+        mesh=mesh_of(c),
+        paths=[leaf.path for leaf in c.key.arguments],
+        dropped=list(p.compiled.dropped_arguments) if p.compiled is not None else [],
+        donated=list(p.lowered.donated) if p.lowered is not None else None,
+        captured=list(traced.traced.captured) if traced is not None and traced.traced is not None else [],
+    )
+
+
+def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
+    """The mesh that most of the arguments, else the results, lie on."""
+    tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
+    for table in tables:
+        meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]
+        if meshes:
+            return list(Counter(meshes).most_common(1)[0][0])
+    return None
+
+
+def _trace_of(c: Compilation) -> Compilation | None:
+    """``c`` itself, or the latest earlier call of its function that was traced."""
+    if c.traced is not None:
+        return c
+    for o in reversed(c.function.compilations):
+        if o.process is c.process and o.call < c.call and o.traced is not None:
+            return o
+    return None

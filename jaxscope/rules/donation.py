@@ -1,0 +1,164 @@
+"""JX501 to JX503: memory that a program holds twice, or holds for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.model.run import Run
+from jaxscope.rules.programs import MIB, evidence, mib, name_of, users
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding
+
+
+@rule("JX501", "unused-donation", WARNING)
+def unused_donation(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds arguments that were donated in vain: no result could take their memory.
+
+    ## Why is this bad?
+    The argument is deleted all the same, and the memory is held twice while the program runs.
+
+    ## Example
+    ```python
+    import functools, jax, jax.numpy as jnp
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def narrow(x):
+        return x.astype("bfloat16")
+
+    narrow(jnp.ones((4, 4)))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def narrow(x):
+        return x.astype("bfloat16")
+
+    narrow(jnp.ones((4, 4)))
+    ```
+    """
+    for p, f, texts in users(run):
+        unused = (
+            [d for d in texts.stablehlo.donation if d.status == "unused"]
+            if texts.stablehlo is not None
+            else []
+        )
+        if not unused:
+            continue
+        first = max(unused, key=lambda d: d.bytes or 0)
+        more = f" and {len(unused) - 1} more" if len(unused) > 1 else ""
+        held = sum(d.bytes or 0 for d in unused)
+        why = f": {first.reason}" if first.reason else ""
+        text = f"{name_of(f)}: {first.path or 'an argument'}{more} ({mib(held)}) was donated in vain{why}"
+        yield Finding(
+            "JX501", WARNING, CERTAIN, text, f.id, p.compilations[-1].site,
+            evidence(p, text, p.compilations[-1].site),
+            "do not donate it, or return a result of its shape, dtype and sharding",
+        )  # fmt: skip
+
+
+@rule("JX502", "possible-donation", NOTE)
+def possible_donation(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds arguments of at least 1 MiB that the caller dropped right after the call, while a result of the same shape
+    and dtype was given new memory.
+
+    ## Why is this bad?
+    Donated, the argument's memory would have become the result's: parameters and optimiser state would be held
+    once instead of twice.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def update(w):
+        return w * 0.9
+
+    w = jnp.ones((1024, 512))
+    for _ in range(2):
+        w = update(w)
+    ```
+
+    ## Use instead
+    ```python
+    import functools, jax, jax.numpy as jnp
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def update(w):
+        return w * 0.9
+
+    w = jnp.ones((1024, 512))
+    for _ in range(2):
+        w = update(w)
+    ```
+    """
+    for p, f, texts in users(run):
+        gone = {path for c in p.compilations if c.fate is not None for path in c.fate.gone}
+        free = [
+            d
+            for d in (texts.stablehlo.donation if texts.stablehlo is not None else ())
+            if d.status == "possible" and d.path in gone
+        ]
+        held = sum(d.bytes or 0 for d in free)
+        if held < MIB:
+            continue
+        first = max(free, key=lambda d: d.bytes or 0)
+        more = f" and {len(free) - 1} more" if len(free) > 1 else ""
+        text = f"{name_of(f)}: {first.path}{more} ({mib(held)}) could be donated: the caller drops it after the call"
+        yield Finding(
+            "JX502", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
+            evidence(p, text, p.compilations[-1].site),
+            f"jit it with donate_argnames={(first.path or 'x').partition('[')[0].partition('.')[0]!r}",
+        )  # fmt: skip
+
+
+@rule("JX503", "captured-constant", WARNING)
+def captured_constant(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds arrays of at least 1 MiB that a function takes in from around it instead of being passed them.
+
+    ## Why is this bad?
+    They become part of the program: it takes longer to lower and to compile, every compilation holds a copy,
+    and a new value is not seen.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp, numpy as np
+
+    TABLE = np.random.default_rng(0).normal(size=(1024, 512)).astype("float32")
+
+    @jax.jit
+    def look_up(i):
+        return jnp.asarray(TABLE)[i]
+
+    look_up(jnp.arange(3))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp, numpy as np
+
+    TABLE = np.random.default_rng(0).normal(size=(1024, 512)).astype("float32")
+
+    @jax.jit
+    def look_up(table, i):
+        return table[i]
+
+    look_up(jnp.asarray(TABLE), jnp.arange(3))
+    ```
+    """
+    for p, f, texts in users(run):
+        for c in texts.stablehlo.constants if texts.stablehlo is not None else ():
+            if c.splat or c.bytes is None or c.bytes < MIB:
+                continue
+            what = c.name or (f"one of {', '.join(c.names)}" if c.names else "an array without a name")
+            text = f"{name_of(f)} holds {what} ({mib(c.bytes)}) as a constant"
+            source = c.source or p.compilations[-1].site
+            yield Finding(
+                "JX503", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source),
+                f"pass {c.name or 'it'} as an argument",
+            )  # fmt: skip

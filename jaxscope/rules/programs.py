@@ -1,0 +1,277 @@
+"""JX202 to JX401: what the user's functions became: loops written out, precision, host calls, communication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.analysis.programs import Texts
+from jaxscope.model.records import Compilation, Function, Program
+from jaxscope.model.run import Run
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.keys import Frame
+
+TURNS = 8  # of a loop written out
+TURN = 3  # operations in one turn
+MIB = 1 << 20
+
+
+def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
+    """The programs of the user's functions, with what their texts say; of each function the latest only."""
+    latest: dict[str, tuple[Program, Function]] = {}
+    for p in run.programs.values():
+        f = p.function
+        if f is not None and f.user:
+            before = latest.get(f.id)
+            if before is None or p.compilations[-1].t_ns > before[0].compilations[-1].t_ns:
+                latest[f.id] = p, f
+    for p, f in latest.values():
+        yield p, f, run.texts_of(p)
+
+
+def name_of(f: Function) -> str:
+    return f.name.replace(".<locals>", "")
+
+
+def mib(n: int) -> str:
+    """``1.5 MiB``; ``12 KiB`` below a tenth."""
+    return f"{n / MIB:,.1f} MiB" if n >= MIB / 10 else f"{n / 1024:,.0f} KiB"
+
+
+def evidence(p: Program, text: str, source: Frame | None) -> list[Evidence]:
+    c: Compilation = p.compilations[-1]
+    return [Evidence(text, compilation=c.id, program=p.id, source=source)]
+
+
+@rule("JX202", "unrolled-loop", WARNING)
+def unrolled_loop(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds loops that Python wrote out while tracing: the same block of operations many times in one program.
+
+    ## Why is this bad?
+    Tracing, lowering and compiling take time in proportion to the program's length, compiling often more than
+    that. A scan holds the block once.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def forward(ws, x):
+        for w in ws:
+            x = jnp.tanh(x @ w) + x
+        return x
+
+    forward([jnp.ones((4, 4))] * 12, jnp.ones((2, 4)))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def forward(ws, x):
+        return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w) + x, None), x, ws)[0]
+
+    forward(jnp.ones((12, 4, 4)), jnp.ones((2, 4)))
+    ```
+    """
+    for p, f, texts in users(run):
+        for r in texts.stablehlo.repeated if texts.stablehlo is not None else ():
+            if r.times < TURNS or r.length < TURN or r.in_loop or not r.carried:
+                continue
+            text = f"a block of {r.length} operations stands {r.times} times in {name_of(f)}"
+            yield Finding(
+                "JX202", WARNING, LIKELY, f"{text}: a loop that was written out", f.id, r.source,
+                evidence(p, text, r.source),
+                "stack the parameters of the turns and use jax.lax.scan (flax: nnx.scan, nn.scan)",
+            )  # fmt: skip
+
+
+@rule("JX301", "host-callback", NOTE)
+def host_callback(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds compiled functions that call back into Python: ``jax.debug.print``, ``jax.debug.callback``,
+    ``jax.pure_callback``, ``io_callback``.
+
+    ## Why is this bad?
+    The device waits for the host, and a program with callbacks is not kept in the persistent cache.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp, numpy as np
+
+    @jax.jit
+    def double(x):
+        return jax.pure_callback(lambda v: np.asarray(v) * 2, x, x)
+
+    double(jnp.ones(3))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    double(jnp.ones(3))
+    ```
+    """
+    for p, f, texts in users(run):
+        for c in texts.stablehlo.callbacks if texts.stablehlo is not None else ():
+            often = f"{c.count} times" if c.count > 1 else "once"
+            text = f"{name_of(f)} calls back into Python {often} in each call" + (
+                ", and in every turn of a loop" if c.in_loop else ""
+            )
+            yield Finding(
+                "JX301", NOTE, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
+                "return the value and look at it outside, or call back every so many steps under lax.cond",
+            )  # fmt: skip
+
+
+@rule("JX302", "upcast", NOTE)
+def upcast(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds arrays of at least 64 KiB that are converted from bfloat16 or float16 to float32 in the user's own code.
+
+    ## Why is this bad?
+    What follows is computed and stored in the wider type: twice the memory, and on accelerators a fraction of
+    the speed. It is often a float32 constant or parameter that promotes a bfloat16 activation.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def scale(x, gain):
+        return x * gain
+
+    scale(jnp.ones((256, 256), "bfloat16"), jnp.ones(256, "float32"))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def scale(x, gain):
+        return x * gain.astype(x.dtype)
+
+    scale(jnp.ones((256, 256), "bfloat16"), jnp.ones(256, "float32"))
+    ```
+    """
+    for p, f, texts in users(run):
+        for u in texts.stablehlo.upcasts if texts.stablehlo is not None else ():
+            half = u.before in ("bf16", "f16", "bfloat16", "float16")
+            if not half or u.backward or u.bytes is None or u.bytes < MIB // 16:
+                continue
+            text = f"{name_of(f)} converts {mib(u.bytes)} from {u.before} to {u.after}"
+            yield Finding(
+                "JX302", NOTE, CERTAIN, text, f.id, u.source, evidence(p, text, u.source),
+                "cast the other operand down (x.astype(y.dtype)) where the wider type is not meant",
+            )  # fmt: skip
+
+
+@rule("JX303", "float64", WARNING)
+def float64(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds programs that compute in float64.
+
+    ## Why is this bad?
+    Accelerators compute float64 many times slower, or not at all. It usually comes from NumPy, whose default it
+    is, under ``jax_enable_x64``.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp, numpy as np
+
+    @jax.jit
+    def total(x):
+        return (x * np.float64(2)).sum()
+
+    with jax.enable_x64(True):
+        total(jnp.asarray(np.ones(3)))
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp, numpy as np
+
+    @jax.jit
+    def total(x):
+        return (x * np.float32(2)).sum()
+
+    with jax.enable_x64(True):
+        total(jnp.asarray(np.ones(3, "float32")))
+    ```
+    """
+    for p, f, texts in users(run):
+        doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
+        if doubles is None or not doubles.operations:
+            continue
+        source = (
+            next((o.source for o in doubles.origins if o.source is not None), None) or p.compilations[-1].site
+        )
+        taken = [a for a in doubles.arguments if a]
+        text = f"{name_of(f)} computes in float64 ({doubles.operations} operations)"
+        text += f", which comes in with {', '.join(taken[:3])}" if taken else ""
+        yield Finding(
+            "JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source),
+            "make the arrays float32 where they are made, or leave jax_enable_x64 off",
+        )  # fmt: skip
+
+
+@rule("JX401", "inserted-communication", WARNING)
+def inserted_communication(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds collectives of at least 1 MiB in one call that nobody asked for: the partitioner inserted an all-gather or
+    an all-to-all because an operation needs its operand otherwise than it lies.
+
+    ## Why is this bad?
+    The time of a sharded step is often the time of its communication. For fully sharded parameters an
+    all-gather is meant; for activations or a batch it is usually a missing or contradicting sharding.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    @jax.jit
+    def normalize(x):
+        return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P()))
+
+    x = jax.device_put(jnp.ones((1024, 1024)), NamedSharding(mesh, P("data")))
+    normalize(x)
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+    from jax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    @jax.jit
+    def normalize(x):
+        return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P("data")))
+
+    x = jax.device_put(jnp.ones((1024, 1024)), NamedSharding(mesh, P("data")))
+    normalize(x)
+    ```
+    """
+    for p, f, texts in users(run):
+        for c in texts.hlo.collectives if texts.hlo is not None else ():
+            total = (c.bytes or 0) * (c.executions or 1)
+            if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or total < MIB:
+                continue
+            axes = f" over {', '.join(c.axes)}" if c.axes else ""
+            times = f", {c.executions} times" if c.executions and c.executions > 1 else ""
+            text = f"{name_of(f)}: the partitioner inserted an {c.kind}{axes} of {mib(c.bytes or 0)}{times} a call"
+            yield Finding(
+                "JX401", WARNING, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
+                "give the operands of this line shardings that agree (with_sharding_constraint, in_shardings)",
+            )  # fmt: skip
