@@ -16,6 +16,7 @@ from typing import Any
 from jaxscope.capture import frames, seams
 from jaxscope.capture.endings import Ending
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Key
 
 # An end ranks one above its beginning.
 TRACE_RANK, MISS_RANK, LOWER_RANK, COMPILE_RANK = 1, 3, 4, 6
@@ -31,6 +32,19 @@ def place(frame: FrameType | None) -> Place:
         return 0, 0
     local = frames.read(frame, "fun", "jit_func", "jaxpr")
     return id(frame), id(local.get("fun", local.get("jit_func", local.get("jaxpr"))))
+
+
+def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
+    """``Missed.entry`` of a call: nested, aot, transform or call."""
+    if nested:
+        return "nested"
+    if frame is None or frame.f_code.co_name == "jit_trace":
+        return "aot"
+    if frame.f_code.co_name == seams.TRANSFORM_FRAME or (
+        key is not None and any(a.type == "Tracer" for a in key.arguments)
+    ):
+        return "transform"
+    return "call"
 
 
 class Call:

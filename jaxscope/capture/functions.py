@@ -189,7 +189,8 @@ def _place(code: Any, line: int | None) -> int | str | None:
     if code is None:
         return line
     if code.co_name == "<lambda>":
-        columns = [p[2] for p in code.co_positions() if p[2] is not None]
+        # RESUME, the first instruction, stands at columns 0 to 0 wherever the lambda is.
+        columns = [p[2] for p in code.co_positions() if p[2] is not None and p[3]]
         return f"{line}:{min(columns)}" if columns else line
     if code.co_filename.startswith("<"):
         return f"{line}#{hashlib.sha256(code.co_code).hexdigest()[:6]}"

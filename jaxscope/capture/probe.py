@@ -17,7 +17,7 @@ from typing import Any
 
 from jaxscope.capture import frames, functions, seams, shield, signature, wrappers
 from jaxscope.capture.caches import Clearings
-from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, place
+from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
 from jaxscope.capture.fates import Fates
 from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
@@ -27,7 +27,6 @@ from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Tally
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Key
 
 PHASES = {
     "/jax/core/compile/jaxpr_trace_duration": ev.TRACE,
@@ -309,7 +308,7 @@ class Probe:
             seen = None
         seen = seen or UNREADABLE
         key = read.key if read is not None else None
-        entry = _entry(frame, nested, key)
+        entry = how_entered(frame, nested, key)
         if entry == "call" and self.stepping is not None:
             shield.attempt("step_function", self.stepping.missed, seen)
         full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
@@ -397,21 +396,6 @@ def _up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
-
-
-def _has_tracers(key: Key) -> bool:
-    """A jitted function given tracers by grad, vmap or another transform."""
-    return any(leaf.type == "Tracer" for leaf in key.arguments)
-
-
-def _entry(frame: FrameType | None, nested: bool, key: Key | None) -> str:
-    if nested:
-        return "nested"
-    if frame is None or frame.f_code.co_name == "jit_trace":
-        return "aot"
-    if frame.f_code.co_name == seams.TRANSFORM_FRAME or (key is not None and _has_tracers(key)):
-        return "transform"
-    return "call"
 
 
 def _inside_trace(frame: FrameType) -> bool:

@@ -55,7 +55,8 @@ class Parser(argparse.ArgumentParser):
         options = [o for action in self._actions for o in action.option_strings]
         near = difflib.get_close_matches(wrong.split(" ")[0], options, 1) if wrong != message else []
         hint = f"did you mean {near[0]}?" if near else f"see: {self.prog} --help"
-        raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
+        verb = self.prog.removeprefix("jaxscope").strip()
+        raise UsageError(f"{verb}: {message}" if verb else message, hint=hint, slug="usage")
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -84,10 +85,20 @@ def command(argv: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader went away (`| head`). Python would complain once more at exit, when it flushes stdout.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()  # the reader went away (`| head`)
         return BROKEN_PIPE
+    except OSError as e:
+        if e.filename is not None:
+            raise
+        _drop_stdout()
+        _complain(JaxscopeError(f"the output cannot be written: {e.strerror or e}", slug="unwritable"))
+        return USAGE
+
+
+def _drop_stdout() -> None:
+    # Python would complain once more at exit, when it flushes stdout.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import RunNotFound
-from jaxscope.log import store
 
 DESCRIPTION = """\
 Write what was recorded of each compilation as files a person can open: the StableHLO that JAX made
@@ -51,7 +51,7 @@ def handle(args: argparse.Namespace) -> int:
     from jaxscope.report.phrases import count
 
     try:
-        directory = store.find(args.run)
+        directory = chosen(args.run)
     except RunNotFound as e:
         if args.function is None and args.run and e.slug == "run-not-found":
             # `jaxscope dump train_step -o out` is what fingers type.

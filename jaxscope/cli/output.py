@@ -6,6 +6,24 @@ import sys
 from pathlib import Path
 
 from jaxscope.errors import JaxscopeError
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+
+
+def chosen(which: str | None) -> RunDir:
+    """The run meant by RUN on the command line; says on stderr where the latest is not the newest.
+
+    Raises:
+      RunNotFound: there is none.
+    """
+    found = store.find(which)
+    if which in (None, "", "latest"):
+        newest = store.all_runs()[-1]
+        if newest.path != found.path:
+            sys.stderr.write(
+                f"{newest.path.name} is newer, but nothing is recorded in it (no import of jax); this is {found.path.name}\n"
+            )
+    return found
 
 
 def deliver(text: str, path: Path | None) -> None:

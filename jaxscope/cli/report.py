@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import deliver
+from jaxscope.cli.output import chosen, deliver
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
-from jaxscope.log import store
 
 DESCRIPTION = """\
 What a run traced, lowered and compiled, the slowest functions first, and what was different each time
@@ -50,7 +49,7 @@ def handle(args: argparse.Namespace) -> int:
     from jaxscope.model.load import load
     from jaxscope.report.console import console
 
-    directory = store.find(args.run)
+    directory = chosen(args.run)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.format == "json":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -41,7 +42,8 @@ def add_parser(subparsers: Any) -> None:
     clear = verbs.add_parser(
         "gc",
         help="remove old runs",
-        description=f"Remove old runs. Without options: keep the {KEEP} newest. A run that is still going on stays.",
+        description="Remove old runs; --keep or --older-than says which. Without either, nothing is removed: those "
+        f"beyond the {KEEP} newest are listed. A run that is still going on stays.",
     )
     clear.add_argument("--keep", type=_natural, metavar="N", help="keep the N newest")
     clear.add_argument("--older-than", type=_natural, metavar="DAYS", help="remove only what is older")
@@ -72,11 +74,21 @@ def handle_list(args: argparse.Namespace) -> int:
 
 
 def print_table(runs: Sequence[RunDir]) -> None:
-    """A line a run; columns as wide as they must be, nothing cut."""
+    """A line a run; columns as wide as they must be, nothing cut. On a narrow terminal a run has several."""
+    from jaxscope.report.console import terminal_width
+
     rows = [Row("RUN", "WHEN", "PROGRAM", "TIME", "COMPILED", "END", "SIZE"), *map(row, runs)]
     widths = [max(len(r[i]) for r in rows) for i in range(len(Row._fields))]
     right = {3, 4, 6}
     order = (0, 1, 3, 4, 6, 5, 2)  # the program last: it may be long
+    most = terminal_width(sys.stdout)
+    if most is not None and sum(widths) + 2 * (len(widths) - 1) > most:
+        for r in rows[1:]:
+            print(r.name)  # noqa: T201
+            rest = "  ".join([r.when, r.seconds, f"{r.compiles} compiled", r.size, r.end, r.program])
+            for text in textwrap.wrap(rest, most - 2, break_on_hyphens=False):
+                print(f"  {text}")  # noqa: T201
+        return
     for r in rows:
         cells = [r[i].rjust(widths[i]) if i in right else r[i].ljust(widths[i]) for i in order]
         print("  ".join(cells).rstrip())  # noqa: T201
@@ -129,7 +141,8 @@ def handle_gc(args: argparse.Namespace) -> int:
     """Remove old runs, never one that is still going on."""
     from jaxscope.report.phrases import count, size
 
-    keep = args.keep if args.keep is not None or args.older_than is not None else KEEP
+    asked = args.keep is not None or args.older_than is not None
+    keep = args.keep if asked else KEEP
     runs = store.all_runs()
     old = runs[: max(0, len(runs) - keep)] if keep is not None else runs
     if args.older_than is not None:
@@ -139,12 +152,14 @@ def handle_gc(args: argparse.Namespace) -> int:
     freed = 0
     for found in old:
         freed += found.bytes_on_disk()
-        if args.dry_run:
+        if args.dry_run or not asked:
             print(found.path)  # noqa: T201
         else:
             _remove(found)
-    done = "would be removed" if args.dry_run else "removed"
+    done = "removed" if asked and not args.dry_run else "would be removed"
     sys.stderr.write(f"{count(len(old), 'run')} {done}, {size(freed)}; {len(runs) - len(old)} kept\n")
+    if old and not asked and not args.dry_run:
+        sys.stderr.write(f"nothing was removed; to do it: jaxscope runs gc --keep {KEEP}\n")
     return 0
 
 

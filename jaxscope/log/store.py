@@ -20,6 +20,7 @@ import re
 import secrets
 import shutil
 import time
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,16 @@ def runs_home(start: Path | None = None) -> Path:
 
 
 def clean_name(text: str) -> str:
-    """A file name made of ``text``: letters, digits, dot, dash and underscore; never empty."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:60] or "run"
+    """A file name made of ``text``: letters and digits of any script, dot, dash and underscore; never empty.
+
+    At most 120 bytes: file systems take 255, and endings follow.
+    """
+    name = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", text)).strip("-.")[:60]
+    try:
+        name = os.fsencode(name)[:120].decode("utf-8", "ignore")
+    except UnicodeError:  # file names here are not in Unicode
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")
+    return name.rstrip("-.") or "run"
 
 
 def create(path: Path | None = None, *, name: str | None = None, **meta: Any) -> RunDir:
@@ -121,6 +130,18 @@ class RunDir:
             return sorted(p for p in self.events.iterdir() if p.suffix == ".jsonl")
         except OSError:
             return []
+
+    @property
+    def recorded(self) -> bool:
+        """Did a process of the program record? Not where jax was never imported."""
+        for path in self.logs():
+            try:
+                with path.open("rb") as f:
+                    if f.read(32).startswith(b'{"kind":"RunStarted"'):
+                        return True
+            except OSError:
+                continue
+        return False
 
     def put_text(self, text: str) -> tuple[str, int]:
         """Store ``text`` once. Returns its sha256 and its size in bytes of UTF-8.
@@ -202,13 +223,15 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 def find(which: str | None = None) -> RunDir:
     """The run meant by ``which``: a directory, a name, the beginning of one, or latest (None).
 
+    The latest is the newest in which something was recorded, where there is one.
+
     Raises:
       RunNotFound: none, with the nearest names there are.
     """
     runs = all_runs()
     if which in (None, "", "latest"):
         if runs:
-            return runs[-1]
+            return next((r for r in reversed(runs) if r.recorded), runs[-1])
         raise RunNotFound(
             f"no run is recorded under {runs_home()}",
             hint="record one: jaxscope run train.py",
@@ -231,7 +254,7 @@ def find(which: str | None = None) -> RunDir:
         )
     import difflib
 
-    near = difflib.get_close_matches(which, [r.path.name for r in runs] + [r.name for r in runs], 3, 0.3)
+    near = difflib.get_close_matches(which, [r.path.name for r in runs] + [r.name for r in runs], 3, 0.6)
     raise RunNotFound(
         f"no run called {which!r} under {runs_home()}",
         hint="did you mean " + ", ".join(dict.fromkeys(near)) + "?"

@@ -68,17 +68,21 @@ def console(stream: TextIO, *, width: int | None = None) -> Console:
 
 
 def _width(stream: TextIO) -> int:
+    found = terminal_width(stream)
+    return max(20, min(PLAIN_WIDTH if found is None else found, WIDEST))
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Columns of the terminal, or those asked for with COLUMNS; None: it is a file or a pipe."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
-        found = int(columns[:6])
-    elif _is_terminal(stream):
+        return int(columns[:6])
+    if _is_terminal(stream):
         try:
-            found = os.get_terminal_size(stream.fileno()).columns or PLAIN_WIDTH
+            return os.get_terminal_size(stream.fileno()).columns or PLAIN_WIDTH
         except (OSError, ValueError):
-            found = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    else:
-        found = PLAIN_WIDTH
-    return max(20, min(found, WIDEST))
+            return shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+    return None
 
 
 def _is_terminal(stream: TextIO) -> bool:

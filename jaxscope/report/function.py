@@ -122,6 +122,11 @@ def _key(
         )
     how = entries.level(c)
     facts += [how] if how else []
+    open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
+    if open_phase is not None and run.last_ns is not None:
+        verb = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}.get(open_phase.phase)
+        spent_so_far = seconds(max(0, run.last_ns - open_phase.since_ns) / 1e9)
+        facts.append(f"{verb or escape(open_phase.phase)} for {spent_so_far}")
     again = comparison is not None and comparison.nearest is not None
     yield line((f"#{n}", "bold yellow" if again else "bold"), f"  {' · '.join(facts)}", hang=4)
     site = places.frame(c.site)

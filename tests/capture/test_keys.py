@@ -77,7 +77,10 @@ def test_statics_options_and_context_are_part_of_it(record):
     assert [s.path for s in first.static] == ["config"] and first.static[0].compares == "identity"
     assert "0x" not in first.static[0].repr
     assert first.static[0].serial != second.static[0].serial
-    assert [(s.path, s.repr) for s in third.static] == [("config", "<__main__.Config n=2>"), ("mode", "'slow'")]
+    assert [(s.path, s.repr) for s in third.static] == [
+        ("config", "<__main__.Config n=2>"),
+        ("mode", "'slow'"),
+    ]
     assert first.static[0].serial == third.static[0].serial
     assert first.options["donate_argnums"] == "(0,)"
     contexts = {c.context: c.settings for c in run.of(ev.ContextSeen)}

@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import written
 from jaxscope import cli
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
+from jaxscope.schema import events as ev
 
 
 @pytest.fixture(autouse=True)
@@ -185,7 +187,8 @@ def test_old_runs_are_cleared_and_what_still_goes_on_stays(jaxscope, home):
     assert jaxscope("runs", "gc", "--older-than", "8")[0] == 0
     assert [r.path.name for r in store.all_runs()] == ["r0", "r2", "r3", "r4"]
     assert "3 kept" in jaxscope("runs", "gc", "--keep", "2")[2]
-    assert jaxscope("runs", "gc")[0] == 0 and len(store.all_runs()) == 3
+    code, out, err = jaxscope("runs", "gc")
+    assert (code, out) == (0, "") and "0 runs would be removed" in err and len(store.all_runs()) == 3
     assert jaxscope("runs", "gc", "--keep", "-1")[0] == 2
 
 
@@ -304,3 +307,67 @@ def test_a_rule_is_explained_by_code_or_name_and_a_wrong_one_gets_the_nearest(ja
     assert jaxscope("rule", "--all")[1].count("## Why is this bad?") > 20
     code, _, err = jaxscope("rule", "JX011")
     assert code == 2 and "did you mean JX" in err
+
+
+def test_clearing_without_a_rule_removes_nothing_and_says_how(jaxscope, home):
+    for n in range(22):
+        store.create(home / f"r{n:02}", name="r")
+    code, out, err = jaxscope("runs", "gc")
+    assert code == 0 and len(out.split()) == 2 and len(store.all_runs()) == 22
+    assert "2 runs would be removed" in err and "jaxscope runs gc --keep 20" in err
+    assert jaxscope("runs", "gc", "--keep", "20")[0] == 0 and len(store.all_runs()) == 20
+
+
+def test_a_full_disk_is_a_message(run, home):
+    if not os.path.exists("/dev/full"):  # noqa: PTH110
+        pytest.skip("no /dev/full on this system")
+    for words in (["report"], ["report", "--format", "json"], ["runs"]):
+        with open("/dev/full", "w") as full:  # noqa: PTH123
+            done = subprocess.run(
+                [sys.executable, "-m", "jaxscope", *words], stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert done.returncode == 2 and done.stderr == (
+            "jaxscope: the output cannot be written: No space left on device\n"
+        )
+
+
+def test_a_message_names_us_once(jaxscope):
+    assert jaxscope("dump")[2].startswith("jaxscope: dump: the following arguments are required")
+
+
+def test_nothing_far_away_is_suggested(jaxscope, run):
+    assert "did you mean" not in jaxscope("runs", "rm", "nosuch")[2]
+    assert "did you mean train-1" in jaxscope("runs", "rm", "trian-1")[2]
+
+
+def test_the_list_of_runs_fits_a_narrow_terminal(jaxscope, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = jaxscope("runs")
+    first, *rest = out.splitlines()
+    assert first == "train-1" and max(map(len, rest)) <= 60
+    said = " ".join(out.split())
+    assert "40 compiled" in said and "exit code 0" in said and "train.py --epochs 3" in said
+
+
+def test_a_run_in_which_nothing_was_recorded_is_not_the_latest(jaxscope, run, home):
+    empty = store.create(home / "empty-1")
+    written.exited(empty, 0, seconds=1)
+    code, out, err = jaxscope("report")
+    assert code == 0 and "train_step" in out
+    assert err == "empty-1 is newer, but nothing is recorded in it (no import of jax); this is train-1\n"
+    assert jaxscope("report", "train-1")[2] == "" and "train_step" not in jaxscope("report", "empty-1")[1]
+    run.remove()
+    assert "empty-1" in store.find("latest").path.name
+
+
+def test_a_function_that_is_being_compiled_says_for_how_long(jaxscope, home):
+    made = store.create(home / "slow-1")
+    log = written.Log(made)
+    step = written.function("slow_step")
+    log.say(step)
+    call = log.missed(step, written.key(written.leaf("x", 3)))
+    log.phase(call, "trace", 0.5)
+    log.say(ev.PhaseBegan(call=call, phase=ev.LOWER))
+    log.say(ev.Step(index=1), after=90.0)
+    out = jaxscope("report", "--function", "slow_step")[1]
+    assert "unfinished · lowering for 90.0 s" in out

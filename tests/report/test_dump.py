@@ -134,3 +134,11 @@ def test_a_directory_that_cannot_be_made_is_an_error_with_a_hint(tmp_path):
     with pytest.raises(JaxscopeError, match="cannot write to") as e:
         list(dump(load(directory), directory, [], tmp_path / "file" / "out"))
     assert "-o" in e.value.hint
+
+
+def test_names_in_any_script_stay_names(tmp_path):
+    from jaxscope.log.store import clean_name
+
+    assert clean_name("schätze_größe") == "schätze_größe" and clean_name("学习步骤") == "学习步骤"
+    assert clean_name("../../etc/passwd") == "etc-passwd" and clean_name("…") == "run"
+    assert len(clean_name("学" * 200).encode()) <= 120
