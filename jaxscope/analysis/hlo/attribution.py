@@ -7,6 +7,7 @@ what reads it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from jaxscope.analysis.hlo.calls import CallGraph
@@ -15,6 +16,8 @@ from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.schema.keys import Frame
 
 _FIELD = '" stack_frame_id='
+_FIELDS = re.compile(r'" stack_frame_id=([0-9]{1,9})[ }]')
+_ESCAPED = '\\" stack_frame_id='
 _NEIGHBOURS = 40
 # Fusions stand in fusions, two deep at most in what was seen; a hostile text goes on for ever.
 MAX_NESTING = 8
@@ -34,6 +37,14 @@ def frame_id(instruction: Instruction) -> int | None:
         if found is not None:
             return found
     return number(fields(metadata(tail) or "").get("stack_frame_id"))
+
+
+def _frame_ids(computation: Computation) -> list[int]:
+    """``frame_id`` of all instructions that have one, with one search for a fixed string."""
+    text = "\n".join([i.tail for i in computation.instructions])
+    if _ESCAPED in text or "{stack_frame_id=" in text:
+        return [n for n in map(frame_id, computation.instructions) if n is not None]
+    return list(map(int, _FIELDS.findall(text)))
 
 
 def op_name(instruction: Instruction) -> str | None:
@@ -135,9 +146,8 @@ class Attribution:
         if counts is None:
             counts = self._counts[computation.name] = {}
             number_of = self._frames.number
-            for instruction in computation.instructions:
-                frame = frame_id(instruction)
-                if frame is not None and (line := number_of(frame)) >= 0:
+            for frame in _frame_ids(computation):
+                if (line := number_of(frame)) >= 0:
                     counts[line] = counts.get(line, 0) + 1
         return counts
 

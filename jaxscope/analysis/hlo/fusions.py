@@ -164,12 +164,13 @@ def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
         current, depth = waiting.pop()
         for instruction in current.instructions:
             opcode = instruction.opcode
-            if opcode not in _NO_OPS:
-                ops[opcode] = ops.get(opcode, 0) + 1
+            ops[opcode] = ops.get(opcode, 0) + 1
         for call in graph.calls.get(current.name, ()) if depth < MAX_NESTING else ():
             if call.callee.name not in seen:  # a circle is no fusion
                 seen.add(call.callee.name)
                 waiting.append((call.callee, depth + 1))
+    for opcode in _NO_OPS:
+        ops.pop(opcode, None)
     return ops
 
 

@@ -106,11 +106,12 @@ def attribute(tail: str, key: str) -> str | None:
     return None
 
 
-def attributes(text: str) -> dict[str, str]:
-    """All attributes of a text that starts with a comma; of two with one name the first."""
+def attributes(text: str, until: str | None = None) -> dict[str, str]:
+    """All attributes of a text that starts with a comma, up to one named ``until``; of two with one name
+    the first."""
     result: dict[str, str] = {}
     position = 0
-    while found := _KEY.match(text, position):
+    while (found := _KEY.match(text, position)) and found[1] != until:
         end = _value_end(text, found.end())
         result.setdefault(found[1], text[found.end() : end].strip())
         position = end
@@ -118,8 +119,9 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def instruction_attributes(tail: str) -> dict[str, str]:
+    """The attributes that XLA prints in front of ``metadata`` and ``backend_config``."""
     end = closing(tail, 0)
-    return attributes(tail[end + 1 :]) if end >= 0 else {}
+    return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
 
 
 def _value_end(text: str, start: int) -> int:

@@ -98,7 +98,7 @@ class Module:
         frames: Frames,
         computations: dict[str, Computation],
         problems: list[Problem],
-        mentions_maps: bool = True,
+        mentions_maps: bool,
     ) -> None:
         self.name = name
         self.header = header

@@ -113,7 +113,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
 
 
 def _nothing(reason: str, module: Module | None = None) -> Program:
-    empty = module or Module(None, "", Frames({}), {}, [])
+    empty = module or Module(None, "", Frames({}), {}, [], False)
     return Program(
         module=empty.name,
         num_partitions=None,

@@ -70,9 +70,9 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
     elif headers and not any(c.entry for c in computations.values()):
         problems.add(headers[-1].start(), "no ENTRY computation: the text was cut")
     _set_lines(text, computations)
-    return Module(
-        named[1] if named else None, named[2] if named else "", frames, computations, problems.found
-    )
+    maps = any(word in text for word in ("/shard_map", "pmap(", "xmap("))
+    title, rest = (named[1], named[2]) if named else (None, "")
+    return Module(title, rest, frames, computations, problems.found, maps)
 
 
 def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
