@@ -18,9 +18,7 @@ from jaxscope.schema import events as ev
 settings.register_profile("suite", deadline=None)  # machines are shared: no test asserts on a clock
 settings.load_profile("suite")
 
-TESTS = Path(__file__).parent
-PROGRAMS = TESTS / "programs"
-sys.path.insert(0, str(TESTS / "analysis"))  # keys written by hand
+sys.path.insert(0, str(Path(__file__).parent / "analysis"))  # keys written by hand
 
 
 @dataclass

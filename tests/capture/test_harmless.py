@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAMS, TESTS
+from places import PROGRAMS, TESTS
 
 from jaxscope.schema import events as ev
 

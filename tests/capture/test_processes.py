@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PROGRAMS
+from places import PROGRAMS
 
 from jaxscope.log import reader, store
 from jaxscope.model.load import load

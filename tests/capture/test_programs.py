@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAMS
+from places import PROGRAMS
 
 from jaxscope.schema import events as ev
 

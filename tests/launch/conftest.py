@@ -7,16 +7,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from pathlib import Path
 
 import pytest
+from launching import HERE, RUN
 
 from jaxscope.log.reader import read
 from jaxscope.log.store import RunDir
-
-HERE = Path(__file__).parent
-RUN = [sys.executable, "-m", "jaxscope", "run"]
 
 # In the place of jaxscope's capture, so that these tests need neither JAX nor its second of import time:
 # says in the log that the process recorded, as the real one does.
@@ -29,16 +25,6 @@ def start_from_environment():
     event = {"kind": "RunStarted", "pid": os.getpid(), "argv": [os.environ["JAXSCOPE_OPTIONS"]]}
     (run / "events" / f"{os.getpid()}-stub.jsonl").write_text(json.dumps(event) + "\\n")
 """
-
-
-def until(true, *, seconds=20.0):
-    """Wait for ``true()`` and return it."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := true():
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"not within {seconds} s")
 
 
 class Place:

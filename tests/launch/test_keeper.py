@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import RUN, until
+from launching import RUN, until
 from test_signals import Terminal
 
 from jaxscope.log.store import RunDir

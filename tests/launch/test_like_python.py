@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, RUN
+from launching import HERE, RUN
 
 from jaxscope.launch.command import BOOT
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE
+from launching import HERE
 
 # Stands for the reading wing: the summary of a recorded run, and a line per event of its log.
 READERS = """

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import HERE, RUN, until
+from launching import HERE, RUN, until
 
 COUNTS = """
 import signal, sys, time
