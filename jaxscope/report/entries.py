@@ -8,7 +8,7 @@ from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report import phrases
+from jaxscope.report import made, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds
@@ -30,6 +30,7 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
         hang=2,
     )
     yield line(work(f), indent=4)
+    yield from _made(run, f)
     groups = _alike(run, recompilations(f))
     shown = groups if everything else groups[:GROUPS]
     for group in sorted(shown, key=lambda g: (g[0].t_ns, g[0].call)):
@@ -40,6 +41,17 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
             (f"and {count(len(rest), 'more recompile')}, {seconds(sum(c.seconds for c in rest))}", "dim"),
             indent=4,
         )
+
+
+def _made(run: Run, f: Function) -> Iterator[Line]:
+    """What the latest of its programs consists of, in one line."""
+    latest = next((c for c in reversed(f.compilations) if c.program in run.programs), None)
+    if latest is None or latest.program is None:
+        return
+    texts = run.texts_of(run.programs[latest.program])
+    said = made.in_short(texts, latest.compiled.memory if latest.compiled is not None else None)
+    if texts.hlo is not None and said:
+        yield line((said, "dim"), indent=4)
 
 
 def work(f: Function) -> str:

@@ -19,7 +19,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report import entries, phrases
+from jaxscope.report import entries, made, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds
@@ -90,9 +90,25 @@ def _function(
         yield from _table(
             [(label, _text(names, rows[0]), False) for label, names in same], everything=everything
         )
+    yield from _made(run, shown, places, everything=everything)
     slow = [c for c in f.compilations if c.reached == ["fast_path"]]
     if slow and number is None:
         yield from _slow(run, slow, places, everything=everything)
+
+
+def _made(
+    run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
+) -> Iterator[Line]:
+    """What XLA made of the latest of the compilations shown."""
+    for n, c in reversed(shown):
+        program = run.programs.get(c.program or "")
+        texts = run.texts_of(program) if program is not None else None
+        if texts is not None and (texts.hlo is not None or texts.stablehlo is not None):
+            yield BLANK
+            yield line((f"What XLA made of #{n}", "underline"))
+            memory = c.compiled.memory if c.compiled is not None else None
+            yield from made.section(texts, memory, places, everything=everything)
+            return
 
 
 def _key(

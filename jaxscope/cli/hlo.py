@@ -1,0 +1,131 @@
+"""``jaxscope hlo FILE``: the analysis of a compiled text from anywhere, without a run."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+from jaxscope.cli.output import deliver
+from jaxscope.errors import JaxscopeError, UsageError
+
+DESCRIPTION = """\
+What XLA made of a program: fusions, collectives over the mesh axes, loops, memory, donation. FILE is a compiled
+text: of `compiled.as_text()`, from an --xla_dump_to folder, from a pod. .gz is read as it is, - is stdin.
+With the lowered text (--stablehlo) constants, casts, callbacks and loops written out are told too.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope hlo module_0042.jit_train_step.after_optimizations.txt
+  jaxscope hlo step.hlo.txt.gz --stablehlo step.mlir.gz --mesh data=4,model=2
+  jaxscope hlo step.hlo.txt --format json | jq '.collectives[] | {kind, axes, bytes, executions}'
+"""
+MAX_BYTES = 1 << 30
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``hlo``."""
+    parser = subparsers.add_parser(
+        "hlo", help="analyse a compiled text", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument("file", metavar="FILE", help="the compiled text; - is stdin")
+    parser.add_argument("--stablehlo", metavar="FILE", help="the lowered text of the same program")
+    parser.add_argument(
+        "--mesh", metavar="AXES", type=mesh, help="the mesh of its devices in order, e.g. data=4,model=2"
+    )
+    parser.add_argument("--all", action="store_true", help="open what is folded")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    parser.set_defaults(handler=handle)
+
+
+def mesh(text: str) -> list[tuple[str, int]]:
+    """``data=4,model=2`` -> axes and sizes.
+
+    Raises:
+      argparse.ArgumentTypeError: something else.
+    """
+    found = []
+    for part in text.split(","):
+        axis, mark, size = part.strip().partition("=")
+        if not (axis and mark and size.isdecimal() and 0 < int(size[:9]) == int(size)):
+            raise argparse.ArgumentTypeError(f"{part!r} is no axis: write data=4,model=2")
+        found.append((axis, int(size)))
+    return found
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print it."""
+    from jaxscope.analysis.programs import Around, analyse
+
+    if args.file == "-" and args.stablehlo == "-":
+        raise UsageError("only one of the two texts can come from stdin", slug="usage")
+    compiled = read(args.file)
+    lowered = read(args.stablehlo) if args.stablehlo else None
+    if not compiled.lstrip().startswith("HloModule") and compiled.lstrip().startswith(
+        ("module @", "module {", "#loc")
+    ):
+        hint = f"jaxscope hlo COMPILED --stablehlo {args.file} reads both"
+        raise UsageError(f"{args.file} is StableHLO, not compiled text", hint=hint, slug="not-hlo")
+    texts = analyse(compiled, lowered, Around(mesh=args.mesh))
+    if texts.hlo is None or texts.hlo.module is None:
+        raise JaxscopeError(
+            f"{args.file} is no compiled text: it has no line that begins with HloModule",
+            hint="dump one with XLA_FLAGS=--xla_dump_to=DIR, or jax.jit(f).lower(x).compile().as_text()",
+            slug="not-hlo",
+        )
+    if args.format == "json":
+        from jaxscope.report.machine import dumps
+        from jaxscope.report.programs import texts_json
+
+        deliver(dumps({"module": texts.hlo.module, "target": None, **texts_json(texts)}), args.output)
+        return 0
+    deliver(_page(texts, everything=args.all), args.output)
+    return 0
+
+
+def _page(texts: Any, *, everything: bool) -> str:
+    import io
+
+    from jaxscope.model.run import Run
+    from jaxscope.report import made
+    from jaxscope.report.console import console
+    from jaxscope.report.escape import escape
+    from jaxscope.report.lines import line, put
+    from jaxscope.report.phrases import Places, count
+
+    to = console(sys.stdout)
+    to.file = io.StringIO()
+    program = texts.hlo
+    on = f"  {count(program.num_partitions, 'partition')}" if program.num_partitions is not None else ""
+    across = ", ".join(f"{escape(axis)}={size}" for axis, size in program.mesh or ())
+    put(to, [line((escape(program.module), "bold"), on, (f"  mesh {across}" if across else "", "dim"))])
+    put(to, made.section(texts, None, Places(Run()), everything=everything))
+    if program.mesh is None and any(c.group_size and c.group_size > 1 for c in program.collectives):
+        put(to, [line(("the mesh axes are not known: --mesh data=4,model=2 names them", "dim"), indent=2)])
+    return str(to.file.getvalue())
+
+
+def read(name: str) -> str:
+    """The text of a file, decompressed where its name ends in .gz.
+
+    Raises:
+      JaxscopeError: it cannot be read.
+    """
+    if name == "-":
+        return sys.stdin.read()
+    path = Path(name)
+    try:
+        raw = path.read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            with gzip.open(path) as packed:
+                raw = packed.read(MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as e:
+        reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e) or type(e).__name__
+        raise JaxscopeError(f"cannot read {name}: {reason}", slug="unreadable") from e
+    if len(raw) > MAX_BYTES:
+        raise JaxscopeError(f"{name} holds more than {MAX_BYTES >> 30} GiB of text", slug="too-large")
+    return raw.decode("utf-8", "replace")
