@@ -104,7 +104,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
         calls = graph.of(caller, instruction)
         body = calls[0].callee if calls else None  # a text that was cut may lack it
         if body is not None and body.name not in held:
-            sizes = [shapes.text_bytes(p.shape) for p in body.parameters()]
+            sizes = [shapes.text_bytes(i.shape) for i in body.instructions if i.opcode == "parameter"]
             held[body.name] = contents(graph, body), _sum(sizes)
         ops, bytes_in = held[body.name] if body else ({}, None)
         found.append(
@@ -175,5 +175,4 @@ def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
 
 
 def _sum(sizes: list[int | None]) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    return None if None in sizes else sum(sizes)  # type: ignore[arg-type]
