@@ -20,12 +20,16 @@ class Nested:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._endings = Endings()
+        self.waiting = (
+            0  # calls whose end is not written: a call with effects sends five events, and has none
+        )
 
     def begins(self, call: Call, trace_frame: FrameType) -> bool:
         """The body of ``call`` is about to run; False: its end cannot be seen."""
         call.ending = self._endings.watch(trace_frame, seams.held_by_trace(trace_frame))
         if call.ending is None:
             return False
+        self.waiting += 1
         self._writer.emit(ev.PhaseBegan(call=call.number, phase=ev.TRACE))
         return True
 
@@ -43,6 +47,7 @@ class Nested:
     def _settled(self, call: Call, returned: bool | None) -> None:
         if returned is not None:
             call.ending = None
+            self.waiting -= 1
             call.told = True
             failed = ev.PhaseFailed(call=call.number, phase=ev.TRACE)
             self._writer.emit(ev.Traced(call=call.number) if returned else failed)

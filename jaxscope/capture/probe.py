@@ -143,7 +143,7 @@ class Probe:
         token = object()
         try:
             if shield.enter(token):
-                if self._calls.open:
+                if self._nested.waiting:
                     shield.attempt("nested_end", self._nested.settle, self._calls.open)
                 shield.attempt(name, action, *args)
         finally:
