@@ -47,6 +47,10 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
             (f"[{k!r}]" if issubclass(type(k), PLAIN) else f"[<{type(k).__name__}>]", v)
             for k, v in list(value.items())
         ]
+    if (
+        kind.__qualname__ == "PjitFunction"
+    ):  # a jitted function held somewhere: its attributes are JAX's business
+        return None
     fields = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and isinstance(fields, tuple):
         return [(f".{n}", v) for n, v in zip(fields, value, strict=False)]

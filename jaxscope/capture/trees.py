@@ -51,14 +51,24 @@ class Nodes:
         self.kinds.setdefault(path, name)
         children = tree.children()
         start = 0
+        empty = []  # children without leaves, which no key path names
         for i, child in enumerate(children):
             below = leaves[start : start + child.num_leaves]
             start += child.num_leaves
-            if child.num_leaves == 1 and child.num_nodes == 1:
-                continue  # a leaf: the arguments have it
-            step = _step(below, depth) if below else _fallback(kind, aux, i)
-            inner = _follow(value, below[0][depth]) if below and len(below[0]) > depth else None
-            self.read(path + step, child, inner, below, depth + 1)
+            if not below:
+                empty.append((i, child))
+            elif child.num_leaves > 1 or child.num_nodes > 1:  # else a leaf: the arguments have it
+                inner = _follow(value, below[0][depth]) if len(below[0]) > depth else None
+                self.read(path + _step(below, depth), child, inner, below, depth + 1)
+        left = attributes(value) if empty and type(value) is kind else []
+        for i, child in empty:
+            step, inner = _fallback(kind, aux, i), None
+            for n, (attribute, held) in enumerate(left):
+                if type(held) is child.node_data()[0]:  # an attribute that is such an empty container
+                    step, inner = f".{attribute}", held
+                    del left[: n + 1]
+                    break
+            self.read(path + step, child, inner, [], depth + 1)
         if aux is not None and not issubclass(kind, dict) and type(value) is kind:
             self._static(path, kind, aux, value)
 
