@@ -19,7 +19,8 @@ import pytest
 
 DATA = Path(__file__).parents[1] / "data"
 NAMES = (DATA / "causes" / "names.txt").read_text().splitlines()
-TIMEOUT = 280
+TIMEOUT = 560
+pytestmark = pytest.mark.timeout(600)  # one recording of 300 programs, on a machine that may be busy
 
 # Alone: the package around it imports JAX.
 _spec = importlib.util.spec_from_file_location("judge_of_causes", DATA / "causes" / "judge.py")
@@ -62,8 +63,6 @@ def worker_id(request):
 def test_the_true_cause_is_named_at_its_level_and_path(said, name):
     case = said[name]
     assert case["error"] is None
-    if not case["built"]:
-        pytest.skip("the analysis of causes is not there yet")
     assert (case["kind"], case["level"], case["path"]) == (True, True, True), (
         f"true: {case['true']}\nsaid: {case['said']}"
     )

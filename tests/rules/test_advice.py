@@ -12,7 +12,7 @@ import pytest
 from jaxscope.model.load import load
 from jaxscope.rules import registry
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.timeout(600)]
 
 RULES = registry.rules()
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
