@@ -15,7 +15,7 @@ _WHERE = {
     "watch": "jaxscope.api",
     "step": "jaxscope.api",
     "record": "jaxscope.recording",
-    "open_run": "jaxscope.recording",
+    "open_run": "jaxscope.opened",
     "JaxscopeError": "jaxscope.errors",
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }

@@ -161,14 +161,3 @@ def record(
       wrapper_libraries: packages whose frames are not the user's, besides those known.
     """
     return Recording(path, ir=ir, name=name, wrapper_libraries=wrapper_libraries)
-
-
-def open_run(which: str | Path | None = "latest") -> Run:
-    """Read a recorded run: a directory, a name, or ``latest``.
-
-    Raises:
-      RunNotFound: there is none.
-    """
-    from jaxscope.model import load
-
-    return load.load(store.find(None if which is None else str(which)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from jaxscope.log import reader
-from jaxscope.log.store import RunDir, find
+from jaxscope.log.store import RunDir
 from jaxscope.model.programs import Reader
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
@@ -20,9 +19,9 @@ STALE_S = 10.0  # ten missed heartbeats: a loaded machine skips some
 class Tail:
     """A Run that grows with its logs. ``poll`` takes in what is new."""
 
-    def __init__(self, directory: RunDir) -> None:
+    def __init__(self, directory: RunDir, run: Run | None = None) -> None:
         self.directory = directory
-        self.run = Run()
+        self.run = Run() if run is None else run
         self.run.texts_of = Reader(directory).texts
         self._reader = reader.Reader(directory)
 
@@ -43,15 +42,6 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
     tail = Tail(directory)
     tail.poll(progress)
     return tail.run
-
-
-def open_run(which: str | Path | None = None, progress: Progress | None = None) -> Run:
-    """The run meant by ``which``: a directory, a name, ``latest``.
-
-    Raises:
-      RunNotFound: none, with the nearest names there are.
-    """
-    return load(find(None if which is None else str(which)), progress)
 
 
 def _alive_ns(run: Run, directory: RunDir) -> int | None:

@@ -12,7 +12,7 @@ from written import Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.log.reader import Reader
 from jaxscope.model.causes import compared, recompilations, recompiled
-from jaxscope.model.load import Tail, load, open_run, state
+from jaxscope.model.load import Tail, load, state
 from jaxscope.model.run import Run
 from jaxscope.report.machine import as_json, dumps
 from jaxscope.schema import events as ev
@@ -258,11 +258,6 @@ def test_a_program_that_never_recorded_has_an_end_and_nothing_else(directory):
     written.exited(directory, 1)
     run = load(directory)
     assert (run.processes, run.main, run.seconds, run.complete) == ({}, None, 134.0, True)
-
-
-def test_open_run_takes_what_find_takes(tmp_path):
-    written.training(tmp_path / "run")
-    assert len(open_run(tmp_path / "run").functions) == 5
 
 
 def test_a_hundred_thousand_events_are_folded_in_seconds(directory):

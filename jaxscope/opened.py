@@ -1,0 +1,46 @@
+"""A recorded run, to be asked from code: what ``jaxscope.open_run`` returns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jaxscope.log import store
+from jaxscope.model import causes, ledger, load, predictions
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.rules import registry
+from jaxscope.schema.findings import Cause, Finding
+
+
+class Opened(Run):
+    """Everything that was recorded (``functions``, ``compilations``, ``programs``) and what follows from it."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is worth doing something about, errors first, then by seconds."""
+        return registry.findings(self)
+
+    @property
+    def predictions(self) -> list[predictions.Prediction]:
+        """Recompiles that were announced, and what became of them."""
+        return predictions.predictions(self)
+
+    @property
+    def ledger(self) -> list[ledger.Entry]:
+        """Seconds by cause, function and line, the most expensive entry first."""
+        return ledger.entries(self)
+
+    def causes(self, compilation: Compilation) -> list[Cause]:
+        """Why ``compilation`` was not served from a cache, the decisive cause first; at least one."""
+        return causes.of(self, compilation)
+
+
+def open_run(which: str | Path | None = "latest") -> Opened:
+    """Read a recorded run: a directory, a name, or ``latest``.
+
+    Raises:
+      RunNotFound: there is none, with the nearest names there are.
+    """
+    run = Opened()
+    load.Tail(store.find(None if which is None else str(which)), run).poll()
+    return run

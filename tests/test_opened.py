@@ -1,0 +1,30 @@
+"""A recorded run in code."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "log"))
+
+import written
+
+import jaxscope
+from jaxscope.errors import JaxscopeError
+
+
+def test_a_run_can_be_asked_for_what_follows_from_it(tmp_path):
+    run = jaxscope.open_run(written.training(tmp_path / "run").path)
+    assert len(run.functions) == 5 and run.compilations
+    assert run.findings[0].code == "JX103" and run.findings[0].seconds == 8.6
+    assert {e.cause for e in run.ledger} >= {"first", "shape", "weak_type", "dtype", "new_function"}
+    step = next(f for f in run.functions.values() if f.name == "train_step")
+    last = step.compilations[3]
+    assert [(c.kind, c.path) for c in run.causes(last)] == [("shape", "batch['ids']")]
+    assert run.predictions == []
+
+
+def test_a_name_that_is_none_is_told_with_what_there_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path))
+    with pytest.raises(JaxscopeError):
+        jaxscope.open_run("nosuch")
