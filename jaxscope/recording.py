@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jaxscope.log import store
 
 if TYPE_CHECKING:
-    from jaxscope.model.run import Run
+    from jaxscope.opened import Opened
 
 
 class Recording:
@@ -101,11 +101,11 @@ class Recording:
         """
         return self._directory().path
 
-    def read(self) -> Run:
-        """What has been recorded so far: functions, compilations, programs."""
-        from jaxscope.model import load
+    def read(self) -> Opened:
+        """What has been recorded so far: functions, compilations, programs, findings."""
+        from jaxscope import opened
 
-        return load.load(self._directory())
+        return opened.open_run(self._directory().path)
 
     def report(self, *, file: Any = None, **options: Any) -> None:
         """Print the report (to ``file``, default stdout), as ``jaxscope report`` does."""

@@ -8,7 +8,7 @@ several equal devices only of the executable, how a sharding is spelled only of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.keys import Facts, LeafFacts, differing, placed, same_static, union, unread
 from jaxscope.schema.keys import Sharding
@@ -87,50 +87,59 @@ def whole_level(name: str) -> str:
     return OPTIONS.get(option, LOWER) if group == "options" else TRACE
 
 
-class Distance:
-    """How many facts tell two keys apart, by level."""
-
-    __slots__ = ("counts",)
-
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(LEVELS, 0)
-
-    def rank(self, level: str) -> tuple[int, int]:
-        """Less is nearer, for a miss that reached ``level``.
-
-        What is told apart by an earlier cache than the one missed cannot be: that key did not serve.
-        """
-        at = LEVELS.index(level)
-        earlier = sum(self.counts[x] for x in LEVELS[:at])
-        return earlier, sum(self.counts[x] for x in LEVELS[at:])
-
-
-def distance(before: Facts, after: Facts) -> Distance:
-    """Count what tells two keys apart."""
-    found = Distance()
-    counts = found.counts
+def told_apart(before: Facts, after: Facts) -> Iterator[str]:
+    """For every fact that differs between two keys the cache that it misses."""
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
             old, new = before.leaves.get(path), after.leaves.get(path)
             if old is new or old == new:
                 continue
             if old is None or new is None:
-                counts[TRACE] += 1
+                yield TRACE
                 continue
             for field in leaf_differences(old, new):
-                counts[leaf_level(field, old, new)] += 1
+                yield leaf_level(field, old, new)
     if before.static is not after.static:
         for path in union(before.static, after.static):
             was, now = before.static.get(path), after.static.get(path)
-            counts[TRACE] += was is None or now is None or not same_static(was, now)
+            if was is None or now is None or not same_static(was, now):
+                yield TRACE
     if before.nodes and after.nodes and before.nodes != after.nodes:
-        counts[TRACE] += 1
+        yield TRACE
     if before.whole != after.whole:
         for name in union(before.whole, after.whole):
             x, y = before.whole.get(name), after.whole.get(name)
             if x != y and not unread(name, x, y, before, after):
-                counts[whole_level(name)] += 1
-    return found
+                yield whole_level(name)
+
+
+def distance(before: Facts, after: Facts) -> dict[str, int]:
+    """How many facts tell two keys apart, by level."""
+    counts = dict.fromkeys(LEVELS, 0)
+    for level in told_apart(before, after):
+        counts[level] += 1
+    return counts
+
+
+def rank(
+    before: Facts, after: Facts, level: str, limit: tuple[int, int] | None = None
+) -> tuple[int, int] | None:
+    """Less is nearer, for a miss that reached ``level``; None: not less than ``limit``.
+
+    What is told apart by an earlier cache than the one missed comes first: such a key did not serve.
+    """
+    at = LEVELS.index(level)
+    earlier = later = 0
+    if limit == (0, 0):
+        return None
+    for found in told_apart(before, after):
+        if LEVELS.index(found) < at:
+            earlier += 1
+        else:
+            later += 1
+        if limit is not None and (earlier, later) >= limit:
+            return None
+    return (earlier, later) if limit is None or (earlier, later) < limit else None
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
@@ -173,9 +182,9 @@ def nearest(after: Facts, earlier: Sequence[Facts], level: str) -> int | None:
     best: int | None = None
     fewest: tuple[int, int] | None = None
     for index in reversed(same or range(len(earlier))):
-        rank = distance(earlier[index], after).rank(level)
-        if fewest is None or rank < fewest:
-            best, fewest = index, rank
-            if rank == (0, 0):
+        found = rank(earlier[index], after, level, fewest)
+        if found is not None:
+            best, fewest = index, found
+            if found == (0, 0):
                 break
     return best

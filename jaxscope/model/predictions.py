@@ -73,7 +73,7 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
     """Why a call with ``expected`` would miss after ``now``; nothing where it would only leave the fast path."""
     moved = distance(now, expected)
-    level = next((name for name, n in moved.counts.items() if n), FAST_PATH)
+    level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
         return []
     found = analysis.between(now, expected, analysis.Circumstances(level=level))
@@ -118,7 +118,7 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
             continue
         known = causes.compared(run, o)
         if known is not None and not any(
-            n for level, n in distance(known.facts, expected).counts.items() if level != FAST_PATH
+            n for level, n in distance(known.facts, expected).items() if level != FAST_PATH
         ):
             return True
     return False
