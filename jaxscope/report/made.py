@@ -25,7 +25,7 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
     """``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB``; empty where nothing was read."""
     parts = []
     made = texts.hlo
-    if made is not None and made.module is not None:
+    if made is not None and made.instructions:
         parts.append(count(made.fusions.total, "fusion"))
         if made.collectives:
             wire = ", ".join(
