@@ -50,7 +50,7 @@ def _made(run: Run, f: Function) -> Iterator[Line]:
         return
     texts = run.texts_of(run.programs[latest.program])
     said = made.in_short(texts, latest.compiled.memory if latest.compiled is not None else None)
-    if texts.hlo is not None and said:
+    if texts.hlo is not None and texts.hlo.instructions and said:
         yield line((said, "dim"), indent=4)
 
 
