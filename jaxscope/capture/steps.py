@@ -5,6 +5,7 @@ Knows nothing of JAX.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -14,10 +15,13 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
 
+NEVER = sys.maxsize
+
+
 class Counter(Count):
     """Calls of one watched function in this recording."""
 
-    __slots__ = ("function", "tally")
+    __slots__ = ("due", "function", "tally")
 
     def __init__(self, tally: Tally, function: str) -> None:
         super().__init__(
@@ -25,6 +29,7 @@ class Counter(Count):
         )
         self.tally = tally
         self.function = function
+        self.due = NEVER  # the call that ends a step at which something is to be looked at
 
     def add(self) -> None:
         """One more call; about 0.2 us."""
@@ -32,6 +37,8 @@ class Counter(Count):
         self.cells[self.index] = value
         if self.tally.stepper is None:
             self.tally.stepper = self
+        if value >= self.due:
+            self.tally.call_began(self)
         if self.tally.fates.fresh:
             self.tally.look()
 
@@ -43,15 +50,19 @@ class Tally:
     at the k-th call of the step function; before the first it is step 0.
     """
 
-    def __init__(self, writer: Writer, fates: Fates, look: Callable[[], None]) -> None:
+    def __init__(
+        self, writer: Writer, fates: Fates, look: Callable[[], None], step_ended: Callable[[], None]
+    ) -> None:
         self.writer = writer
         self.fates = fates
         self.look = look
+        self.step_ended = step_ended  # called at the ends of steps that ``look_after`` asks for
         self._counters: dict[str, Counter] = {}
         self.stepper: Counter | None = None  # whose calls are the steps
         self._explicit = False
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
+        self._marks_due = NEVER
 
     def watch(self, function: str, step: bool) -> Counter:
         """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
@@ -71,8 +82,27 @@ class Tally:
         if now >= self._due or self._marks.value <= 10:
             self._due = now + INTERVAL_NS
             self._marks.flush()
+        if self._marks.value >= self._marks_due:
+            self.step_ended()
         if self.fates.fresh:
             self.look()
+
+    def look_after(self, steps: int) -> None:
+        """Call ``step_ended`` when ``steps`` more steps have ended."""
+        self._marks_due = self._marks.value + steps
+        if self.stepper is not None:
+            self.stepper.due = self.stepper.value + steps
+
+    def call_began(self, counter: Counter) -> None:
+        """With a call of the step function that is due, the step before it ends."""
+        counter.due = NEVER
+        if counter is self.stepper and not self._marks.value:
+            self.step_ended()
+
+    def calls(self, function: str) -> int | None:
+        """Calls of a watched function so far."""
+        counter = self._counters.get(function)
+        return None if counter is None else counter.value
 
     @property
     def current(self) -> int | None:

@@ -1,0 +1,404 @@
+"""Whether what a watched function's trace took in from outside has been changed since: JAX would not notice.
+
+At each trace of a watched function, what its code reads is remembered by weak reference; on its calls it is
+compared by identity, and the contents of NumPy arrays at the ends of steps, ever more rarely.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+from jaxscope.capture import frames, marks, paths, places, reads, shield, signature
+from jaxscope.capture.calls import Weak
+from jaxscope.log.writer import Writer
+from jaxscope.schema import events as ev
+
+EAGER_CALLS = 64  # calls after a trace on which everything is looked at; then one further place a call
+MAX_SNAPSHOTS = 64  # of one function: a static self each
+MAX_TOTAL = 16 << 20  # bytes of NumPy contents read for one trace
+
+CALL, STEP, EXIT = "call", "step", "exit"
+
+
+class Read:
+    """One thing a trace read: where it lies and what it was. ``ref`` gives the object while it lives."""
+
+    __slots__ = ("constant", "found", "mark", "ref")
+
+    def __init__(self, found: places.Found, constant: bool) -> None:
+        self.found = found._replace(value=None)
+        self.constant = constant  # the very array is among the constants of the trace
+        self.remember(found.value)
+
+    def remember(self, value: Any) -> None:
+        self.mark = marks.Mark(value)
+        self.ref = self.mark.ref
+
+
+class Snapshot:
+    """What one trace took in.
+
+    Cells and globals of the function itself are looked at directly; what lies deeper is looked up. Cells are
+    held, which is why a snapshot may be held by what holds the function, and by nothing else.
+    """
+
+    def __init__(
+        self,
+        function: FunctionType,
+        bound: dict[str, Any],
+        call: int,
+        calls: int | None,
+        constants: set[paths.Identity],
+    ) -> None:
+        self.call = call
+        self.function = weakref.ref(function)
+        self.space = function.__globals__
+        self.bound = bound
+        self.eager = EAGER_CALLS
+        self.turn = 0
+        self.calls = calls  # of the function, when its arrays were last found unchanged
+        self.told = False  # is there an event about it?
+        self.reads: dict[places.Place, Read] = {}
+        self.cells: list[tuple[Any, Read]] = []
+        self.names: list[tuple[str, Read]] = []
+        self.deep: list[Read] = []
+        self.arrays: list[Read] = []
+        left = MAX_TOTAL
+        for found in places.walk(function, bound):
+            read = Read(found, _is_one_of(found.value, constants))
+            self.reads[found.place] = read
+            (how, key), *deeper = found.place
+            if not deeper and read.mark.watched and how == reads.CLOSURE:
+                self.cells.append(((function.__closure__ or ())[key], read))
+            elif not deeper and read.mark.watched and how == reads.GLOBAL:
+                self.names.append((key, read))
+            elif deeper or how != reads.PARAMETER:
+                self.deep.append(read)
+            if read.mark.crc is not None:
+                left -= found.value.nbytes
+                if left >= 0:
+                    self.arrays.append(read)
+
+    def drop(self, read: Read) -> bool:
+        """Look at ``read`` no more. False: another thread has dropped it already."""
+        if self.reads.pop(read.found.place, None) is None:
+            return False
+        self.cells = [c for c in self.cells if c[1] is not read]
+        self.names = [n for n in self.names if n[1] is not read]
+        self.deep = [r for r in self.deep if r is not read]
+        self.arrays = [r for r in self.arrays if r is not read]
+        return True
+
+    def differing(self) -> list[Read] | None:
+        """What is not the object it was; of what lies deeper, on later calls, one after the other."""
+        found: list[Read] | None = None
+        for cell, read in self.cells:
+            try:
+                if cell.cell_contents is not read.ref():
+                    found = [*(found or ()), read]
+            except ValueError:  # emptied
+                pass
+        space = self.space
+        for name, read in self.names:
+            if space.get(name) is not read.ref():
+                found = [*(found or ()), read]
+        deep = self.deep
+        if deep:
+            if self.eager > 0:
+                self.eager -= 1
+            else:
+                self.turn = turn = (self.turn + 1) % len(deep)
+                deep = deep[turn : turn + 1]
+            function = self.function()
+            for read in deep if function is not None else ():
+                value = places.resolve(function, self.bound, read.found.place)
+                if value is not read.ref() or not read.mark.watched:
+                    found = [*(found or ()), read]
+        return found
+
+
+class Guard:
+    """Looks after one watched object. ``armed``: there is a trace of it to look after."""
+
+    def __init__(self, stale: Stale, function: str, inside: bool) -> None:
+        self.stale = stale
+        self.function = function  # its id
+        self.inside = inside  # not itself jitted: jit is around it, and its warm calls do not come by
+        self.armed = False
+        self.static: int | None = None  # the argument that tells traces apart: a static self
+        self.snapshots: dict[int, tuple[Any, Snapshot]] = {}  # by id of that argument, with a reference to it
+        self.pending: Pending | None = None
+
+    def look(self, args: tuple[Any, ...]) -> None:
+        """After a call of the watched object: about 0.1 us, and 0.05 us for every name."""
+        try:
+            if self.pending is not None:
+                shield.attempt("stale_captures", self.returned)
+                return
+            snapshot = self.of(args)
+            differing = snapshot.differing() if snapshot is not None else None
+            if differing is not None and snapshot is not None:
+                for read in differing:
+                    shield.attempt("stale_captures", self.compare, snapshot, read, CALL)
+        except Exception as e:
+            self.armed = False
+            shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
+
+    def of(self, args: tuple[Any, ...]) -> Snapshot | None:
+        """The newest trace that serves ``args``."""
+        if self.static is None:
+            key = 0
+        elif self.static < len(args):
+            key = id(args[self.static])
+        else:
+            return None
+        found = self.snapshots.get(key)
+        if found is None or (self.static is not None and found[0]() is not args[self.static]):
+            return None
+        return found[1]
+
+    def returned(self) -> None:
+        """The call in which a trace began is over: as the trace left things, they are to stay."""
+        pending = self.pending
+        if pending is not None and pending.thread == threading.get_ident():
+            self.take(pending, set())
+
+    def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
+        if self.pending is pending:
+            self.pending = None
+        function = pending.function()
+        key, owner = 0, pending.owner
+        if owner is not None:
+            held = owner()
+            key = id(held)
+            if held is None:
+                return
+        if function is None:
+            return
+        calls = self.stale.calls(self.function)
+        snapshot = Snapshot(function, pending.bound, pending.call, calls, constants)
+        before = self.snapshots.pop(key, None)
+        if before is not None and before[1].told:
+            self.stale.emit(
+                ev.CaptureRenewed(
+                    function=self.function, call=before[1].call, by=pending.call, calls=calls
+                )
+            )
+        self.static = pending.static
+        self.snapshots[key] = owner, snapshot
+        if len(self.snapshots) > MAX_SNAPSHOTS:
+            self.snapshots.pop(next(iter(self.snapshots)))
+        if snapshot.arrays or self.inside:
+            self.stale.soon()
+
+    def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
+        """Another object stands where ``read`` was found: is it another value?"""
+        function = snapshot.function()
+        if function is None:
+            return
+        value = places.resolve(function, snapshot.bound, read.found.place)
+        if value is places.MISSING:
+            snapshot.drop(read)  # deleted: what is traced next will say so itself
+        elif not read.mark.same(value):
+            self.tell(snapshot, read, value, seen, "rebound")
+        elif read.mark.watched:
+            read.remember(value)  # an equal value: from now on it is this one
+
+    def tell(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
+        if not snapshot.drop(read):
+            return
+        snapshot.told = True
+        found, before, after = read.found, read.mark.text, marks.shown(value)
+        stack = frames.user_frames(sys._getframe(1)) if seen == CALL else []
+        self.stale.emit(
+            ev.CaptureChanged(
+                function=self.function,
+                name=found.name,
+                where=found.where,
+                how=how,
+                before=before,
+                after=after if after != before else f"another {after}",
+                read=found.line,
+                site=stack[0] if stack else None,
+                seen=seen,
+                call=snapshot.call,
+                step=self.stale.step(),
+                calls=self.stale.calls(self.function),
+                certain=found.certain or read.constant,
+            )
+        )
+
+    def contents(self, seen: str) -> None:
+        """At the end of a step: compare what NumPy arrays hold, and what calls do not come by to see."""
+        for ref, snapshot in list(self.snapshots.values()):
+            function = snapshot.function()
+            if function is None or (self.static is not None and ref() is None):
+                continue
+            calls = self.stale.calls(self.function)
+            if seen == EXIT and snapshot.calls == calls:
+                continue  # changed after the last call, if at all
+            snapshot.calls = calls
+            for read in list(snapshot.arrays):
+                value = read.ref()
+                if value is not None and not read.mark.contents(value):
+                    self.tell(snapshot, read, value, seen, "in place")
+            if self.inside and seen == STEP:
+                snapshot.eager = max(snapshot.eager, 1)
+                for read in snapshot.differing() or ():
+                    self.compare(snapshot, read, seen)
+
+
+class Pending:
+    """A trace of a watched function that has begun."""
+
+    def __init__(
+        self, function: FunctionType, bound: dict[str, Any], static: int | None, owner: Any, call: int
+    ) -> None:
+        self.function = weakref.ref(function)
+        self.bound = bound  # references to arguments that stay, by name
+        self.static, self.owner = static, owner  # the one that tells traces apart, and a reference to it
+        self.call = call
+        self.thread = threading.get_ident()
+
+
+class Stale:
+    """The guards of one recording, by the function they watch."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._by_function = Weak()  # -> list of weak references to guards
+        self.tally: Any = None
+        self._due: int | None = None  # the step at whose end arrays are looked at next; None: there are none
+        self._interval = 1
+
+    def __bool__(self) -> bool:
+        return bool(self._by_function.values())
+
+    def guard(self, watched: Any, function: str) -> Guard | None:
+        """Who looks after ``watched``, whose id is ``function``; None where no user's function is in it."""
+        inner, positional, _ = places.target(watched)
+        if inner is None:
+            return None
+        jitted = frames.is_library(type(watched).__module__) and not isinstance(watched, MethodType)
+        guard = Guard(self, function, not jitted)
+        known = self._by_function.get(inner)
+        if known is None:
+            known = []
+            self._by_function.put(inner, known)
+        known[:] = [k for k in known if k[0]() is not None]
+        known.append((weakref.ref(guard), _reference(positional[0]) if positional else None))
+        return guard
+
+    def began(self, call: int, source: dict[str, Any]) -> None:
+        """A trace of ``source['fun']`` is about to run its body."""
+        if source.get("fun") is None:
+            return
+        inner, positional, keywords = places.target(source["fun"])
+        known = self._by_function.get(inner) if inner is not None else None
+        if not known or inner is None:
+            return
+        code = inner.__code__
+        names = code.co_varnames[: code.co_argcount]
+        shift = len(positional)  # what a method or a partial puts in front
+        args = tuple(source.get("args") or ())
+        statics = {}
+        if source.get("jit_info") is not None and _directly(source["fun"]) is inner:
+            numbers, _ = signature.statics_of(source["jit_info"], args)
+            statics = {i: args[i] for i in sorted(numbers) if shift + i < len(names)}
+        bound = {**dict(zip(names, positional, strict=False)), **keywords}
+        bound |= {names[shift + i]: value for i, value in statics.items()}
+        refs = {name: ref for name, value in bound.items() if (ref := _reference(value)) is not None}
+        objects = [
+            i for i, v in statics.items() if type(v) not in paths.PLAIN and names[shift + i] in refs
+        ]
+        static = objects[0] if objects else None
+        owner = None if static is None else refs[names[shift + static]]
+        for guard_ref, bound_to in known:
+            guard = guard_ref()
+            if guard is None or (bound_to is not None and not any(bound_to() is v for v in positional[:1])):
+                continue
+            guard.pending = Pending(inner, refs, static, owner, call)
+            guard.armed = True
+
+    def traced(self, call: int, taken: list[Any]) -> None:
+        """The trace of ``call`` has ended well; ``taken`` are the arrays it took in."""
+        constants = {paths.identity(c) for c in taken}
+        for guard in self._guards():
+            pending = guard.pending
+            if pending is not None and pending.call == call:
+                guard.take(pending, constants)
+
+    def failed(self, call: int) -> None:
+        """It raised: what was traced before is still what runs."""
+        for guard in self._guards():
+            if guard.pending is not None and guard.pending.call == call:
+                guard.pending = None
+
+    def _guards(self) -> Iterator[Guard]:
+        for known in self._by_function.values():
+            for ref, _ in list(known):
+                guard = ref()
+                if guard is not None:
+                    yield guard
+
+    # -- steps ----------------------------------------------------------------------------------------
+
+    def soon(self) -> None:
+        """There is something new to be looked at: at the end of this step, then ever more rarely."""
+        self._interval = 1
+        if self.tally is not None:
+            self.tally.look_after(1)
+
+    def step_ended(self) -> None:
+        self.look(STEP)
+        self._interval *= 2
+        if self.tally is not None:
+            self.tally.look_after(self._interval)
+
+    def look(self, seen: str) -> None:
+        for guard in self._guards():
+            guard.contents(seen)
+
+    def step(self) -> int | None:
+        found: int | None = self.tally.current if self.tally is not None else None
+        return found
+
+    def calls(self, function: str) -> int | None:
+        found: int | None = self.tally.calls(function) if self.tally is not None else None
+        return found
+
+    def emit(self, event: ev.CaptureChanged | ev.CaptureRenewed) -> None:
+        self._writer.emit(event)
+
+
+def _is_one_of(value: Any, constants: set[paths.Identity]) -> bool:
+    try:
+        return bool(constants) and paths.identity(value) in constants
+    except Exception:  # an array in a dead buffer
+        return False
+
+
+def _reference(value: Any) -> Any:
+    """A reference that keeps no array alive; None where there can be none."""
+    if type(value) in paths.PLAIN:
+        return lambda: value
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return None
+
+
+def _directly(function: Any) -> Any:
+    """What was given to jit, without what binds arguments: its static arguments are the user's own."""
+    while type(function) in (functools.partial, MethodType) or hasattr(type(function), "_jaxscope_function"):
+        if type(function) is functools.partial:
+            function = function.func
+        else:
+            function = function.__func__ if type(function) is MethodType else function._jaxscope_function
+    return function
