@@ -117,6 +117,8 @@ def checksum(value: Any) -> int | None:
 def shown(value: Any) -> str:
     """A value in few words; of a small NumPy array some items."""
     kind = type(value)
+    if hasattr(kind, "aval") and hasattr(kind, "dtype"):
+        return f"jax.Array {value.dtype}{list(value.shape)}"
     if not issubclass(kind, np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.kind not in "biufc":
         return statics.shown(value)
     items = np.ndarray.view(value, np.ndarray).ravel()[: MAX_SHOWN + 1].tolist()

@@ -34,6 +34,7 @@ MAX_DEPTH = 3
 
 Step = tuple[str, Any]
 Place = tuple[Step, ...]
+Start = tuple[Place, str, str, Any]  # place, name, where and value of a variable
 MISSING: Any = object()
 _STDLIB = sys.stdlib_module_names
 _METHODS = (FunctionType, staticmethod, classmethod)
@@ -193,8 +194,8 @@ class _Walk:
         self.written: set[Place] = set()
         self.attributes: set[str] = set()
         self.seen: set[tuple[int, Place | None]] = set()
-        self.queue: list[tuple[FunctionType, Place, dict[str, tuple[Place, str, str, Any]]]] = []
-        roots = {
+        self.queue: list[tuple[FunctionType, Place, dict[str, Start]]] = []
+        roots: dict[str, Start] = {
             n: (((reads.PARAMETER, n),), n, "static", held)
             for n, ref in bound.items()
             if (held := ref()) is not None
@@ -215,9 +216,7 @@ class _Walk:
     def _is_written(self, place: Place) -> bool:
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
-    def _function(
-        self, function: FunctionType, place: Place, bound: dict[str, tuple[Place, str, str, Any]]
-    ) -> None:
+    def _function(self, function: FunctionType, place: Place, bound: dict[str, Start]) -> None:
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
             return
@@ -239,10 +238,10 @@ class _Walk:
 
     def _start(
         self, function: FunctionType, place: Place, bound: dict[str, Any], name: reads.Name
-    ) -> tuple[Place, str, str, Any] | None:
+    ) -> Start | None:
         """(place, name, where, value) of the variable."""
         if name.kind == reads.PARAMETER:
-            known: tuple[Place, str, str, Any] | None = bound.get(name.name)
+            known: Start | None = bound.get(name.name)
             return known
         key: Any = name.name
         if name.kind == reads.CLOSURE:
@@ -254,7 +253,7 @@ class _Walk:
 
     def _read(
         self,
-        start: tuple[Place, str, str, Any],
+        start: Start,
         steps: tuple[tuple[str, object], ...],
         where: str,
         at: Frame,
@@ -283,7 +282,7 @@ class _Walk:
             value = following
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
-    def _call(self, function: FunctionType, place: Place, receiver: tuple[Place, str, str, Any]) -> None:
+    def _call(self, function: FunctionType, place: Place, receiver: Start) -> None:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
@@ -361,7 +360,7 @@ def _is_users(function: FunctionType) -> bool:
 
 
 def _belongs_to_user(module: object) -> bool:
-    return not frames.is_library(module) and frames.root(module) not in _STDLIB or module == "__main__"
+    return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
 
 def _calls_on(value: Any) -> bool:

@@ -94,9 +94,7 @@ class Session:
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None
-        return counter, shield.attempt(
-            "stale_captures", self.probe.stale.guard, function, counter.function
-        )
+        return counter, shield.attempt("stale_captures", self.probe.stale.guard, function, counter.function)
 
     def _watch(self, function: Any, step: bool) -> Counter:
         seen = self.probe.once.introduce(functions.describe(getattr(function, "_fun", function)))

@@ -116,7 +116,9 @@ class Snapshot:
                 self.turn = turn = (self.turn + 1) % len(deep)
                 deep = deep[turn : turn + 1]
             function = self.function()
-            for read in deep if function is not None else ():
+            for read in deep:
+                if function is None:
+                    break
                 value = places.resolve(function, self.bound, read.found.place)
                 if value is not read.ref() or not read.mark.watched:
                     found = [*(found or ()), read]
@@ -186,9 +188,7 @@ class Guard:
         before = self.snapshots.pop(key, None)
         if before is not None and before[1].told:
             self.stale.emit(
-                ev.CaptureRenewed(
-                    function=self.function, call=before[1].call, by=pending.call, calls=calls
-                )
+                ev.CaptureRenewed(function=self.function, call=before[1].call, by=pending.call, calls=calls)
             )
         self.static = pending.static
         self.snapshots[key] = owner, snapshot
@@ -215,7 +215,7 @@ class Guard:
             return
         snapshot.told = True
         found, before, after = read.found, read.mark.text, marks.shown(value)
-        stack = frames.user_frames(sys._getframe(1)) if seen == CALL else []
+        stack = frames.user_frames(sys._getframe(1)) if seen != EXIT else []
         self.stale.emit(
             ev.CaptureChanged(
                 function=self.function,
@@ -314,9 +314,7 @@ class Stale:
         bound = {**dict(zip(names, positional, strict=False)), **keywords}
         bound |= {names[shift + i]: value for i, value in statics.items()}
         refs = {name: ref for name, value in bound.items() if (ref := _reference(value)) is not None}
-        objects = [
-            i for i, v in statics.items() if type(v) not in paths.PLAIN and names[shift + i] in refs
-        ]
+        objects = [i for i, v in statics.items() if type(v) not in paths.PLAIN and names[shift + i] in refs]
         static = objects[0] if objects else None
         owner = None if static is None else refs[names[shift + static]]
         for guard_ref, bound_to in known:

@@ -14,7 +14,6 @@ from jaxscope.capture.fates import Fates
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
-
 NEVER = sys.maxsize
 
 

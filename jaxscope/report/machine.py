@@ -17,7 +17,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import causes, ledger, predictions, sizes
 from jaxscope.model.causes import compared
 from jaxscope.model.load import state
-from jaxscope.model.records import Compilation, Function, Process, Program
+from jaxscope.model.records import Compilation, Function, Process, Program, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import findings
 from jaxscope.schema.findings import Cause, Finding
@@ -47,6 +47,7 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "programs": [_program(p) for p in sorted(run.programs.values(), key=lambda p: p.id)],
         "predictions": [_prediction(p) for p in predictions.predictions(run)],
         "ledger": [_ledger(e) for e in ledger.entries(run)],
+        "stale_captures": [_stale(s) for s in run.stale],
         "buckets": [_bucket(v) for v in sizes.varying(run)],
         "findings": [finding_json(f) for f in findings(run)],
         **dict.fromkeys(_OF_RUNS_LATER),
@@ -213,6 +214,25 @@ def _ledger(e: ledger.Entry) -> dict[str, Any]:
         "trace_seconds": e.trace_seconds,
         "lower_seconds": e.lower_seconds,
         "compile_seconds": e.compile_seconds,
+    }
+
+
+def _stale(s: StaleCapture) -> dict[str, Any]:
+    changed = s.changed
+    return {
+        "function": s.function.id,
+        "name": changed.name,
+        "where": changed.where,
+        "how": changed.how,
+        "before": changed.before,
+        "after": changed.after,
+        "read": _frame(changed.read),
+        "after_compilation": f"{s.process.id}.{changed.call}",
+        "seen": changed.seen,
+        "seen_at": _frame(changed.site),
+        "step": changed.step,
+        "status": s.status,
+        "ended_by": f"{s.process.id}.{s.renewed.by}" if s.renewed is not None else None,
     }
 
 

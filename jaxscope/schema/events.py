@@ -267,8 +267,9 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
       how: rebound, or in place (the contents of a NumPy array).
       before, after: the values in few words.
       read: the line that reads it.
-      site: the user's line of the call that was served with the old value; None where it was seen otherwise.
-      seen: call, step (at the end of one) or exit.
+      site: the user's line at which it was seen: the call that was served with the old value, where ``seen`` is
+        call; else the end of a step. None at exit.
+      seen: call, step or exit.
       calls: of the function so far.
       certain: every run of the function comes past the line, or the array is a constant of the trace.
     """
