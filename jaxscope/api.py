@@ -41,13 +41,11 @@ class _Watched:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         add = self._jaxscope_add
-        if add is None:
+        if add is None or not add():
             return self._jaxscope_function(*args, **kwargs)
-        add()
         result = self._jaxscope_function(*args, **kwargs)
-        guard = self._jaxscope_guard
-        if guard is not None and guard.armed:
-            guard.look(args)
+        if self._jaxscope_guard is not None:
+            self._jaxscope_guard.look(args)
         return result
 
     @property  # type: ignore[misc]
@@ -176,12 +174,13 @@ def _register(watched: _Watched, *, when_called: bool = False) -> Any:
     return watched
 
 
-def _first_call(ref: weakref.ref[_Watched]) -> None:
+def _first_call(ref: weakref.ref[_Watched]) -> bool:
     watched = ref()
     if watched is not None:
         _attach(watched)
         if watched._jaxscope_add is not None:
-            watched._jaxscope_add()
+            return bool(watched._jaxscope_add())
+    return False
 
 
 def step() -> None:

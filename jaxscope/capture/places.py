@@ -27,6 +27,7 @@ from jaxscope.schema.keys import Frame
 
 INSIDE = "inside"  # the user's function behind a wrapper
 SELF = "self"  # of a bound method
+WATCHED = "_jaxscope_function"  # what our own watch stands for
 MAX_FUNCTIONS = 100
 MAX_FOUND = 300
 MAX_CHILDREN = 64
@@ -70,6 +71,8 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
         elif kind is MethodType:
             positional = [function.__self__, *positional]
             function = function.__func__
+        elif _of_class(kind, WATCHED) is not MISSING:
+            function = getattr(function, WATCHED)
         elif kind is FunctionType and not frames.is_library(functions.defined_in(function)):
             return function, positional, keywords
         elif kind is FunctionType or frames.is_library(kind.__module__):
@@ -88,7 +91,7 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 def _one_inside(function: Any) -> Any:
     """The next layer, so that a partial or a method between two wrappers keeps what it binds."""
-    for name in ("_jaxscope_function", "__wrapped__", "_fun"):
+    for name in ("__wrapped__", "_fun"):
         inner = getattr(function, name, None)
         if callable(inner) and inner is not function:
             return inner
@@ -264,11 +267,13 @@ class _Walk:
             if _ends_here(value):
                 break
             kind = type(value)
-            if how == reads.ATTRIBUTE and issubclass(kind, (dict, list, set)):
-                if _of_class(kind, str(key)) is not MISSING:
-                    if key not in reads.READING:
-                        self.written.add(place)
-                    break
+            if issubclass(kind, ModuleType) and not _belongs_to_user(attribute(value, "__name__")):
+                return  # numpy.pi, jax.numpy.sum
+            containers = (dict, list, set)
+            if how == reads.ATTRIBUTE and issubclass(kind, containers) and hasattr(kind, str(key)):
+                if key not in reads.READING:
+                    self.written.add(place)
+                break
             following = step(value, how, key)
             if following is MISSING:
                 break  # a property, a method written in C: something of the value is read
@@ -366,6 +371,8 @@ def _belongs_to_user(module: object) -> bool:
 def _calls_on(value: Any) -> bool:
     """A library's wrapper around a function: jit's, a partial, a watched one."""
     kind = type(value)
+    if _of_class(kind, WATCHED) is not MISSING:
+        return True
     callable_ = _of_class(kind, "__call__") is not MISSING
     return frames.is_library(kind.__module__) and callable_ and not _ends_here(value)
 

@@ -76,7 +76,6 @@ class Session:
             shield.attempt("post_hook", self._unhook)
         if self.probe.stepping is not None:
             self.probe.stepping.ended()
-        shield.attempt("stale_captures", self.probe.stale.look, EXIT)
         self.tally.flush()
         self.probe.flush()
         self.probe.look("exit")
@@ -94,7 +93,7 @@ class Session:
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None
-        return counter, shield.attempt("stale_captures", self.probe.stale.guard, function, counter.function)
+        return counter, shield.attempt("stale_captures", self.probe.stale.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
         seen = self.probe.once.introduce(functions.describe(getattr(function, "_fun", function)))
@@ -184,6 +183,9 @@ def stop(how: str = "stop") -> None:
         session = current()
         if session is None:
             return
+        shield.attempt(
+            "stale_captures", session.probe.stale.look, EXIT
+        )  # while the watched are still attached
         announce.tell(None)
     session.end(how)
     if how != "exit":

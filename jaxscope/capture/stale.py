@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from types import FunctionType, MethodType
@@ -16,10 +17,14 @@ from typing import Any
 
 from jaxscope.capture import frames, marks, paths, places, reads, shield, signature
 from jaxscope.capture.calls import Weak
+from jaxscope.capture.steps import Counter
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
-EAGER_CALLS = 64  # calls after a trace on which everything is looked at; then one further place a call
+EAGER = 64  # looks after a trace at everything, call by call; then AT_ONCE of what lies deeper
+AT_ONCE = 8
+RARELY = 31  # calls between two looks, at most; odd, so that functions called in turn all have theirs
+SHARE = 200  # a look may take one part in so many of the time of the calls since the last
 MAX_SNAPSHOTS = 64  # of one function: a static self each
 MAX_TOTAL = 16 << 20  # bytes of NumPy contents read for one trace
 
@@ -60,7 +65,7 @@ class Snapshot:
         self.function = weakref.ref(function)
         self.space = function.__globals__
         self.bound = bound
-        self.eager = EAGER_CALLS
+        self.eager = EAGER
         self.turn = 0
         self.calls = calls  # of the function, when its arrays were last found unchanged
         self.told = False  # is there an event about it?
@@ -110,11 +115,10 @@ class Snapshot:
                 found = [*(found or ()), read]
         deep = self.deep
         if deep:
-            if self.eager > 0:
-                self.eager -= 1
-            else:
-                self.turn = turn = (self.turn + 1) % len(deep)
-                deep = deep[turn : turn + 1]
+            if self.eager <= 0:
+                self.turn = turn = self.turn if self.turn < len(deep) else 0
+                self.turn += AT_ONCE
+                deep = deep[turn : turn + AT_ONCE]
             function = self.function()
             for read in deep:
                 if function is None:
@@ -126,30 +130,50 @@ class Snapshot:
 
 
 class Guard:
-    """Looks after one watched object. ``armed``: there is a trace of it to look after."""
+    """Looks after one watched object, on calls that its counter says.
 
-    def __init__(self, stale: Stale, function: str, inside: bool) -> None:
+    Attributes:
+      inside: it is not itself jitted, jit is around it: its warm calls do not come by.
+      static: the argument that tells traces apart, such as a static self.
+      snapshots: the newest trace by the id of that argument, with a reference to it.
+      pending: a trace that has begun.
+    """
+
+    def __init__(self, stale: Stale, counter: Counter, inside: bool) -> None:
         self.stale = stale
-        self.function = function  # its id
-        self.inside = inside  # not itself jitted: jit is around it, and its warm calls do not come by
-        self.armed = False
-        self.static: int | None = None  # the argument that tells traces apart: a static self
-        self.snapshots: dict[int, tuple[Any, Snapshot]] = {}  # by id of that argument, with a reference to it
+        self.counter = counter
+        self.function = counter.function  # its id
+        self.inside = inside
+        self.static: int | None = None
+        self.snapshots: dict[int, tuple[Any, Snapshot]] = {}
         self.pending: Pending | None = None
+        self.interval = 1
+        self._looked = 0
+        self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """After a call of the watched object: about 0.1 us, and 0.05 us for every name."""
+        """After a call of the watched object."""
         try:
+            began = time.perf_counter_ns()
             if self.pending is not None:
                 shield.attempt("stale_captures", self.returned)
-                return
             snapshot = self.of(args)
-            differing = snapshot.differing() if snapshot is not None else None
-            if differing is not None and snapshot is not None:
-                for read in differing:
-                    shield.attempt("stale_captures", self.compare, snapshot, read, CALL)
+            if snapshot is None:
+                self._without += 1
+                self.counter.look_in(1 if self._without <= EAGER else RARELY)
+                return
+            for read in snapshot.differing() or ():
+                shield.attempt("stale_captures", self.compare, snapshot, read, CALL)
+            ended = time.perf_counter_ns()
+            if snapshot.eager > 0:
+                snapshot.eager -= 1
+            elif (ended - began) * SHARE > began - self._looked:
+                self.interval = min(RARELY, 2 * self.interval + 1)
+            else:
+                self.interval = max(1, self.interval // 2)
+            self._looked = ended
+            self.counter.look_in(self.interval)
         except Exception as e:
-            self.armed = False
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def of(self, args: tuple[Any, ...]) -> Snapshot | None:
@@ -192,6 +216,8 @@ class Guard:
             )
         self.static = pending.static
         self.snapshots[key] = owner, snapshot
+        self.interval = 1
+        self.counter.look_in(1)
         if len(self.snapshots) > MAX_SNAPSHOTS:
             self.snapshots.pop(next(iter(self.snapshots)))
         if snapshot.arrays or self.inside:
@@ -280,13 +306,14 @@ class Stale:
     def __bool__(self) -> bool:
         return bool(self._by_function.values())
 
-    def guard(self, watched: Any, function: str) -> Guard | None:
-        """Who looks after ``watched``, whose id is ``function``; None where no user's function is in it."""
+    def guard(self, watched: Any, counter: Counter) -> Guard | None:
+        """Who looks after ``watched``, whose calls ``counter`` counts; None where no user's function is in it."""
         inner, positional, _ = places.target(watched)
         if inner is None:
             return None
         jitted = frames.is_library(type(watched).__module__) and not isinstance(watched, MethodType)
-        guard = Guard(self, function, not jitted)
+        guard = Guard(self, counter, not jitted)
+        counter.look_in(1)
         known = self._by_function.get(inner)
         if known is None:
             known = []
@@ -295,11 +322,12 @@ class Stale:
         known.append((weakref.ref(guard), _reference(positional[0]) if positional else None))
         return guard
 
-    def began(self, call: int, source: dict[str, Any]) -> None:
-        """A trace of ``source['fun']`` is about to run its body."""
-        if source.get("fun") is None:
+    def began(self, call: int, source: dict[str, Any], user: Any) -> None:
+        """A trace of ``source['fun']`` is about to run its body; ``user``: what a library's wrapper stands for."""
+        given = source.get("fun") if user is None else user
+        if given is None:
             return
-        inner, positional, keywords = places.target(source["fun"])
+        inner, positional, keywords = places.target(given)
         known = self._by_function.get(inner) if inner is not None else None
         if not known or inner is None:
             return
@@ -308,7 +336,7 @@ class Stale:
         shift = len(positional)  # what a method or a partial puts in front
         args = tuple(source.get("args") or ())
         statics = {}
-        if source.get("jit_info") is not None and _directly(source["fun"]) is inner:
+        if source.get("jit_info") is not None and _directly(given) is inner and user is None:
             numbers, _ = signature.statics_of(source["jit_info"], args)
             statics = {i: args[i] for i in sorted(numbers) if shift + i < len(names)}
         bound = {**dict(zip(names, positional, strict=False)), **keywords}
@@ -322,7 +350,6 @@ class Stale:
             if guard is None or (bound_to is not None and not any(bound_to() is v for v in positional[:1])):
                 continue
             guard.pending = Pending(inner, refs, static, owner, call)
-            guard.armed = True
 
     def traced(self, call: int, taken: list[Any]) -> None:
         """The trace of ``call`` has ended well; ``taken`` are the arrays it took in."""
@@ -394,9 +421,9 @@ def _reference(value: Any) -> Any:
 
 def _directly(function: Any) -> Any:
     """What was given to jit, without what binds arguments: its static arguments are the user's own."""
-    while type(function) in (functools.partial, MethodType) or hasattr(type(function), "_jaxscope_function"):
+    while type(function) in (functools.partial, MethodType) or hasattr(type(function), places.WATCHED):
         if type(function) is functools.partial:
             function = function.func
         else:
-            function = function.__func__ if type(function) is MethodType else function._jaxscope_function
+            function = getattr(function, "__func__" if type(function) is MethodType else places.WATCHED)
     return function

@@ -20,7 +20,7 @@ NEVER = sys.maxsize
 class Counter(Count):
     """Calls of one watched function in this recording."""
 
-    __slots__ = ("due", "function", "tally")
+    __slots__ = ("due", "function", "look_at", "step_at", "tally")
 
     def __init__(self, tally: Tally, function: str) -> None:
         super().__init__(
@@ -28,18 +28,37 @@ class Counter(Count):
         )
         self.tally = tally
         self.function = function
-        self.due = NEVER  # the call that ends a step at which something is to be looked at
+        self.look_at = self.step_at = self.due = NEVER  # counts at which there is more to do than to count
 
-    def add(self) -> None:
-        """One more call; about 0.2 us."""
+    def add(self) -> bool:
+        """One more call; about 0.2 us. True: whoever watches it is to look when the call has returned."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         if self.tally.stepper is None:
             self.tally.stepper = self
-        if value >= self.due:
-            self.tally.call_began(self)
         if self.tally.fates.fresh:
             self.tally.look()
+        return value >= self.due and self._came_due(value)
+
+    def look_in(self, calls: int) -> None:
+        """``add`` says True in so many calls."""
+        self.look_at = self.value + calls
+        self.due = min(self.look_at, self.step_at)
+
+    def step_in(self, calls: int) -> None:
+        """The step that ends when so many more calls have begun is one to look at."""
+        self.step_at = self.value + calls
+        self.due = min(self.look_at, self.step_at)
+
+    def _came_due(self, value: int) -> bool:
+        looks = value >= self.look_at
+        if looks:
+            self.look_at = value + 1  # where the call raises, nobody looks
+        if value >= self.step_at:
+            self.step_at = NEVER
+            self.tally.call_began(self)
+        self.due = min(self.look_at, self.step_at)
+        return looks
 
 
 class Tally:
@@ -90,11 +109,10 @@ class Tally:
         """Call ``step_ended`` when ``steps`` more steps have ended."""
         self._marks_due = self._marks.value + steps
         if self.stepper is not None:
-            self.stepper.due = self.stepper.value + steps
+            self.stepper.step_in(steps)
 
     def call_began(self, counter: Counter) -> None:
         """With a call of the step function that is due, the step before it ends."""
-        counter.due = NEVER
         if counter is self.stepper and not self._marks.value:
             self.step_ended()
 

@@ -31,7 +31,7 @@ from jaxscope.schema.events import (
 from jaxscope.schema.findings import Cause
 from jaxscope.schema.keys import Frame, Key
 
-SEEN_AT_CALL = "call"
+SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
 REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
 
 
@@ -206,7 +206,7 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def status(self) -> str:
-        """``stale``, ``ended`` by a new trace, or ``withdrawn``: traced anew before any call was served."""
+        """``stale``, ``ended`` by a new trace, or ``withdrawn``: traced anew before any call was seen served."""
         if self.renewed is None:
             return "stale"
         return "ended" if self.served else "withdrawn"

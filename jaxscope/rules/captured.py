@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.model.names import number_of
-from jaxscope.model.records import SEEN_AT_CALL, StaleCapture
+from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding
 
 
 @rule("JX131", "stale-capture", ERROR)
@@ -83,7 +83,8 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
         )
     return Finding(
         code="JX131",
-        severity=ERROR,
+        # Seen at the end only, it may have changed after the last call.
+        severity=WARNING if changed.seen == SEEN_AT_EXIT else ERROR,
         certainty=CERTAIN if certain else LIKELY,
         title=_title(stale, name),
         function=stale.function.id,
@@ -109,7 +110,7 @@ def _seen(stale: StaleCapture) -> str:
     changed = stale.changed
     if changed.seen == SEEN_AT_CALL:
         return f"it was {changed.after} at a call that was not traced again"
-    when = "when the program ended" if changed.seen == "exit" else "at the end of a step"
+    when = "when the program ended" if changed.seen == SEEN_AT_EXIT else "at the end of a step"
     how = "its contents had" if changed.how == "in place" else "it had"
     return f"{how} changed to {changed.after} {when}"
 
