@@ -192,13 +192,7 @@ class Probe:
             self._still_listening()
         call.retraced = True
         if self.stale:
-            shield.attempt("stale_captures", self._may_go_stale, call, self._source(stack, frame), frame)
-
-    def _may_go_stale(self, call: Call, source: dict[str, Any], frame: FrameType | None) -> None:
-        user = None
-        if frame is not None and source.get("fun") is not None:
-            user = shield.attempt("wrapper_frames", wrappers.user_call, source["fun"], frame.f_back)
-        self.stale.began(call.number, source, user.function if user is not None else None)
+            shield.attempt("stale_captures", self.stale.began, call.number, self._source(stack, frame), frame)
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
         call, _ = self._call_at(event_frame, RANKS[phase])

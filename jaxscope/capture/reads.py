@@ -231,6 +231,8 @@ class _Scan:
                         self._read_alias(entry)
                 else:
                     self._read(entry)
+            elif name in self.code.co_freevars or name in self.code.co_cellvars:
+                self.stack.append(None)  # from Python 3.13 on, a cell for a function that is made
             else:
                 self.stack.append(self._variable(name))
 
