@@ -18,7 +18,7 @@ import msgspec
 
 from jaxscope.capture import announce, frames, functions, seams, shield
 from jaxscope.capture.probe import Probe
-from jaxscope.capture.stale import EXIT, Guard
+from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Counter, Tally
 from jaxscope.log.store import RunDir
@@ -183,9 +183,7 @@ def stop(how: str = "stop") -> None:
         session = current()
         if session is None:
             return
-        shield.attempt(
-            "stale_captures", session.probe.stale.look, EXIT
-        )  # while the watched are still attached
+        shield.attempt("stale_captures", session.probe.stale.exit)  # while the watched are attached
         announce.tell(None)
     session.end(how)
     if how != "exit":

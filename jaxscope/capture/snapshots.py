@@ -43,7 +43,7 @@ class Snapshot:
         function: FunctionType,
         bound: dict[str, Any],
         call: int,
-        calls: int | None,
+        calls: int,
         constants: set[paths.Identity],
     ) -> None:
         self.call = call
@@ -52,7 +52,8 @@ class Snapshot:
         self.bound = bound
         self.eager = EAGER
         self.turn = 0
-        self.calls = calls  # of the function, when its arrays were last found unchanged
+        self.calls = calls  # of the function, when its arrays were last looked at
+        self.contents_at, self._gap = calls + 1, 1  # the call after which they are looked at next
         self.told = False  # is there an event about it?
         self.reads: dict[places.Place, Read] = {}
         self.cells: list[tuple[Any, Read]] = []
@@ -74,6 +75,11 @@ class Snapshot:
                 left -= found.value.nbytes
                 if left >= 0:
                     self.arrays.append(read)
+
+    def contents_later(self, calls: int) -> None:
+        """The arrays have been looked at after call ``calls``: next time later than last time."""
+        self.contents_at = calls + self._gap
+        self._gap *= 2
 
     def drop(self, read: Read) -> bool:
         """Look at ``read`` no more. False: another thread has dropped it already."""

@@ -1,7 +1,8 @@
 """Whether what a watched function's trace took in from outside has been changed since: JAX would not notice.
 
-At each trace of a watched function, what its code reads is remembered by weak reference; on its calls it is
-compared by identity, and the contents of NumPy arrays at the ends of steps, ever more rarely.
+At each trace of a watched function, what its code reads is remembered by weak reference. When calls return, it
+is compared by identity, and ever more rarely the contents of NumPy arrays; where jit is around the watched
+function and its calls do not come by, both at the ends of steps.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ class Guard:
                 return
             for read in snapshot.differing() or ():
                 shield.attempt("stale_captures", self.compare, snapshot, read, CALL)
+            if self.counter.value >= snapshot.contents_at and snapshot.arrays:
+                shield.attempt("stale_captures", self.contents, snapshot, CALL)
+                snapshot.contents_later(self.counter.value)
             ended = time.perf_counter_ns()
             if snapshot.eager > 0:
                 snapshot.eager -= 1
@@ -107,7 +111,7 @@ class Guard:
                 return
         if function is None:
             return
-        calls = self.stale.calls(self.function)
+        calls = self.counter.value
         snapshot = Snapshot(function, pending.bound, pending.call, calls, constants)
         before = self.snapshots.pop(key, None)
         if before is not None and before[1].told:
@@ -120,7 +124,7 @@ class Guard:
         self.counter.look_in(1)
         if len(self.snapshots) > MAX_SNAPSHOTS:
             self.snapshots.pop(next(iter(self.snapshots)))
-        if snapshot.arrays or self.inside:
+        if self.inside:
             self.stale.soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
@@ -155,29 +159,41 @@ class Guard:
                 seen=seen,
                 call=snapshot.call,
                 step=self.stale.step(),
-                calls=self.stale.calls(self.function),
+                calls=self.counter.value,
                 certain=found.certain or read.constant,
             )
         )
 
-    def contents(self, seen: str) -> None:
-        """At the end of a step: compare what NumPy arrays hold, and what calls do not come by to see."""
-        for ref, snapshot in list(self.snapshots.values()):
-            function = snapshot.function()
-            if function is None or (self.static is not None and ref() is None):
-                continue
-            calls = self.stale.calls(self.function)
-            if seen == EXIT and snapshot.calls == calls:
-                continue  # changed after the last call, if at all
-            snapshot.calls = calls
-            for read in list(snapshot.arrays):
-                value = read.ref()
-                if value is not None and not read.mark.contents(value):
-                    self.tell(snapshot, read, value, seen, "in place")
-            if self.inside and seen == STEP:
-                snapshot.eager = max(snapshot.eager, 1)
-                for read in snapshot.differing() or ():
-                    self.compare(snapshot, read, seen)
+    def contents(self, snapshot: Snapshot, seen: str) -> None:
+        """Compare what NumPy arrays hold."""
+        snapshot.calls = self.counter.value
+        for read in list(snapshot.arrays):
+            value = read.ref()
+            if value is not None and not read.mark.contents(value):
+                self.tell(snapshot, read, value, seen, "in place")
+
+    def step_ended(self) -> bool:
+        """Look at what calls do not come by to see. False: there is nothing of that kind."""
+        if not self.inside:
+            return False
+        for snapshot in self._current():
+            self.contents(snapshot, STEP)
+            snapshot.eager = max(snapshot.eager, 1)
+            for read in snapshot.differing() or ():
+                self.compare(snapshot, read, STEP)
+        return bool(self.snapshots)
+
+    def exit(self) -> None:
+        """The last look: at arrays that calls may have been served from since the one before."""
+        for snapshot in self._current():
+            if snapshot.calls != self.counter.value:
+                self.contents(snapshot, EXIT)
+
+    def _current(self) -> list[Snapshot]:
+        found = list(self.snapshots.values())
+        return [
+            s for owner, s in found if s.function() is not None and (owner is None or owner() is not None)
+        ]
 
 
 class Pending:
@@ -200,7 +216,6 @@ class Stale:
         self._writer = writer
         self._by_function = Weak()  # -> list of weak references to guards
         self.tally: Any = None
-        self._due: int | None = None  # the step at whose end arrays are looked at next; None: there are none
         self._interval = 1
 
     def __bool__(self) -> bool:
@@ -277,27 +292,24 @@ class Stale:
     # -- steps ----------------------------------------------------------------------------------------
 
     def soon(self) -> None:
-        """There is something new to be looked at: at the end of this step, then ever more rarely."""
+        """There is something new that calls do not come by to see: look at the end of this step, then ever more rarely."""
         self._interval = 1
         if self.tally is not None:
             self.tally.look_after(1)
 
     def step_ended(self) -> None:
-        self.look(STEP)
-        self._interval *= 2
-        if self.tally is not None:
+        looked = [guard.step_ended() for guard in self._guards()]
+        if any(looked) and self.tally is not None:
+            self._interval *= 2
             self.tally.look_after(self._interval)
 
-    def look(self, seen: str) -> None:
+    def exit(self) -> None:
+        """The recording is about to end."""
         for guard in self._guards():
-            guard.contents(seen)
+            guard.exit()
 
     def step(self) -> int | None:
         found: int | None = self.tally.current if self.tally is not None else None
-        return found
-
-    def calls(self, function: str) -> int | None:
-        found: int | None = self.tally.calls(function) if self.tally is not None else None
         return found
 
     def emit(self, event: ev.CaptureChanged | ev.CaptureRenewed) -> None:

@@ -116,11 +116,6 @@ class Tally:
         if counter is self.stepper and not self._marks.value:
             self.step_ended()
 
-    def calls(self, function: str) -> int | None:
-        """Calls of a watched function so far."""
-        counter = self._counters.get(function)
-        return None if counter is None else counter.value
-
     @property
     def current(self) -> int | None:
         """The step now; None where nothing counts steps."""
