@@ -52,7 +52,8 @@ class Probe:
         self.stepping: StepFunction | None = None  # --step-function
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
-        self._nested = Nested(writer)
+        self.stale = Stale(writer)
+        self._nested = Nested(writer, self.stale)
         self._calls = Calls(self._nested.over)
         self._repeats = Repeats(writer)
         self._clearings = Clearings()
@@ -60,7 +61,6 @@ class Probe:
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
         self.once = Once(writer)
-        self.stale = Stale(writer)
         self._phases = Phases(writer, self.once, ir, self.stale)
         self.fates = Fates(writer.emit)
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -58,7 +58,7 @@ class Guard:
             began = time.perf_counter_ns()
             if self.pending is not None:
                 shield.attempt("stale_captures", self.returned)
-            snapshot = self.of(args)
+            snapshot = None if self.inside else self.of(args)
             if snapshot is None:
                 self._without += 1
                 self.counter.look_in(1 if self._without <= EAGER else RARELY)
@@ -78,6 +78,7 @@ class Guard:
             self._looked = ended
             self.counter.look_in(self.interval)
         except Exception as e:
+            self.counter.look_in(1 << 40)
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def of(self, args: tuple[Any, ...]) -> Snapshot | None:
@@ -267,9 +268,10 @@ class Stale:
             if guard is None or (bound_to is not None and not any(bound_to() is v for v in positional[:1])):
                 continue
             guard.pending = Pending(inner, refs, static, owner, call)
+            guard.counter.look_in(1)
 
-    def traced(self, call: int, taken: list[Any]) -> None:
-        """The trace of ``call`` has ended well; ``taken`` are the arrays it took in."""
+    def traced(self, call: int, taken: Iterable[Any] = ()) -> None:
+        """The trace of ``call`` has ended well; ``taken`` are the arrays it took in, where they are known."""
         constants = {paths.identity(c) for c in taken}
         for guard in self._guards():
             pending = guard.pending
@@ -292,7 +294,7 @@ class Stale:
     # -- steps ----------------------------------------------------------------------------------------
 
     def soon(self) -> None:
-        """There is something new that calls do not come by to see: look at the end of this step, then ever more rarely."""
+        """There is something new that calls do not come by to see: look when this step ends, then ever more rarely."""
         self._interval = 1
         if self.tally is not None:
             self.tally.look_after(1)

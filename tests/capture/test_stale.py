@@ -1,7 +1,8 @@
 """What a watched function's trace took in from outside, and whether it has changed since."""
 
+from pathlib import Path
+
 import pytest
-from conftest import TESTS
 
 from jaxscope.model.load import load
 from jaxscope.rules import registry
@@ -385,7 +386,7 @@ def test_the_labelled_stale_cases_are_all_found(record):
     run = record(
         f"""
 import functools, sys
-sys.path.insert(0, {str(TESTS / "data")!r})
+sys.path.insert(0, {str(Path(__file__).parents[1] / "data")!r})
 import jax, jaxscope
 jit = jax.jit
 jax.jit = lambda f, **options: jaxscope.watch(jit(f, **options))
