@@ -24,7 +24,7 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
 RARELY = 31  # calls between two looks, at most; odd, so that functions called in turn all have theirs
-SHARE = 200  # a look may take one part in so many of the time of the calls since the last
+SHARE = 400  # a look may take one part in so many of the time of the calls since the last
 MAX_SNAPSHOTS = 64  # of one function: a static self each
 
 CALL, STEP, EXIT = "call", "step", "exit"
