@@ -20,13 +20,14 @@ _watched: list[Any] = []  # weak references to the watched functions of this pro
 
 
 class _Watched:
-    # Stands for the function it wraps and counts its calls while something records.
+    # Stands for the function it wraps, counts its calls while something records, and has what its trace
+    # took in from outside looked after.
     #
     # Everything but the call goes to the wrapped object, ``__class__`` included, so that
     # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` see what they
     # saw before. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
 
-    __slots__ = ("__weakref__", "_jaxscope_add", "_jaxscope_function", "_jaxscope_step")
+    __slots__ = ("__weakref__", "_jaxscope_add", "_jaxscope_function", "_jaxscope_guard", "_jaxscope_step")
 
     # A class has these of its own, and they would hide the function's.
     __module__ = property(lambda self: self._jaxscope_function.__module__)
@@ -36,12 +37,16 @@ class _Watched:
         object.__setattr__(self, "_jaxscope_function", function)
         object.__setattr__(self, "_jaxscope_step", step)
         object.__setattr__(self, "_jaxscope_add", None)
+        object.__setattr__(self, "_jaxscope_guard", None)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         add = self._jaxscope_add
-        if add is not None:
-            add()
-        return self._jaxscope_function(*args, **kwargs)
+        if add is None or not add():
+            return self._jaxscope_function(*args, **kwargs)
+        result = self._jaxscope_function(*args, **kwargs)
+        if self._jaxscope_guard is not None:
+            self._jaxscope_guard.look(args)
+        return result
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -169,12 +174,13 @@ def _register(watched: _Watched, *, when_called: bool = False) -> Any:
     return watched
 
 
-def _first_call(ref: weakref.ref[_Watched]) -> None:
+def _first_call(ref: weakref.ref[_Watched]) -> bool:
     watched = ref()
     if watched is not None:
         _attach(watched)
         if watched._jaxscope_add is not None:
-            watched._jaxscope_add()
+            return bool(watched._jaxscope_add())
+    return False
 
 
 def step() -> None:
@@ -184,9 +190,10 @@ def step() -> None:
 
 
 def _attach(watched: _Watched) -> None:
-    counter = None
+    counter = guard = None
     if _session is not None:
-        counter = _session.watch(watched._jaxscope_function, watched._jaxscope_step)
+        counter, guard = _session.watch(watched._jaxscope_function, watched._jaxscope_step)
+    object.__setattr__(watched, "_jaxscope_guard", guard)
     object.__setattr__(watched, "_jaxscope_add", counter.add if counter is not None else None)
 
 

@@ -35,10 +35,11 @@ class Count:
         self.cell: int | None = None
         self.cells: Any = _Nowhere(self)
 
-    def add(self) -> None:
-        """One more."""
+    def add(self) -> bool:
+        """One more. True: there is more to do, for those who say when there is."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
+        return False
 
     def flush(self) -> None:
         """Write the count to the log, where it grew."""

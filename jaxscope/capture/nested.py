@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from types import FrameType
 
-from jaxscope.capture import seams
+from jaxscope.capture import seams, shield
 from jaxscope.capture.calls import Call
 from jaxscope.capture.endings import Endings
+from jaxscope.capture.stale import Stale
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
@@ -17,8 +18,9 @@ from jaxscope.schema import events as ev
 class Nested:
     """Watches the calls it is given until they are over."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, stale: Stale) -> None:
         self._writer = writer
+        self._stale = stale
         self._endings = Endings()
         self.waiting = (
             0  # calls whose end is not written: a call with effects sends five events, and has none
@@ -49,5 +51,8 @@ class Nested:
             call.ending = None
             self.waiting -= 1
             call.told = True
+            if self._stale:
+                ended = self._stale.traced if returned else self._stale.failed
+                shield.attempt("stale_captures", ended, call.number)
             failed = ev.PhaseFailed(call=call.number, phase=ev.TRACE)
             self._writer.emit(ev.Traced(call=call.number) if returned else failed)

@@ -12,6 +12,7 @@ from typing import Any
 from jaxscope.capture import captures, frames, seams, shardings, shield, signature, statics, texts
 from jaxscope.capture.calls import Call, Weak
 from jaxscope.capture.once import Once
+from jaxscope.capture.stale import Stale
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf
@@ -31,8 +32,9 @@ class Lowering:
 class Phases:
     """Writes what the phases made. ``ir``: which texts of user functions are kept."""
 
-    def __init__(self, writer: Writer, once: Once, ir: str) -> None:
+    def __init__(self, writer: Writer, once: Once, ir: str, stale: Stale) -> None:
         self._writer = writer
+        self._stale = stale
         self.once = once
         self.ir = ir
         self.traces = Weak()  # jaxpr -> Call
@@ -54,6 +56,8 @@ class Phases:
             self._writer.emit(ev.TraceReused(call=call.number, seconds=seconds))
             return
         call.told = True
+        if self._stale:
+            shield.attempt("stale_captures", self._stale.traced, call.number, seams.const_arrays(jaxpr))
         tree, out = shield.attempt("trace_results", results, local.get("out_avals")) or (None, [])
         captured = shield.attempt(
             "captured_constants",
@@ -164,6 +168,8 @@ class Phases:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
 
     def _failed(self, call: Call, phase: str, seconds: float) -> None:
+        if phase == ev.TRACE and self._stale:
+            shield.attempt("stale_captures", self._stale.failed, call.number)
         self._writer.emit(ev.PhaseFailed(call=call.number, phase=phase, seconds=seconds))
 
 

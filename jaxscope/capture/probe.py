@@ -23,6 +23,7 @@ from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.repeats import Repeats
+from jaxscope.capture.stale import Stale
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Tally
 from jaxscope.log.writer import Writer
@@ -50,7 +51,8 @@ class Probe:
         self.stepping: StepFunction | None = None  # --step-function
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
-        self._nested = Nested(writer)
+        self.stale = Stale(writer)
+        self._nested = Nested(writer, self.stale)
         self._calls = Calls(self._nested.over)
         self._repeats = Repeats(writer)
         self._clearings = Clearings()
@@ -58,7 +60,7 @@ class Probe:
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
         self.once = Once(writer)
-        self._phases = Phases(writer, self.once, ir)
+        self._phases = Phases(writer, self.once, ir, self.stale)
         self.fates = Fates(writer.emit)
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none
 
@@ -188,6 +190,8 @@ class Probe:
         else:
             self._still_listening()
         call.retraced = True
+        if self.stale:
+            shield.attempt("stale_captures", self.stale.began, call.number, self._source(stack, frame), frame)
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
         call, _ = self._call_at(event_frame, RANKS[phase])
@@ -379,7 +383,7 @@ class Probe:
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)
-        self._phases = Phases(self._writer, self.once, self._phases.ir)
+        self._phases = Phases(self._writer, self.once, self._phases.ir, self.stale)
         self._repeats = Repeats(self._writer)
         self._calls = Calls(self._nested.over)
         self.fates.forget()

@@ -18,6 +18,7 @@ import msgspec
 
 from jaxscope.capture import announce, frames, functions, seams, shield
 from jaxscope.capture.probe import Probe
+from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Counter, Tally
 from jaxscope.log.store import RunDir
@@ -49,8 +50,10 @@ class Session:
         self.writer = Writer(run, self._first)
         shield.reset(self._degraded)
         self.probe = Probe(self.writer, options.ir)
-        self.tally = Tally(self.writer, self.probe.fates, lambda: self.probe.look("next_call"))
-        self.probe.tally = self.tally
+        self.tally = Tally(
+            self.writer, self.probe.fates, lambda: self.probe.look("next_call"), self._step_ended
+        )
+        self.probe.tally = self.probe.stale.tally = self.tally
         self._unhook: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -85,13 +88,19 @@ class Session:
         self.tally.forked()
         self.probe.forked()
 
-    def watch(self, function: Any, step: bool) -> Counter | None:
-        """Count the calls of ``function`` from now on."""
-        return shield.attempt("watch", self._watch, function, step)
+    def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
+        """Count the calls of ``function`` from now on, and look after what it takes in from outside."""
+        counter = shield.attempt("watch", self._watch, function, step)
+        if counter is None:
+            return None, None
+        return counter, shield.attempt("stale_captures", self.probe.stale.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
         seen = self.probe.once.introduce(functions.describe(getattr(function, "_fun", function)))
         return self.tally.watch(seen.function, step)
+
+    def _step_ended(self) -> None:
+        shield.attempt("stale_captures", self.probe.stale.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
         self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
@@ -174,6 +183,7 @@ def stop(how: str = "stop") -> None:
         session = current()
         if session is None:
             return
+        shield.attempt("stale_captures", session.probe.stale.exit)  # while the watched are attached
         announce.tell(None)
     session.end(how)
     if how != "exit":

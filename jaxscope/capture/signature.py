@@ -174,7 +174,7 @@ def _option_sharding(value: Any) -> str:
     return ADDRESS.sub("", str(value))
 
 
-def _statics_of(info: Any, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
+def statics_of(info: Any, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
     """Positions and keywords of the static arguments of this call."""
     numbers = {n if n >= 0 else n + len(args) for n in getattr(info, "static_argnums", ())}
     return {n for n in numbers if n < len(args)}, set(getattr(info, "static_argnames", ()))
@@ -203,7 +203,7 @@ def flatten(info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
     import jax
 
     signature = getattr(info, "fun_signature", None)
-    static_nums, static_names = _statics_of(info, args)
+    static_nums, static_names = statics_of(info, args)
     names = parameter_names(signature, len(args))
     dynamic = [i for i in range(len(args)) if i not in static_nums]
     keywords = {k: v for k, v in kwargs.items() if k not in static_names}
@@ -240,7 +240,7 @@ def of_call(
     """The key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
     call = flatten(info, args, kwargs)
     names = call.names
-    static_nums, static_names = _statics_of(info, args)
+    static_nums, static_names = statics_of(info, args)
     statics = [s for i in sorted(static_nums) if user is None for s in parts(names[i], args[i], serials)]
     # A library's wrapper passes them on: they stand among the user's own arguments below.
     statics += [

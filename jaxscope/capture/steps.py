@@ -5,6 +5,7 @@ Knows nothing of JAX.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -13,11 +14,13 @@ from jaxscope.capture.fates import Fates
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
+NEVER = sys.maxsize
+
 
 class Counter(Count):
     """Calls of one watched function in this recording."""
 
-    __slots__ = ("function", "tally")
+    __slots__ = ("due", "function", "look_at", "step_at", "tally")
 
     def __init__(self, tally: Tally, function: str) -> None:
         super().__init__(
@@ -25,15 +28,37 @@ class Counter(Count):
         )
         self.tally = tally
         self.function = function
+        self.look_at = self.step_at = self.due = NEVER  # counts at which there is more to do than to count
 
-    def add(self) -> None:
-        """One more call; about 0.2 us."""
+    def add(self) -> bool:
+        """One more call; about 0.2 us. True: whoever watches it is to look when the call has returned."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         if self.tally.stepper is None:
             self.tally.stepper = self
         if self.tally.fates.fresh:
             self.tally.look()
+        return value >= self.due and self._came_due(value)
+
+    def look_in(self, calls: int) -> None:
+        """``add`` says True in so many calls."""
+        self.look_at = self.value + calls
+        self.due = min(self.look_at, self.step_at)
+
+    def step_in(self, calls: int) -> None:
+        """The step that ends when so many more calls have begun is one to look at."""
+        self.step_at = self.value + calls
+        self.due = min(self.look_at, self.step_at)
+
+    def _came_due(self, value: int) -> bool:
+        looks = value >= self.look_at
+        if looks:
+            self.look_at = value + 1  # where the call raises, nobody looks
+        if value >= self.step_at:
+            self.step_at = NEVER
+            self.tally.call_began(self)
+        self.due = min(self.look_at, self.step_at)
+        return looks
 
 
 class Tally:
@@ -43,15 +68,19 @@ class Tally:
     at the k-th call of the step function; before the first it is step 0.
     """
 
-    def __init__(self, writer: Writer, fates: Fates, look: Callable[[], None]) -> None:
+    def __init__(
+        self, writer: Writer, fates: Fates, look: Callable[[], None], step_ended: Callable[[], None]
+    ) -> None:
         self.writer = writer
         self.fates = fates
         self.look = look
+        self.step_ended = step_ended  # called at the ends of steps that ``look_after`` asks for
         self._counters: dict[str, Counter] = {}
         self.stepper: Counter | None = None  # whose calls are the steps
         self._explicit = False
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
+        self._marks_due = NEVER
 
     def watch(self, function: str, step: bool) -> Counter:
         """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
@@ -71,8 +100,21 @@ class Tally:
         if now >= self._due or self._marks.value <= 10:
             self._due = now + INTERVAL_NS
             self._marks.flush()
+        if self._marks.value >= self._marks_due:
+            self.step_ended()
         if self.fates.fresh:
             self.look()
+
+    def look_after(self, steps: int) -> None:
+        """Call ``step_ended`` when ``steps`` more steps have ended."""
+        self._marks_due = self._marks.value + steps
+        if self.stepper is not None:
+            self.stepper.step_in(steps)
+
+    def call_began(self, counter: Counter) -> None:
+        """With a call of the step function that is due, the step before it ends."""
+        if counter is self.stepper and not self._marks.value:
+            self.step_ended()
 
     @property
     def current(self) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from jaxscope.analysis.programs import NOTHING, Texts
-from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program
+from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program, StaleCapture
 from jaxscope.schema import events as ev
 
 UNKNOWN_FUNCTION = "<unknown>"
@@ -30,6 +30,7 @@ class Fold:
         self.compilations: dict[str, Compilation] = {}
         self.programs: dict[str, Program] = {}
         self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
+        self.stale: list[StaleCapture] = []
         self.degraded: list[Lost] = []
         self.exited: ev.ProgramExited | None = None
         self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
@@ -192,6 +193,15 @@ class Fold:
         if lost not in self.degraded:  # every process says it: once is enough
             self.degraded.append(lost)
 
+    def _capture_changed(self, process: Process, event: ev.CaptureChanged) -> None:
+        self.stale.append(StaleCapture(self._function(event.function), process, event))
+
+    def _capture_renewed(self, process: Process, event: ev.CaptureRenewed) -> None:
+        for stale in self.stale:
+            seen = stale.changed
+            if stale.process is process and (seen.function, seen.call) == (event.function, event.call):
+                stale.renewed = stale.renewed or event
+
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
@@ -298,6 +308,8 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Watched: Fold._watched,
     ev.Called: Fold._called,
     ev.ArgumentFate: Fold._fate,
+    ev.CaptureChanged: Fold._capture_changed,
+    ev.CaptureRenewed: Fold._capture_renewed,
     ev.Degraded: Fold._degraded,
     ev.RunEnded: Fold._run_ended,
     ev.ProgramExited: Fold._nothing,

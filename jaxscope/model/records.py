@@ -18,6 +18,8 @@ from jaxscope.schema.events import (
     TRACE,
     ArgumentFate,
     BackendSeen,
+    CaptureChanged,
+    CaptureRenewed,
     Compiled,
     FunctionSeen,
     Lowered,
@@ -30,6 +32,7 @@ from jaxscope.schema.events import (
 from jaxscope.schema.findings import Cause
 from jaxscope.schema.keys import Frame, Key
 
+SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
 REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
 
 
@@ -177,6 +180,38 @@ class Function(msgspec.Struct, eq=False):
     @property
     def seconds(self) -> float:
         return self.trace_seconds + self.lower_seconds + self.compile_seconds
+
+
+class StaleCapture(msgspec.Struct, eq=False):
+    """A value that a trace of a watched function keeps, and that is another one by now.
+
+    Attributes:
+      changed: what was seen.
+      renewed: the function was traced again with what is there now; None: not that anybody saw.
+    """
+
+    function: Function
+    process: Process
+    changed: CaptureChanged
+    renewed: CaptureRenewed | None = None
+
+    @property
+    def served(self) -> bool | None:
+        """Was a call served with the old value? None: nobody could see."""
+        if self.changed.seen == SEEN_AT_CALL:
+            return True
+        if self.renewed is None:
+            return None
+        before, after = self.changed.calls, self.renewed.calls
+        # The call that is traced anew is counted before it is traced.
+        return None if before is None or after is None else after - before > 1
+
+    @property
+    def status(self) -> str:
+        """``stale``, ``ended`` by a new trace, or ``withdrawn``: traced anew before any call was seen served."""
+        if self.renewed is None:
+            return "stale"
+        return "ended" if self.served else "withdrawn"
 
 
 class Program(msgspec.Struct, eq=False):

@@ -17,7 +17,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import causes, ledger, predictions, sizes
 from jaxscope.model.causes import compared
 from jaxscope.model.load import state
-from jaxscope.model.records import Compilation, Function, Process
+from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
@@ -46,6 +46,7 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         ],
         "predictions": [_prediction(p) for p in predictions.predictions(run)],
         "ledger": [_ledger(e) for e in ledger.entries(run)],
+        "stale_captures": [_stale(s) for s in run.stale],
         "buckets": [_bucket(v) for v in sizes.varying(run)],
         "findings": [finding_json(f) for f in findings(run)],
         **dict.fromkeys(_OF_RUNS_LATER),
@@ -212,6 +213,25 @@ def _ledger(e: ledger.Entry) -> dict[str, Any]:
         "trace_seconds": e.trace_seconds,
         "lower_seconds": e.lower_seconds,
         "compile_seconds": e.compile_seconds,
+    }
+
+
+def _stale(s: StaleCapture) -> dict[str, Any]:
+    changed = s.changed
+    return {
+        "function": s.function.id,
+        "name": changed.name,
+        "where": changed.where,
+        "how": changed.how,
+        "before": changed.before,
+        "after": changed.after,
+        "read": _frame(changed.read),
+        "after_compilation": f"{s.process.id}.{changed.call}",
+        "seen": changed.seen,
+        "seen_at": _frame(changed.site),
+        "step": changed.step,
+        "status": s.status,
+        "ended_by": f"{s.process.id}.{s.renewed.by}" if s.renewed is not None else None,
     }
 
 

@@ -26,6 +26,7 @@ FAMILIES = (
     "contexts",
     "fast_path",
     "carried",
+    "captured",
     "rates",
     "programs",
     "donation",

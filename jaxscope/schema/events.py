@@ -256,6 +256,48 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
     seconds: float | None = None
 
 
+class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
+    """What a trace of a watched function read from outside is another value now, and JAX did not trace again.
+
+    Attributes:
+      call: the trace that took it in.
+      name: as the code spells it (``scale``, ``config['lr']``, ``self.width``).
+      where: closure, global or static (of a static argument), with "of g" where a function g that is called
+        reads it.
+      how: rebound, or in place (the contents of a NumPy array).
+      before, after: the values in few words.
+      read: the line that reads it.
+      site: the user's line at which it was seen: the call that was served with the old value, where ``seen`` is
+        call; else the end of a step. None at exit.
+      seen: call, step or exit.
+      calls: of the function so far.
+      certain: every run of the function comes past the line, or the array is a constant of the trace.
+    """
+
+    function: str = ""
+    call: int = 0
+    name: str = ""
+    where: str = ""
+    how: str = ""
+    before: str | None = None
+    after: str | None = None
+    read: Frame | None = None
+    site: Frame | None = None
+    seen: str = ""
+    step: int | None = None
+    calls: int | None = None
+    certain: bool = False
+
+
+class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
+    """Trace ``by`` of a watched function took in anew what had changed since trace ``call``."""
+
+    function: str = ""
+    call: int = 0
+    by: int = 0
+    calls: int | None = None
+
+
 class Unknown(msgspec.Struct, frozen=True):
     """An event of a kind this version does not know, kept as it was."""
 
@@ -276,5 +318,5 @@ class Unknown(msgspec.Struct, frozen=True):
 AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
     | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called
-    | ArgumentFate | Degraded | RunEnded | ProgramExited
+    | ArgumentFate | Degraded | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed
 )  # fmt: skip

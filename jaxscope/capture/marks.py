@@ -1,0 +1,127 @@
+"""What a value was, remembered so that it can be told from another later, and keeps no array alive.
+
+Weak references, plain values, and checksums of small NumPy arrays. No code of the program's is called:
+not its ``__eq__``, not its ``__repr__``, no property.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import weakref
+import zlib
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from jaxscope.capture import paths, statics
+
+MAX_BYTES = 1 << 20  # of a NumPy array whose contents are looked at
+MAX_HELD = 4096  # characters or bytes of a text that is kept itself
+MAX_KEYS = 200
+MAX_SHOWN = 6  # items of an array
+SEQUENCES = (list, tuple, collections.deque)
+SETS = (set, frozenset)
+
+
+class Mark:
+    """A value as it was.
+
+    Attributes:
+      ref: gives the value while it lives; what it gives is compared by ``is`` alone.
+      text: the value in few words.
+      facts: what can be compared where the object is another one; None: nothing but identity.
+      crc: checksum of a NumPy array's contents; None where it is not looked at.
+    """
+
+    __slots__ = ("code", "crc", "facts", "ref", "text", "watched")
+
+    def __init__(self, value: Any) -> None:
+        self.text = shown(value)
+        self.code: CodeType | None = value.__code__ if type(value) is FunctionType else None
+        self.crc = checksum(value)
+        self.facts = _facts(value)
+        self.watched = True  # is it known when the object is another one?
+        self.ref: Callable[[], Any] = lambda: None
+        if type(value) in paths.PLAIN and not (type(value) in (str, bytes) and len(value) > MAX_HELD):
+            self.ref = itertools.repeat(value).__next__
+        else:
+            try:
+                self.ref = weakref.ref(value)
+            except TypeError:  # a list, a dict: what it holds is compared instead
+                self.watched = False
+
+    def same(self, value: Any) -> bool:
+        """Is ``value`` what it was, or equal to it as far as that can be seen from outside?
+
+        True where that is not known.
+        """
+        if self.watched and self.ref() is value:
+            return True
+        if self.code is not None:
+            return (
+                type(value) is FunctionType
+                and value.__code__ is self.code
+                and not value.__defaults__
+                and not value.__kwdefaults__
+            )
+        if self.crc is not None:
+            return _facts(value) == self.facts and checksum(value) == self.crc
+        if self.facts is not None:
+            return bool(_facts(value) == self.facts)
+        return not self.watched
+
+    def contents(self, value: Any) -> bool:
+        """Are the contents of a NumPy array what they were? True for all else."""
+        return self.crc is None or self.ref() is not value or checksum(value) == self.crc
+
+
+def _facts(value: Any) -> Any:
+    """What is equal for equal values, of builtin types alone; None: only the object itself is it."""
+    kind = type(value)
+    if kind in (str, bytes) and len(value) > MAX_HELD:
+        data = value if kind is bytes else value.encode("utf-8", "surrogatepass")
+        return kind, len(value), zlib.crc32(data)
+    if kind in (float, complex) and value != value:
+        return kind, "nan"
+    if kind in paths.PLAIN:
+        return kind, value
+    if issubclass(kind, np.generic):
+        return kind, str(value.dtype), value.tobytes()
+    if issubclass(kind, np.ndarray):
+        return (np.ndarray, value.shape, str(value.dtype)) if value.nbytes <= MAX_BYTES else None
+    if kind is np.dtype or isinstance(value, np.dtype):
+        return np.dtype, str(value)
+    if issubclass(kind, dict):
+        keys = list(dict.keys(value)) if dict.__len__(value) <= MAX_KEYS else None
+        plain = keys is not None and all(type(k) in paths.PLAIN for k in keys)
+        return dict, tuple(keys) if plain and keys is not None else dict.__len__(value)
+    if kind in SEQUENCES or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        return kind, len(value)
+    if kind in SETS:
+        plain = len(value) <= MAX_KEYS and all(type(v) in paths.PLAIN for v in value)
+        return kind, frozenset(value) if plain else len(value)
+    return None
+
+
+def checksum(value: Any) -> int | None:
+    """Of a NumPy array's contents; None for what is larger than MAX_BYTES, holds objects, or is no array."""
+    if not issubclass(type(value), np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.hasobject:
+        return None
+    plain = np.ndarray.view(value, np.ndarray)
+    return zlib.crc32(np.ascontiguousarray(plain).view(np.uint8).data if plain.size else b"")
+
+
+def shown(value: Any) -> str:
+    """A value in few words; of a small NumPy array some items."""
+    kind = type(value)
+    if hasattr(kind, "aval") and hasattr(kind, "dtype"):
+        return f"jax.Array {value.dtype}{list(value.shape)}"
+    if not issubclass(kind, np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.kind not in "biufc":
+        return statics.shown(value)
+    items = np.ndarray.view(value, np.ndarray).ravel()[: MAX_SHOWN + 1].tolist()
+    some = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in items[:MAX_SHOWN])
+    rest = ", ..." if len(items) > MAX_SHOWN else ""
+    return f"{value.dtype}{list(value.shape)} [{some}{rest}]"

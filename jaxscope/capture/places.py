@@ -1,0 +1,160 @@
+"""Places where a function finds what it was not passed, and the way back to them: cells, globals, attributes, items.
+
+Asks no property and no ``__getattr__``; holds no value.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import (
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+from jaxscope.capture import frames, functions, reads
+
+INSIDE = "inside"  # the user's function behind a wrapper
+SELF = "self"  # of a bound method
+WATCHED = "_jaxscope_function"  # what our own watch stands for
+
+Step = tuple[str, Any]
+Place = tuple[Step, ...]
+MISSING: Any = object()
+_METHODS = (FunctionType, staticmethod, classmethod)
+
+
+def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
+    """The user's function behind what was given to jit, and what is bound of its arguments."""
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for _ in range(functions.MAX_LAYERS):
+        kind = type(function)
+        if kind is functools.partial:
+            positional = [*function.args, *positional]
+            keywords = {**function.keywords, **keywords}
+            function = function.func
+        elif kind is MethodType:
+            positional = [function.__self__, *positional]
+            function = function.__func__
+        elif of_class(kind, WATCHED) is not MISSING:
+            function = getattr(function, WATCHED)
+        elif kind is FunctionType and not frames.is_library(functions.defined_in(function)):
+            return function, positional, keywords
+        elif kind is FunctionType or frames.is_library(kind.__module__):
+            inner = _one_inside(function)
+            if inner is None:
+                return None, [], {}
+            function = inner
+        else:
+            call = of_class(kind, "__call__")
+            if type(call) is not FunctionType:
+                return None, [], {}
+            positional = [function, *positional]
+            function = call
+    return None, [], {}
+
+
+def _one_inside(function: Any) -> Any:
+    """The next layer, so that a partial or a method between two wrappers keeps what it binds."""
+    for name in ("__wrapped__", "_fun"):
+        inner = getattr(function, name, None)
+        if callable(inner) and inner is not function:
+            return inner
+    inner = functions.unwrap(function).function
+    return None if inner is function else inner
+
+
+def step(value: Any, how: str, key: Any) -> Any:
+    """What lies one step further; MISSING where there is nothing, or only code would tell."""
+    if how == reads.ATTRIBUTE:
+        return attribute(value, key)
+    if how == reads.ITEM:
+        return item(value, key)
+    if how == INSIDE:
+        found = target(value)[0]
+        return MISSING if found is None else found
+    if how == SELF:
+        return value.__self__ if type(value) is MethodType else MISSING
+    if type(value) is not FunctionType:
+        return MISSING
+    if how == reads.GLOBAL:
+        return value.__globals__.get(key, MISSING)
+    cells = value.__closure__ or ()
+    try:
+        return cells[key].cell_contents if key < len(cells) else MISSING
+    except ValueError:  # not assigned yet
+        return MISSING
+
+
+def attribute(value: Any, name: str) -> Any:
+    """``value.name`` without running code: from the object's own dictionary, its slots, its class."""
+    kind = type(value)
+    if issubclass(kind, ModuleType):
+        return ModuleType.__getattribute__(value, "__dict__").get(name, MISSING)
+    if issubclass(kind, type):
+        return of_class(value, name)
+    found = of_class(kind, name)
+    if type(found) is MemberDescriptorType:
+        try:
+            return found.__get__(value, kind)
+        except AttributeError:  # a slot without a value
+            return MISSING
+    computed = type(found) not in _METHODS and of_class(type(found), "__get__") is not MISSING
+    if computed and of_class(type(found), "__set__") is not MISSING:
+        return MISSING  # a property
+    own = dictionary(value)
+    if own is not None and name in own:
+        return own[name]
+    return MISSING if computed else found
+
+
+def dictionary(value: Any) -> dict[str, Any] | None:
+    """An object's own attributes; None where it has none, or its class puts something in their place."""
+    descriptor = of_class(type(value), "__dict__")
+    if type(descriptor) is not GetSetDescriptorType:
+        return None
+    try:
+        found = descriptor.__get__(value, type(value))
+    except AttributeError:
+        return None
+    return found if type(found) is dict else None
+
+
+def of_class(kind: type, name: str) -> Any:
+    for holder in type.__getattribute__(kind, "__mro__"):
+        space = type.__getattribute__(holder, "__dict__")
+        if name in space:
+            return space[name]
+    return MISSING
+
+
+def item(value: Any, key: Any) -> Any:
+    kind = type(value)
+    try:
+        if issubclass(kind, dict):
+            return dict.__getitem__(value, key)
+        if issubclass(kind, list):
+            return list.__getitem__(value, key)
+        if issubclass(kind, tuple):
+            return tuple.__getitem__(value, key)
+    except (KeyError, IndexError, TypeError):
+        pass
+    return MISSING
+
+
+def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
+    """What lies at ``place`` now. ``bound``: references to the arguments that do not change from call to call."""
+    value: Any = function
+    for how, key in place:
+        if how == reads.PARAMETER:
+            ref = bound.get(key)
+            value = ref() if ref is not None else MISSING
+        else:
+            value = step(value, how, key)
+        if value is MISSING:
+            return MISSING
+    return value

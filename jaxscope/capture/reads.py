@@ -1,0 +1,272 @@
+"""What a function's code reads without being passed it: ``scale``, ``config['lr']``, ``self.layer.width``.
+
+Follows the instructions with a stack of names in place of values. Looks at code objects only: nothing is
+called, and no value is touched. Read with the instruction sets of Python 3.11 to 3.13; an instruction it
+does not know costs the names that stand on the stack their further steps, never the reading.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import CodeType
+from typing import NamedTuple
+
+CLOSURE, GLOBAL, PARAMETER = "closure", "global", "parameter"
+ATTRIBUTE, ITEM = "attribute", "item"
+
+MAX_NESTED = 8  # functions within functions
+MAX_INSTRUCTIONS = 20_000
+KEYS = (str, int, bool, type(None))
+
+METHODS_ARE_ATTRIBUTES = sys.version_info >= (3, 12)  # LOAD_METHOD became a bit of LOAD_ATTR
+
+# Methods of the containers that read them without changing them; all others may change them.
+READING = frozenset({"items", "values", "keys", "get", "copy", "index", "count"})
+
+
+class Name(NamedTuple):
+    """Where a value is reached from: a closure cell, a global or a parameter, then steps into it.
+
+    Attributes:
+      kind: closure, global or parameter.
+      name: of the variable.
+      steps: (attribute or item, key) pairs; the keys of items are constants of the code.
+    """
+
+    kind: str
+    name: str
+    steps: tuple[tuple[str, object], ...] = ()
+
+
+class Reads(NamedTuple):
+    """What one function's code, with the functions defined in it, does with names.
+
+    Attributes:
+      read: line of the first reading by name, and whether every run of the function comes past it.
+      written: what it assigns to itself.
+      attributes: every attribute named anywhere in it.
+    """
+
+    read: dict[Name, tuple[int, bool]]
+    written: set[Name]
+    attributes: set[str]
+
+
+def of_code(code: CodeType) -> Reads:
+    """What ``code`` reads and writes."""
+    found = Reads({}, set(), set())
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    outer: dict[str, Name | None] = {n: Name(CLOSURE, n) for n in code.co_freevars}
+    _Scan(code, {n: Name(PARAMETER, n) for n in parameters}, outer, found, True, 0).run()
+    return found
+
+
+class _Const(NamedTuple):
+    value: object
+
+
+_Entry = Name | _Const | CodeType | None
+
+# How many entries an instruction takes from the stack and how many it puts there.
+_EFFECTS = {
+    **dict.fromkeys(("NOP", "RESUME", "PRECALL", "CACHE", "KW_NAMES", "EXTENDED_ARG"), (0, 0)),
+    **dict.fromkeys(("COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR"), (0, 0)),
+    **dict.fromkeys(("PUSH_NULL", "LOAD_CLOSURE", "LOAD_ASSERTION_ERROR"), (0, 1)),
+    **dict.fromkeys(("POP_TOP", "RETURN_VALUE", "IMPORT_STAR"), (1, 0)),
+    **dict.fromkeys(("UNARY_NOT", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE", "TO_BOOL"), (1, 1)),
+    **dict.fromkeys(("GET_ITER", "FORMAT_SIMPLE", "CONVERT_VALUE", "LIST_TO_TUPLE"), (1, 1)),
+    **dict.fromkeys(("BINARY_OP", "COMPARE_OP", "IS_OP", "CONTAINS_OP"), (2, 1)),
+    **dict.fromkeys(("FORMAT_WITH_SPEC", "SET_FUNCTION_ATTRIBUTE"), (2, 1)),
+    **dict.fromkeys(("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE", "LIST_APPEND"), (1, 0)),
+    "BINARY_SLICE": (3, 1),
+    "STORE_SLICE": (4, 0),
+    "GET_LEN": (1, 2),
+}
+
+
+class _Scan:
+    def __init__(
+        self,
+        code: CodeType,
+        local: dict[str, Name],
+        outer: dict[str, Name | None],
+        found: Reads,
+        straight: bool,
+        depth: int,
+    ) -> None:
+        self.code, self.found, self.straight, self.depth = code, found, straight, depth
+        self.outer = outer
+        self.stack: list[_Entry] = []
+        self.line = code.co_firstlineno
+        instructions = [i for _, i in zip(range(MAX_INSTRUCTIONS), dis.get_instructions(code), strict=False)]
+        stores: dict[str, int] = {}
+        for i in instructions:
+            for name in _stored(i):
+                stores[name] = stores.get(name, 0) + 1
+        self.instructions = instructions
+        # A name that is assigned to once goes on meaning what was assigned.
+        self.once = {n for n, count in stores.items() if count == 1} - set(local)
+        self.local: dict[str, Name | None] = {n: v for n, v in local.items() if n not in stores}
+
+    def run(self) -> None:
+        for i in self.instructions:
+            if i.is_jump_target:
+                self._forget()
+                self.straight = False
+            position = i.positions
+            if position is not None and position.lineno is not None:
+                self.line = position.lineno
+            self._step(i.opname, i.arg or 0, i.argval)
+        self._forget()
+
+    def _pop(self) -> _Entry:
+        return self.stack.pop() if self.stack else None
+
+    def _use(self, count: int) -> None:
+        for _ in range(count):
+            self._read(self._pop())
+
+    def _forget(self) -> None:
+        """What stands on the stack is used in a way that is not followed."""
+        self._use(len(self.stack))
+
+    def _read(self, entry: _Entry) -> None:
+        if isinstance(entry, Name):
+            if entry.kind == PARAMETER and not entry.steps:
+                return  # an argument handed on
+            before = self.found.read.get(entry)
+            if before is None or (self.straight and not before[1]):
+                self.found.read[entry] = (self.line, self.straight)
+
+    def _write(self, entry: _Entry) -> None:
+        if isinstance(entry, Name):
+            self.found.written.add(entry)
+
+    def _variable(self, name: str) -> Name | None:
+        if name in self.code.co_freevars:
+            return self.outer.get(name)
+        return self.local.get(name)
+
+    def _step(self, op: str, arg: int, value: object) -> None:
+        stack = self.stack
+        if op in ("LOAD_GLOBAL", "LOAD_NAME"):
+            if op == "LOAD_GLOBAL" and arg & 1:
+                stack.append(None)  # room for the callee; which of the two is above does not matter here
+            stack.append(Name(GLOBAL, str(value)))
+        elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+            stack.append(self._variable(str(value)))
+        elif op.startswith(("LOAD_FAST", "STORE_FAST")):
+            self._fast(op, value)
+        elif op in ("LOAD_CONST", "RETURN_CONST"):
+            if isinstance(value, CodeType):
+                self._inner(value)
+            if op == "LOAD_CONST":
+                stack.append(_Const(value))
+        elif op in ("LOAD_ATTR", "LOAD_METHOD"):
+            self._attribute(op, arg, str(value))
+        elif op == "BINARY_SUBSCR":
+            key, base = self._pop(), self._pop()
+            stack.append(self._item(base, key))
+        elif op == "STORE_SUBSCR":
+            key, base = self._pop(), self._pop()
+            self._use(1)
+            self._read(key)
+            constant = isinstance(base, Name) and isinstance(key, _Const)
+            self._write(self._item(base, key) if constant else base)
+        elif op == "STORE_ATTR":
+            base = self._pop()
+            self._use(1)
+            if isinstance(base, Name):
+                self._write(base._replace(steps=(*base.steps, (ATTRIBUTE, str(value)))))
+        elif op in ("STORE_GLOBAL", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL", "DELETE_DEREF"):
+            self._use(op.startswith("STORE"))
+            self._write(Name(GLOBAL, str(value)) if "GLOBAL" in op else self._variable(str(value)))
+        elif op == "COPY":
+            stack.append(stack[-arg] if 0 < arg <= len(stack) else None)
+        elif op == "SWAP":
+            if 1 < arg <= len(stack):
+                stack[-1], stack[-arg] = stack[-arg], stack[-1]
+            else:
+                self._forget()
+        elif op == "UNPACK_SEQUENCE":
+            self._use(1)
+            stack.extend([None] * arg)
+        else:
+            self._other(op, arg)
+
+    def _other(self, op: str, arg: int) -> None:
+        if op == "CALL":
+            taken, put = arg + 2, 1
+        elif op == "CALL_KW":
+            taken, put = arg + 3, 1
+        elif op in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"):
+            taken, put = arg, 1
+        elif op == "BUILD_MAP":
+            taken, put = 2 * arg, 1
+        elif op == "BUILD_CONST_KEY_MAP":
+            taken, put = arg + 1, 1
+        elif op in _EFFECTS:
+            taken, put = _EFFECTS[op]
+        else:  # a jump, or one that is not known: what follows begins with nothing
+            self._forget()
+            if "JUMP" in op or op in ("FOR_ITER", "SEND", "BEFORE_WITH", "RERAISE", "RAISE_VARARGS"):
+                self.straight = False
+            return
+        self._use(taken)
+        self.stack.extend([None] * put)
+        if op in ("RETURN_VALUE", "RETURN_GENERATOR"):
+            self.straight = False
+
+    def _fast(self, op: str, value: object) -> None:
+        """Locals; from Python 3.13 on, two at once."""
+        names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]
+        verbs = [part.strip("_") for part in op.split("FAST")[:-1]]  # of STORE_FAST_LOAD_FAST both
+        for verb, name in zip(verbs, names, strict=False):
+            if verb == "STORE":
+                entry = self._pop()
+                if name in self.once and isinstance(entry, Name):
+                    self.local[name] = entry
+                    if not (entry.kind == PARAMETER and not entry.steps):
+                        self._read_alias(entry)
+                else:
+                    self._read(entry)
+            elif name in self.code.co_freevars or name in self.code.co_cellvars:
+                self.stack.append(None)  # from Python 3.13 on, a cell for a function that is made
+            else:
+                self.stack.append(self._variable(name))
+
+    def _read_alias(self, entry: Name) -> None:
+        # ``layer = self.layer``: what is read of it comes later, by the local name.
+        self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
+
+    def _attribute(self, op: str, arg: int, name: str) -> None:
+        self.found.attributes.add(name)
+        base = self._pop()
+        if op == "LOAD_METHOD" or (METHODS_ARE_ATTRIBUTES and arg & 1):
+            self.stack.append(None)
+        if isinstance(base, Name):
+            self.stack.append(base._replace(steps=(*base.steps, (ATTRIBUTE, name))))
+        else:
+            self.stack.append(None)
+
+    def _item(self, base: _Entry, key: _Entry) -> Name | None:
+        if isinstance(base, Name) and isinstance(key, _Const) and type(key.value) in KEYS:
+            return base._replace(steps=(*base.steps, (ITEM, key.value)))
+        self._read(base)
+        self._read(key)
+        return None
+
+    def _inner(self, code: CodeType) -> None:
+        """A function, a comprehension or a class defined here."""
+        if self.depth < MAX_NESTED:
+            outer = {n: self._variable(n) for n in code.co_freevars}
+            _Scan(code, {}, outer, self.found, False, self.depth + 1).run()
+
+
+def _stored(i: dis.Instruction) -> list[str]:
+    if "STORE_FAST" not in i.opname and i.opname not in ("STORE_DEREF", "DELETE_FAST", "DELETE_DEREF"):
+        return []
+    if not isinstance(i.argval, tuple):
+        return [str(i.argval)]
+    return [str(v) for v in (i.argval[:1] if i.opname.endswith("LOAD_FAST") else i.argval)]

@@ -1,0 +1,275 @@
+"""What a traced function took in without being passed it: the walk from a function to all that its code names.
+
+Goes through the user's functions that it calls; ends at libraries, arrays and plain values.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxscope.capture import frames, functions, paths, reads
+from jaxscope.capture.places import (
+    INSIDE,
+    MISSING,
+    SELF,
+    WATCHED,
+    Place,
+    Step,
+    attribute,
+    dictionary,
+    item,
+    of_class,
+    step,
+    target,
+)
+from jaxscope.schema.keys import Frame
+
+MAX_FUNCTIONS = 100
+MAX_FOUND = 300
+MAX_CHILDREN = 64  # of one container
+MAX_DEPTH = 3  # of containers in containers
+
+Start = tuple[Place, str, str, Any]  # place, name, where and value of a variable
+_STDLIB = sys.stdlib_module_names
+
+
+class Found(NamedTuple):
+    """Something the code reads: where, what it is called, what is there now.
+
+    Attributes:
+      where: closure, global, or static (of an argument that is part of the key).
+      line: the first line that reads it.
+      certain: every run of the traced function comes past that line.
+    """
+
+    place: Place
+    name: str
+    where: str
+    value: Any
+    line: Frame
+    certain: bool
+
+
+class _Walk:
+    def __init__(self, function: FunctionType, bound: dict[str, Any]) -> None:
+        self.found: dict[Place, Found] = {}
+        self.written: set[Place] = set()
+        self.attributes: set[str] = set()
+        self.seen: set[tuple[int, Place | None]] = set()
+        self.queue: list[tuple[FunctionType, Place, dict[str, Start]]] = []
+        roots: dict[str, Start] = {
+            n: (((reads.PARAMETER, n),), n, "static", held)
+            for n, ref in bound.items()
+            if (held := ref()) is not None
+        }
+        self.whole: list[tuple[Found, int]] = []
+        self.root = function
+        self.queue.append((function, (), roots))
+
+    def run(self) -> list[Found]:
+        while self.queue and len(self.seen) < MAX_FUNCTIONS:
+            function, place, bound = self.queue.pop(0)
+            self._function(function, place, bound)
+        while self.whole and len(self.found) < MAX_FOUND:  # by now all attributes that are named are known
+            found, depth = self.whole.pop(0)
+            self._children(found, depth)
+        return [f for place, f in self.found.items() if not self._is_written(place)]
+
+    def _is_written(self, place: Place) -> bool:
+        return any(place[:n] in self.written for n in range(1, len(place) + 1))
+
+    def _function(self, function: FunctionType, place: Place, bound: dict[str, Start]) -> None:
+        receiver = next(iter(bound.values()))[0] if bound else None
+        if (id(function), receiver) in self.seen:
+            return
+        self.seen.add((id(function), receiver))
+        code = function.__code__
+        told = reads_of(function)
+        self.attributes |= told.attributes
+        inner = "" if function is self.root else f" of {function.__name__}"
+        for name in told.written:
+            start = self._start(function, place, bound, name)
+            if start is not None:
+                self.written.add((*start[0], *name.steps))
+        for name, (line, straight) in told.read.items():
+            start = self._start(function, place, bound, name)
+            if start is not None:
+                at = Frame(code.co_filename, line, code.co_qualname)
+                where = start[2] if start[2] == "static" else start[2] + inner
+                self._read(start, name.steps, where, at, straight and function is self.root)
+
+    def _start(
+        self, function: FunctionType, place: Place, bound: dict[str, Any], name: reads.Name
+    ) -> Start | None:
+        """(place, name, where, value) of the variable."""
+        if name.kind == reads.PARAMETER:
+            known: Start | None = bound.get(name.name)
+            return known
+        key: Any = name.name
+        if name.kind == reads.CLOSURE:
+            if name.name not in function.__code__.co_freevars:
+                return None
+            key = function.__code__.co_freevars.index(name.name)
+        value = step(function, name.kind, key)
+        return None if value is MISSING else ((*place, (name.kind, key)), name.name, name.kind, value)
+
+    def _read(
+        self,
+        start: Start,
+        steps: tuple[tuple[str, object], ...],
+        where: str,
+        at: Frame,
+        certain: bool,
+    ) -> None:
+        place, name, _, value = start
+        for how, key in steps:
+            if _ends_here(value):
+                break
+            kind = type(value)
+            if issubclass(kind, ModuleType) and not _belongs_to_user(attribute(value, "__name__")):
+                return  # numpy.pi, jax.numpy.sum
+            containers = (dict, list, set)
+            if how == reads.ATTRIBUTE and issubclass(kind, containers) and hasattr(kind, str(key)):
+                if key not in reads.READING:
+                    self.written.add(place)
+                break
+            following = step(value, how, key)
+            if following is MISSING:
+                break  # a property, a method written in C: something of the value is read
+            if type(following) is FunctionType and following is of_class(kind, str(key)):
+                if not _is_users(following):
+                    break  # a library's method reads what it likes
+                self._call(following, (*place, (how, key)), (place, name, where.partition(" ")[0], value))
+                return
+            place = (*place, (how, key))
+            name += f".{key}" if how == reads.ATTRIBUTE else f"[{key!r}]"
+            value = following
+        self._leaf(Found(place, name, where, value, at, certain), 0)
+
+    def _call(self, function: FunctionType, place: Place, receiver: Start) -> None:
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        self.queue.append((function, place, {names[0]: receiver} if names else {}))
+
+    def _leaf(self, found: Found, depth: int) -> None:
+        value, kind = found.value, type(found.value)
+        if found.place in self.found or _is_code(value):
+            return
+        if kind is FunctionType:
+            self.found[found.place] = found
+            self.queue.append((value, found.place, {}))
+            return
+        if kind is MethodType:
+            self._follow_method(found)
+            return
+        if _calls_on(value):
+            inner, positional, _ = target(value)
+            if inner is not None and not positional:
+                self.queue.append((inner, (*found.place, (INSIDE, None)), {}))
+        call = of_class(kind, "__call__") if _belongs_to_user(kind.__module__) else MISSING
+        if type(call) is FunctionType and _is_users(call):
+            here = (found.place, found.name, found.where.partition(" ")[0], value)
+            self._call(call, (*found.place, (reads.ATTRIBUTE, "__call__")), here)
+        if depth and isinstance(value, type):
+            return
+        self.found[found.place] = found
+        if not _ends_here(value) and depth < MAX_DEPTH:
+            self.whole.append((found, depth))
+
+    def _follow_method(self, found: Found) -> None:
+        method = found.value
+        if type(method.__func__) is FunctionType and _is_users(method.__func__):
+            owner = (*found.place, (SELF, None))
+            where = found.where.partition(" ")[0]
+            self._call(
+                method.__func__, (*found.place, (INSIDE, None)), (owner, found.name, where, method.__self__)
+            )
+
+    def _children(self, found: Found, depth: int) -> None:
+        """What is handed on whole is read as far as one can see: items, and attributes named somewhere."""
+        value = found.value
+        kind = type(value)
+        pairs: list[tuple[Step, str, Any]] = []
+        if issubclass(kind, dict):
+            keys = [k for k in list(dict.keys(value)) if type(k) in paths.PLAIN]
+            pairs = [((reads.ITEM, k), f"[{k!r}]", item(value, k)) for k in keys[:MAX_CHILDREN]]
+        elif issubclass(kind, (list, tuple)):
+            count = min(MAX_CHILDREN, len(value))
+            pairs = [((reads.ITEM, i), f"[{i}]", item(value, i)) for i in range(count)]
+        else:
+            own = dictionary(value) or {}
+            names = [n for n in list(own) if n in self.attributes]
+            pairs = [((reads.ATTRIBUTE, n), f".{n}", own[n]) for n in names[:MAX_CHILDREN]]
+        for further, text, child in pairs:
+            if child is not MISSING and len(self.found) < MAX_FOUND:
+                child_of = found._replace(
+                    place=(*found.place, further), name=found.name + text, value=child, certain=False
+                )
+                self._leaf(child_of, depth + 1)
+        while self.queue and len(self.seen) < MAX_FUNCTIONS:
+            self._function(*self.queue.pop(0))
+
+
+def _ends_here(value: Any) -> bool:
+    """An array or a plain value: what is read of it is the value."""
+    kind = type(value)
+    return (
+        kind in paths.PLAIN
+        or issubclass(kind, (np.ndarray, np.generic, np.dtype))
+        or (hasattr(kind, "aval") and hasattr(kind, "dtype"))
+    )
+
+
+def _is_users(function: FunctionType) -> bool:
+    return _belongs_to_user(functions.defined_in(function))
+
+
+def _belongs_to_user(module: object) -> bool:
+    return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
+
+
+def _calls_on(value: Any) -> bool:
+    """A library's wrapper around a function: jit's, a partial, a watched one."""
+    kind = type(value)
+    if of_class(kind, WATCHED) is not MISSING:
+        return True
+    callable_ = of_class(kind, "__call__") is not MISSING
+    return frames.is_library(kind.__module__) and callable_ and not _ends_here(value)
+
+
+def _is_code(value: Any) -> bool:
+    """Modules, and functions and classes of libraries: they do not change under a program."""
+    kind = type(value)
+    if kind in (ModuleType, BuiltinFunctionType, MethodDescriptorType) or issubclass(kind, ModuleType):
+        return True
+    if kind is FunctionType:
+        return not _is_users(value)
+    if issubclass(kind, type):
+        return not _belongs_to_user(value.__module__)
+    return kind.__module__ == "numpy" and kind.__name__ == "ufunc"
+
+
+_known: weakref.WeakKeyDictionary[Any, reads.Reads] = weakref.WeakKeyDictionary()
+
+
+def reads_of(function: FunctionType) -> reads.Reads:
+    """What its code reads; looked at once."""
+    code = function.__code__
+    told = _known.get(code)
+    if told is None:
+        told = _known[code] = reads.of_code(code)
+    return told
+
+
+def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
+    """Everything ``function`` reads that it is not passed, and that its trace did not write itself.
+
+    Args:
+      bound: references to arguments that stay the same from call to call: a static ``self``, what a partial
+        binds.
+    """
+    return _Walk(function, bound).run()
