@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import frames, functions, seams, shield, signature, wrappers
+from jaxscope.capture import frames, functions, seams, shield, signature, sources, wrappers
 from jaxscope.capture.caches import Clearings
 from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
 from jaxscope.capture.fates import Fates
@@ -179,7 +179,7 @@ class Probe:
         stack, frame = seams.stack_of_call(event_frame)
         call = self._calls.tracing(frame)
         if call is None:  # inside another trace, or under a transform: it has no phase of its own
-            source = self._source(stack, frame)
+            source = sources.source(stack, frame)
             seen = self.once.describe(source["fun"]) if "fun" in source else None
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
@@ -191,7 +191,9 @@ class Probe:
             self._still_listening()
         call.retraced = True
         if self.stale:
-            shield.attempt("stale_captures", self.stale.began, call.number, self._source(stack, frame), frame)
+            shield.attempt(
+                "stale_captures", self.stale.began, call.number, sources.source(stack, frame), frame
+            )
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
         call, _ = self._call_at(event_frame, RANKS[phase])
@@ -236,7 +238,7 @@ class Probe:
                     call.told = True  # the end of its trace never reached us
                     self._writer.emit(ev.Traced(call=call.number))
                 return call, stack
-        source = self._source(stack, frame)
+        source = sources.source(stack, frame)
         if frame is None:
             # Ahead of time, trace, lowering and compilation come from calls of their own; the
             # jaxpr, then the module, leads back to the first.
@@ -254,31 +256,6 @@ class Probe:
             if known is not None and frame is None:
                 known.call = call
         return call, stack
-
-    def _source(self, stack: Stack, frame: FrameType | None) -> dict[str, Any]:
-        """Where the key can be read: the call's own frame, else JAX's lower-level ones."""
-        found: dict[str, Any] = {}
-        if frame is not None:
-            local = frames.read(frame, "fun", "jit_info", "jit_func", "args", "kwargs")
-            if "jit_func" in local:
-                local["fun"] = getattr(local["jit_func"], "_fun", None)
-                local["jit_info"] = getattr(local["jit_func"], "_jit_info", None)
-            if local.get("fun") is not None and "args" in local and "kwargs" in local:
-                found = {k: local[k] for k in ("fun", "jit_info", "args", "kwargs")}
-        for name in (seams.IMPL_FRAME, seams.RESOLVE_FRAME, seams.LOWERER_FRAME):
-            if name in stack:
-                for key, value in frames.read(stack[name], "args", "jaxpr").items():
-                    found.setdefault(key, value)
-        if frame is not None and frame.f_code.co_name == seams.TRANSFORM_FRAME:
-            # The call that grad or vmap intercepted stands further up: it knows the names.
-            _, outer = seams.stack_of_call(frame.f_back)
-            local = frames.read(outer, "fun", "jit_info", "args", "kwargs") if outer is not None else {}
-            if len(local) == 4 and seams.is_trace_of(found.get("jaxpr"), local["jit_info"]):
-                found["around"] = local
-        for name, variable in ((seams.COMPILE_FRAME, "computation"), (seams.EXECUTABLE_FRAME, "hlo")):
-            if name in stack:
-                found.setdefault("module", frames.read(stack[name], variable).get(variable))
-        return found
 
     def _begin(
         self,
