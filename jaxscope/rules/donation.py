@@ -1,4 +1,4 @@
-"""JX501 to JX503: memory that a program holds twice, or holds for nothing."""
+"""JX505 to JX507: memory that a program holds twice, or holds for nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding
 
 
-@rule("JX501", "unused-donation", WARNING)
+@rule("JX505", "unused-donation", WARNING)
 def unused_donation(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds arguments that were donated in vain: no result could take their memory.
@@ -54,13 +54,13 @@ def unused_donation(run: Run) -> Iterator[Finding]:
         why = f": {first.reason}" if first.reason else ""
         text = f"{name_of(f)}: {first.path or 'an argument'}{more} ({mib(held)}) was donated in vain{why}"
         yield Finding(
-            "JX501", WARNING, CERTAIN, text, f.id, p.compilations[-1].site,
+            "JX505", WARNING, CERTAIN, text, f.id, p.compilations[-1].site,
             evidence(p, text, p.compilations[-1].site),
             "do not donate it, or return a result of its shape, dtype and sharding",
         )  # fmt: skip
 
 
-@rule("JX502", "possible-donation", NOTE)
+@rule("JX506", "possible-donation", NOTE)
 def possible_donation(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds arguments of at least 1 MiB that the caller dropped right after the call, while a result of the same shape
@@ -110,13 +110,13 @@ def possible_donation(run: Run) -> Iterator[Finding]:
         more = f" and {len(free) - 1} more" if len(free) > 1 else ""
         text = f"{name_of(f)}: {first.path}{more} ({mib(held)}) could be donated: the caller drops it after the call"
         yield Finding(
-            "JX502", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
+            "JX506", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
             evidence(p, text, p.compilations[-1].site),
             f"jit it with donate_argnames={(first.path or 'x').partition('[')[0].partition('.')[0]!r}",
         )  # fmt: skip
 
 
-@rule("JX503", "captured-constant", WARNING)
+@rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds arrays of at least 1 MiB that a function takes in from around it instead of being passed them.
@@ -159,6 +159,6 @@ def captured_constant(run: Run) -> Iterator[Finding]:
             text = f"{name_of(f)} holds {what} ({mib(c.bytes)}) as a constant"
             source = c.source or p.compilations[-1].site
             yield Finding(
-                "JX503", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source),
+                "JX507", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source),
                 f"pass {c.name or 'it'} as an argument",
             )  # fmt: skip
