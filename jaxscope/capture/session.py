@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import announce, frames, functions, seams, shield
+from jaxscope.capture import announce, dying, frames, functions, seams, shield
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
@@ -79,6 +79,9 @@ class Session:
         self.tally.flush()
         self.probe.flush()
         self.probe.look("exit")
+        died = shield.attempt("uncaught", dying.uncaught) if how == "exit" else None
+        if died is not None:
+            self.writer.emit(died)
         self.writer.emit(ev.RunEnded(how=how))
         self.writer.close()
 

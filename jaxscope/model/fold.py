@@ -202,6 +202,9 @@ class Fold:
             if stale.process is process and (seen.function, seen.call) == (event.function, event.call):
                 stale.renewed = stale.renewed or event
 
+    def _died(self, process: Process, event: ev.Died) -> None:
+        process.died = event
+
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
@@ -311,6 +314,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.CaptureChanged: Fold._capture_changed,
     ev.CaptureRenewed: Fold._capture_renewed,
     ev.Degraded: Fold._degraded,
+    ev.Died: Fold._died,
     ev.RunEnded: Fold._run_ended,
     ev.ProgramExited: Fold._nothing,
 }

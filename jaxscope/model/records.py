@@ -21,6 +21,7 @@ from jaxscope.schema.events import (
     CaptureChanged,
     CaptureRenewed,
     Compiled,
+    Died,
     FunctionSeen,
     Lowered,
     Missed,
@@ -46,6 +47,7 @@ class Process(msgspec.Struct, eq=False):
     index: int | None = None  # JAX's process index
     started: RunStarted | None = None
     ended: RunEnded | None = None
+    died: Died | None = None
     backend: BackendSeen | None = None
     step: int | None = None  # the latest step that ended
     # (begin, end) of every timed phase, wall clock in ns: their union is the time spent compiling.

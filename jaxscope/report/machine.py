@@ -88,6 +88,7 @@ def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
         "exit_code": exited.exit_code if exited is not None else None,
         "signal": exited.signal if exited is not None else None,
         "complete": run.complete,
+        "died": _died(main),
         "state": state(run, directory) if directory is not None else None,
         "jax": started.jax if started is not None else None,
         "jaxlib": started.jaxlib if started is not None else None,
@@ -103,6 +104,13 @@ def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
             for p in run.in_progress()
         ],
     }  # fmt: skip
+
+
+def _died(main: Process | None) -> dict[str, Any] | None:
+    died = main.died if main is not None else None
+    if died is None:
+        return None
+    return {"error": died.error, "message": died.message, "stack": [_frame(f) for f in died.stack]}
 
 
 def _moment(run: Run, meta: dict[str, Any]) -> str | None:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model import ledger
+from jaxscope.model import deaths, ledger
 from jaxscope.model.causes import recompilations
 from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
@@ -59,6 +59,7 @@ def summary(directory: RunDir) -> str:
 def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[Line]:
     places = Places(run)
     yield from header(run, directory)
+    yield from _death(run, places)
     yield from _by_cause(run)
     yield from _in_progress(run, directory, places)
     yield from findings.section(registry.findings(run), places, everything=everything)
@@ -88,6 +89,31 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
         yield from folded
     yield from _blind_spots(run)
     yield from _next(run, directory, users)
+
+
+def _death(run: Run, places: Places) -> Iterator[Line]:
+    """The exception that ended the program, and for a deleted array who may have donated it."""
+    main = run.main
+    died = main.died if main is not None else None
+    if died is None:
+        return
+    where = places.frame(died.stack[0]) if died.stack else None
+    said = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
+    yield line(
+        (f"Died of {escape(died.error, 80)}", "bold red"),
+        f": {said}" if said else "",
+        (f"  ({where})" if where else "", "dim"),
+        hang=2,
+    )
+    for c, path in deaths.donors(run, died.message):
+        site = places.frame(c.site)
+        yield line(
+            f"{function_name(c.function)} donates {escape(path, 80)}, {deaths.aval(c, path)}",
+            (f"  ({site})" if site else "", "dim"),
+            ": use what it returns, or do not donate it",
+            indent=2,
+            hang=2,
+        )
 
 
 def _by_cause(run: Run) -> Iterator[Line]:

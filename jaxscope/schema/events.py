@@ -241,6 +241,14 @@ class Degraded(Event, frozen=True, tag="Degraded"):
     reason: str = ""
 
 
+class Died(Event, frozen=True, tag="Died"):
+    """An exception that nobody caught ended the program. ``stack``: the user's frames, innermost first."""
+
+    error: str = ""
+    message: str = ""
+    stack: list[Frame] = []
+
+
 class RunEnded(Event, frozen=True, tag="RunEnded"):
     """The process stopped recording in an orderly way. ``how``: exit or stop."""
 
@@ -318,5 +326,5 @@ class Unknown(msgspec.Struct, frozen=True):
 AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
     | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called
-    | ArgumentFate | Degraded | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed
+    | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed
 )  # fmt: skip

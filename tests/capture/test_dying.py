@@ -1,0 +1,49 @@
+"""A program that ends with an exception says so in its log; one that ends well, or is told to, does not."""
+
+import pytest
+
+from jaxscope.model.deaths import donors
+from jaxscope.model.load import load
+from jaxscope.schema import events as ev
+
+pytestmark = pytest.mark.capture
+
+
+def test_the_call_that_donated_a_deleted_array_is_found(record):
+    run = record(
+        """
+        import jax, jax.numpy as jnp, functools
+        @functools.partial(jax.jit, donate_argnums=0)
+        def update(w, g): return w - g
+        def main():
+            w, g = jnp.ones((4, 4)), jnp.ones((4, 4))
+            update(w, g)
+            print(w.sum())
+        main()
+        """,
+        check=False,
+    )
+    assert run.code == 1 and "Array has been deleted" in run.err
+    [died] = run.of(ev.Died)
+    assert died.error == "RuntimeError" and [f.function for f in died.stack] == ["main", "<module>"]
+    [(c, path)] = donors(load(run.run), died.message)
+    assert (c.function.name, path) == ("update", "w")
+
+
+def test_an_end_of_its_own_will_is_no_death(record):
+    assert record("import jax, sys; sys.exit(3)", check=False).of(ev.Died) == []
+    assert record("import jax").of(ev.Died) == []
+
+
+def test_an_exception_that_cannot_be_told_costs_its_message_only(record):
+    run = record(
+        """
+        import jax
+        class Odd(Exception):
+            def __str__(self): raise ValueError("no")
+        raise Odd
+        """,
+        check=False,
+    )
+    [died] = run.of(ev.Died)
+    assert (died.error, died.message) == ("Odd", "")
