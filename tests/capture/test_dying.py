@@ -25,7 +25,7 @@ def test_the_call_that_donated_a_deleted_array_is_found(record):
     )
     assert run.code == 1 and "Array has been deleted" in run.err
     [died] = run.of(ev.Died)
-    assert died.error == "RuntimeError" and [f.function for f in died.stack] == ["main", "<module>"]
+    assert died.error == "RuntimeError" and died.stack[0].function == "main"
     [(c, path)] = donors(load(run.run), died.message)
     assert (c.function.name, path) == ("update", "w")
 
