@@ -18,6 +18,7 @@ import msgspec
 
 from jaxscope.capture import announce, frames, functions, seams, shield
 from jaxscope.capture.probe import Probe
+from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Counter, Tally
 from jaxscope.log.store import RunDir
@@ -35,6 +36,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     ir: str = "all"
     wrapper_libraries: list[str] = []
     step_function: str | None = None
+    arrays: bool = True
 
 
 class Session:
@@ -51,6 +53,10 @@ class Session:
         self.probe = Probe(self.writer, options.ir)
         self.tally = Tally(self.writer, self.probe.fates, lambda: self.probe.look("next_call"))
         self.probe.tally = self.tally
+        self.sampler: Sampler | None = None
+        if options.arrays:
+            self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tally.current)
+            self.tally.after_step = self.sampler.step_ended
         self._unhook: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -69,6 +75,9 @@ class Session:
 
     def end(self, how: str) -> None:
         self.probe.remove()
+        self.tally.after_step = None
+        if self.sampler is not None:
+            self.sampler.ended(sys._getframe(), leaving=how == "exit")
         if self._unhook is not None:
             shield.attempt("post_hook", self._unhook)
         if self.probe.stepping is not None:
@@ -84,6 +93,13 @@ class Session:
         self.writer.forked()
         self.tally.forked()
         self.probe.forked()
+        if self.sampler is not None:
+            self.sampler.forked()
+
+    def snapshot(self) -> None:
+        """Look at the live arrays now."""
+        if self.sampler is not None:
+            self.sampler.now(sys._getframe())
 
     def watch(self, function: Any, step: bool) -> Counter | None:
         """Count the calls of ``function`` from now on."""

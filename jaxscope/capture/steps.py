@@ -34,6 +34,8 @@ class Counter(Count):
             self.tally.stepper = self
         if self.tally.fates.fresh:
             self.tally.look()
+        if self.tally.stepper is self and self.tally.after_step is not None:
+            self.tally.after_step(value - 1)
 
 
 class Tally:
@@ -52,6 +54,7 @@ class Tally:
         self._explicit = False
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
+        self.after_step: Callable[[int], None] | None = None  # told the number of each step that ended
 
     def watch(self, function: str, step: bool) -> Counter:
         """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
@@ -73,6 +76,8 @@ class Tally:
             self._marks.flush()
         if self.fates.fresh:
             self.look()
+        if self.after_step is not None:
+            self.after_step(self._marks.value)
 
     @property
     def current(self) -> int | None:

@@ -1,0 +1,277 @@
+"""One look at the live arrays: what there is, where, under which name. Metadata only.
+
+No device is waited for, no buffer fetched, nothing of an array survives the look but numbers and texts.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from jaxscope.capture import frames, owners, seams, shield, signature
+from jaxscope.capture.shardings import Shardings, device_ranges
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.events import ArraysSeen
+from jaxscope.schema.keys import Frame
+
+MAX_GROUPS = 512
+_DIGITS = re.compile(r"\d+")
+_STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")
+
+
+class _Kind(msgspec.Struct, eq=False):
+    """What arrays of one aval, sharding, layout and committedness have in common."""
+
+    shape: tuple[int | str, ...] | None
+    dtype: str | None
+    bytes: int | None
+    device_bytes: int | None
+    sharding: int | None
+    layout: str | None
+    committed: bool | None
+
+
+class _Group:
+    """Arrays of one path and kind while they are counted."""
+
+    __slots__ = ("count", "kind", "origin", "path")
+
+    def __init__(self, path: str | None, kind: _Kind, origin: Frame | None) -> None:
+        self.path = path
+        self.kind = kind
+        self.origin = origin
+        self.count = 0
+
+
+class Look:
+    """Begin with ``Look()``: it knows how many arrays there are before it has cost much."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter_ns()
+        self._live = [a for client in seams.clients() for a in client.live_arrays()]
+        self.count = len(self._live)
+
+    @property
+    def seconds(self) -> float:
+        """What it has cost so far."""
+        return (time.perf_counter_ns() - self._began) / 1e9
+
+    def take(
+        self, frame: FrameType | None, why: str, step: int | None, trace: Any = None, **more: Any
+    ) -> ArraysSeen:
+        """The snapshot, named from ``frame`` outwards (and ``trace``, a traceback). To be called once."""
+        live, self._live = self._live, []
+        found = _Kinds()
+        for a in live:
+            try:
+                found.add(a)
+            except RuntimeError:  # another thread has donated it since
+                continue
+        del live
+        named = owners.Owners(found.wanted(), found.skip())
+        shield.attempt("array_names", named.look, _stacks(frame, trace))
+        groups = found.groups(named)
+        return ArraysSeen(
+            why=why,
+            step=step,
+            count=sum(g.count for g in groups),
+            shardings=found.shardings.table,
+            groups=groups,
+            addressable=shield.attempt("addressable", _addressable),
+            memory=shield.attempt("device_memory", _memory) or [],
+            cut=named.cut,
+            cost_seconds=self.seconds,
+            **more,
+        )
+
+
+class _Kinds:
+    """The live arrays by what they have in common. Holds them until ``groups`` is asked for."""
+
+    def __init__(self) -> None:
+        self.shardings = Shardings()
+        self._where: dict[Any, int | None] = {}
+        self._kinds: dict[Any, tuple[_Kind, Frame | None]] = {}
+        self._alike: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
+        self._lines: dict[Any, Frame | None] = {}
+        self._frames: dict[Frame | None, Frame | None] = {}
+        self._views: set[int] = set()
+        self._arrays: list[tuple[Any, tuple[_Kind, Frame | None]]] = []
+
+    def add(self, array: Any) -> None:
+        sharding, place, committed, stack, layout = seams.makeup(array)
+        # An aval's id is its own as long as its array lives.
+        key = (id(array.aval), place, committed, stack, layout)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = self._read(array, sharding, key)
+        if place is sharding:
+            self._views.update(map(id, seams.shard_views(array)))
+        self._arrays.append((array, kind))
+
+    def wanted(self) -> set[int]:
+        return {id(a) for a, _ in self._arrays if id(a) not in self._views}
+
+    def skip(self) -> set[int]:
+        return {id(self._arrays)}
+
+    def _read(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> tuple[_Kind, Frame | None]:
+        _, place, committed, stack, layout = key
+        if place not in self._where:
+            self._where[place] = self.shardings.index(sharding)
+        if stack not in self._lines:
+            origin = shield.attempt("array_origin", _origin, stack)
+            self._lines[stack] = self._frames.setdefault(origin, origin)  # one line, one object
+        aval = array.aval
+        order = None if layout is None else getattr(array.format.layout, "major_to_minor", None)
+        kind = _Kind(
+            shape=signature.dimensions(getattr(aval, "shape", None)),
+            dtype=signature.dtype_name(aval.dtype),
+            bytes=shield.attempt("array_bytes", lambda a: int(a.nbytes), array),
+            device_bytes=shield.attempt("array_bytes", _device_bytes, array),
+            sharding=self._where[place],
+            layout=None if order is None else str(tuple(order)),
+            committed=committed if isinstance(committed, bool) else None,
+        )
+        return self._alike.setdefault(msgspec.structs.astuple(kind), kind), self._lines[stack]
+
+    def groups(self, named: owners.Owners) -> list[ArrayGroup]:
+        """The largest first; so many that they are no reading any more are put together."""
+        found: dict[tuple[Any, ...], _Group] = {}
+        views = self._views
+        for array, (kind, origin) in self._arrays:
+            number = id(array)
+            if number in views:
+                continue
+            path = named.path(number)
+            at = (path, kind) if path is not None else (path, kind, origin)
+            group = found.get(at)
+            if group is None:
+                group = found[at] = _Group(path, kind, origin)
+            elif group.origin is not origin:
+                group.origin = None
+            group.count += 1
+        self._arrays.clear()
+        if len(found) > MAX_GROUPS:
+            found = _numbered(found)
+        groups = sorted(map(_spelled, found.values()), key=_size)
+        for kept, shorter in ((MAX_GROUPS // 2, _below), (MAX_GROUPS, _anywhere)):
+            if len(groups) > MAX_GROUPS:
+                groups = sorted(groups[:kept] + _merged(groups[kept:], shorter), key=_size)
+        return groups
+
+
+def _size(g: ArrayGroup) -> tuple[int, str]:
+    return -(g.bytes or 0), g.path or ""
+
+
+def _spelled(g: _Group) -> ArrayGroup:
+    k = g.kind
+    return ArrayGroup(
+        path=g.path,
+        count=g.count,
+        shape=k.shape,
+        dtype=k.dtype,
+        bytes=None if k.bytes is None else k.bytes * g.count,
+        device_bytes=None if k.device_bytes is None else k.device_bytes * g.count,
+        sharding=k.sharding,
+        committed=k.committed,
+        layout=k.layout,
+        origin=g.origin,
+    )
+
+
+def _numbered(groups: dict[tuple[Any, ...], _Group]) -> dict[tuple[Any, ...], _Group]:
+    """``['block12']['w']`` and its like become ``['block*']['w']``."""
+    found: dict[tuple[Any, ...], _Group] = {}
+    for at, g in groups.items():
+        if g.path is not None:
+            g.path = _DIGITS.sub("*", g.path)
+            at = (g.path, g.kind)
+        had = found.setdefault(at, g)
+        if had is not g:
+            had.count += g.count
+            if had.origin is not g.origin:
+                had.origin = None
+    return found
+
+
+def _below(path: str) -> str:
+    """``state.params['a']['b']`` -> ``state.params…``."""
+    return "".join(_STEPS.findall(path)[:2]).removesuffix("…") + "…"
+
+
+def _anywhere(path: str) -> str:
+    return "…"
+
+
+def _merged(groups: list[ArrayGroup], shorter: Callable[[str], str]) -> list[ArrayGroup]:
+    """Groups that lie alike put together under a shorter path: what is on which device stays known."""
+    found: dict[tuple[Any, ...], list[ArrayGroup]] = {}
+    for g in groups:
+        found.setdefault((g.path if g.path is None else shorter(g.path), g.sharding), []).append(g)
+    return [members[0] if len(members) == 1 else _sum(path, members) for (path, _), members in found.items()]
+
+
+def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
+    def common(name: str) -> Any:
+        values = {getattr(g, name) for g in members}
+        return values.pop() if len(values) == 1 else None
+
+    def total(name: str) -> int | None:
+        values = [getattr(g, name) for g in members]
+        return None if None in values else sum(values)
+
+    same = {n: common(n) for n in ("shape", "dtype", "sharding", "committed", "layout", "origin")}
+    sums = {n: total(n) for n in ("count", "bytes", "device_bytes")}
+    return ArrayGroup(path=path, **same, **sums)
+
+
+def _device_bytes(array: Any) -> int:
+    """Bytes on each device that holds a part, as the device keeps them (its tiles and padding included).
+
+    ``on_device_size_in_bytes`` is the size of one shard times the devices (jaxlib, read and checked on
+    0.10.2 and 0.12.0.1: 17x4 float32 replicated on 8 devices says 2176).
+    """
+    return int(array.on_device_size_in_bytes()) // max(1, len(array.sharding.device_set))
+
+
+def _origin(trace: Any) -> Frame | None:
+    """The innermost line of the user's in the stack that made an array."""
+    for f in trace.frames if trace is not None else ():
+        if not frames.is_library_file(f.file_name) and f.line_num:
+            return Frame(file=f.file_name, line=f.line_num, function=f.function_name)
+    return None
+
+
+def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
+    """Of ``frame``; where an exception ended the program, of the frames it left."""
+    left = []
+    while trace is not None:
+        if frames.is_user(trace.tb_frame):
+            left.append(trace.tb_frame)
+        trace = trace.tb_next
+    return [left[::-1], *owners.stacks(frame)] if left else owners.stacks(frame)
+
+
+def _addressable() -> str:
+    return device_ranges(sorted({d.id for client in seams.clients() for d in client.local_devices()}))
+
+
+def _memory() -> list[DeviceMemory]:
+    found = []
+    for client in seams.clients():
+        for d in client.local_devices():
+            said = d.memory_stats() or {}
+            if said:
+                found.append(
+                    DeviceMemory(
+                        d.id, said.get("bytes_in_use"), said.get("peak_bytes_in_use"), said.get("bytes_limit")
+                    )
+                )
+    return found
