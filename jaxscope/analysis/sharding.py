@@ -120,7 +120,11 @@ def _names(node: ast.expr) -> tuple[str, ...] | None:
     """A name, several, or None."""
     if isinstance(node, ast.Constant):
         return () if node.value is None else (node.value,) if isinstance(node.value, str) else None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("frozenset", "set"):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("frozenset", "set")
+    ):
         return _names(node.args[0]) if node.args else ()
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         names = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
@@ -204,7 +208,12 @@ def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
         listed = _integers(found.group(4))
     copies = dims.pop() if "last_tile_dim_replicate" in text and dims else 1
     tiles = math.prod(dims)
-    if len(dims) != rank or listed is None or tiles * copies != len(listed) or sorted(listed) != [*range(len(devices))]:
+    if (
+        len(dims) != rank
+        or listed is None
+        or tiles * copies != len(listed)
+        or sorted(listed) != [*range(len(devices))]
+    ):
         return None
     order = tuple(tuple(listed[i * copies : (i + 1) * copies]) for i in range(tiles))
     return Layout(tuple(dims), order, devices)

@@ -66,7 +66,7 @@ class Look:
     ) -> ArraysSeen:
         """The snapshot, named from ``frame`` outwards (and ``trace``, a traceback). To be called once."""
         live, self._live = self._live, []
-        found = _Kinds()
+        found = _Kinds(shield.attempt("shard_views", seams.shard_views, live) or set())
         for a in live:
             try:
                 found.add(a)
@@ -93,14 +93,14 @@ class Look:
 class _Kinds:
     """The live arrays by what they have in common. Holds them until ``groups`` is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, views: set[int]) -> None:
         self.shardings = Shardings()
         self._where: dict[Any, int | None] = {}
         self._kinds: dict[Any, tuple[_Kind, Frame | None]] = {}
         self._alike: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
         self._lines: dict[Any, Frame | None] = {}
         self._frames: dict[Frame | None, Frame | None] = {}
-        self._views: set[int] = set()
+        self._views = views
         self._arrays: list[tuple[Any, tuple[_Kind, Frame | None]]] = []
 
     def add(self, array: Any) -> None:
@@ -110,8 +110,6 @@ class _Kinds:
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = self._read(array, sharding, key)
-        if place is sharding:
-            self._views.update(map(id, seams.shard_views(array)))
         self._arrays.append((array, kind))
 
     def wanted(self) -> set[int]:
@@ -227,8 +225,8 @@ def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
         values = [getattr(g, name) for g in members]
         return None if None in values else sum(values)
 
-    same = {n: common(n) for n in ("shape", "dtype", "sharding", "committed", "layout", "origin")}
-    sums = {n: total(n) for n in ("count", "bytes", "device_bytes")}
+    same: dict[str, Any] = {n: common(n) for n in ("shape", "dtype", "sharding", "committed", "layout", "origin")}
+    sums: dict[str, Any] = {n: total(n) for n in ("count", "bytes", "device_bytes")}
     return ArrayGroup(path=path, **same, **sums)
 
 

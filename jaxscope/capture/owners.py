@@ -127,7 +127,7 @@ class Owners:
                 if raw:
                     pairs = None if len(value) > LARGE and _holds_atoms(value) else list(value.items())
                 elif kind is list or kind is tuple:
-                    pairs = None if len(value) > LARGE and _holds_atoms(value) else zip(_SOME, tuple(value))
+                    pairs = None if len(value) > LARGE and _holds_atoms(value) else zip(_SOME, tuple(value), strict=False)
                 else:
                     pairs = self._children(node, value, kind)
             except Exception:  # a dead proxy, a dict that grows under us: one object, not the walk
@@ -221,7 +221,8 @@ def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
                 yield f".<closure>.{name}", cell.cell_contents
             except ValueError:  # empty
                 continue
-        for name, value in zip(f.__code__.co_varnames, f.__defaults__ or (), strict=False):
+        defaults = f.__defaults__ or ()
+        for name, value in zip(_last_names(f.__code__, len(defaults)), defaults, strict=False):
             yield f".<default>.{name}", value
         for name, value in (f.__kwdefaults__ or {}).items():
             yield f".<default>.{name}", value
@@ -231,6 +232,11 @@ def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
     wrapped = seams.wrapped_function(f)
     if wrapped is not None:
         yield "", wrapped
+
+
+def _last_names(code: CodeType, count: int) -> tuple[str, ...]:
+    """The last ``count`` positional parameters."""
+    return code.co_varnames[max(0, code.co_argcount - count) : code.co_argcount]
 
 
 @functools.lru_cache(256)
@@ -268,7 +274,9 @@ def _namespace(space: dict[str, Any]) -> list[tuple[str, Any]]:
     name = space.get("__name__")
     prefix = f"{name}." if isinstance(name, str) and name != "__main__" else ""
     return [
-        (prefix + n, v) for n, v in list(space.items()) if not n.startswith("__") and type(v) is not ModuleType
+        (prefix + n, v)
+        for n, v in list(space.items())
+        if not n.startswith("__") and type(v) is not ModuleType
     ]
 
 
@@ -288,7 +296,11 @@ def stacks(frame: FrameType | None) -> list[list[FrameType]]:
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [
-        [f for f in frames.walk(top) if frames.is_user(f) and not frames.is_library_file(f.f_code.co_filename)]
+        [
+            f
+            for f in frames.walk(top)
+            if frames.is_user(f) and not frames.is_library_file(f.f_code.co_filename)
+        ]
         for thread, top in sys._current_frames().items()
         if thread != here
     ]

@@ -399,12 +399,17 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
     return sharding, place, array._committed, stack, getattr(array, "_pjrt_layout", None)
 
 
-def shard_views(array: Any) -> list[Any]:
-    """The arrays ``array.addressable_shards`` has made: they are alive, and share its memory.
+def shard_views(arrays: list[Any]) -> set[int]:
+    """Ids of the arrays that ``addressable_shards`` of others made: they are alive, and share their memory.
 
-    JAX caches the list in the array's ``__dict__``; each Shard has its array in ``data``.
+    JAX caches the list in an array's ``__dict__``; each Shard has its array in ``data``. The garbage
+    collector is asked for the dicts: asking the arrays would give each one.
     """
-    return [s.data for s in vars(array).get("addressable_shards", ())]
+    found: set[int] = set()
+    for held in gc.get_referents(*arrays):
+        if type(held) is dict:
+            found.update(id(shard.data) for shard in held.get("addressable_shards", ()))
+    return found
 
 
 def held_array(value: Any) -> Any:

@@ -182,6 +182,9 @@ class Fold:
         if lost not in self.degraded:  # every process says it: once is enough
             self.degraded.append(lost)
 
+    def _arrays(self, process: Process, event: ev.ArraysSeen) -> None:
+        process.snapshots.append(event)
+
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
@@ -288,6 +291,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Watched: Fold._watched,
     ev.Called: Fold._called,
     ev.ArgumentFate: Fold._nothing,
+    ev.ArraysSeen: Fold._arrays,
     ev.Degraded: Fold._degraded,
     ev.RunEnded: Fold._run_ended,
     ev.ProgramExited: Fold._nothing,

@@ -19,6 +19,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, Program
 from jaxscope.model.run import Run
+from jaxscope.report import arrays
 from jaxscope.rules.registry import findings
 from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
@@ -30,7 +31,7 @@ _OF_PROGRAMS_LATER = (
     "of", "instructions", "problems", "fusions", "unfused_elementwise", "custom_calls", "collectives", "upcasts",
     "callbacks", "repeated_blocks", "remats", "loops", "bounds", "estimated_cycles", "donation", "constants",
 )  # fmt: skip
-_OF_RUNS_LATER = ("arrays", "transfers")
+_OF_RUNS_LATER = ("transfers",)
 
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
@@ -48,6 +49,7 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "predictions": [_prediction(p) for p in predictions.predictions(run)],
         "ledger": [_ledger(e) for e in ledger.entries(run)],
         "buckets": [_bucket(v) for v in sizes.varying(run)],
+        "arrays": arrays.as_json(run),
         "findings": [finding_json(f) for f in findings(run)],
         **dict.fromkeys(_OF_RUNS_LATER),
     }
