@@ -90,18 +90,36 @@ class Look:
         )
 
 
+class _Alike:
+    """Arrays of one kind that one stack made."""
+
+    __slots__ = ("kind", "origin", "part_of")
+
+    def __init__(self, kind: _Kind, origin: Frame | None, part_of: tuple[Any, ...] | None) -> None:
+        self.kind = kind
+        self.origin = origin
+        self.part_of = part_of  # on one device: what it shares with an array whose part it may be
+
+
 class _Kinds:
-    """The live arrays by what they have in common. Holds them until ``groups`` is asked for."""
+    """The live arrays by what they have in common. Holds them until ``groups`` is asked for.
+
+    JAX leaves arrays behind that nobody holds and that share the memory of another: the parts that
+    ``addressable_shards``, ``float``, ``np.asarray`` or a reshard took of an array, held by it in C++ (0.10:
+    up to two a device after one ``np.asarray``; 0.12: one). They carry the stack that made the whole.
+    They are not counted: on one device, one for each array of their kind that has a name.
+    """
 
     def __init__(self, views: set[int]) -> None:
         self.shardings = Shardings()
         self._where: dict[Any, int | None] = {}
-        self._kinds: dict[Any, tuple[_Kind, Frame | None]] = {}
-        self._alike: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
+        self._kinds: dict[Any, _Alike] = {}
+        self._equal: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
+        self._parts: set[tuple[Any, ...]] = set()  # what parts of arrays on several devices look like
         self._lines: dict[Any, Frame | None] = {}
         self._frames: dict[Frame | None, Frame | None] = {}
         self._views = views
-        self._arrays: list[tuple[Any, tuple[_Kind, Frame | None]]] = []
+        self._arrays: list[tuple[Any, _Alike]] = []
 
     def add(self, array: Any) -> None:
         sharding, place, committed, stack, layout = seams.makeup(array)
@@ -113,12 +131,18 @@ class _Kinds:
         self._arrays.append((array, kind))
 
     def wanted(self) -> set[int]:
-        return {id(a) for a, _ in self._arrays if id(a) not in self._views}
+        """Ids of the arrays to be named."""
+        self._arrays = [
+            (a, alike)
+            for a, alike in self._arrays
+            if alike.part_of not in self._parts and id(a) not in self._views
+        ]
+        return {id(a) for a, _ in self._arrays}
 
     def skip(self) -> set[int]:
         return {id(self._arrays)}
 
-    def _read(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> tuple[_Kind, Frame | None]:
+    def _read(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Alike:
         _, place, committed, stack, layout = key
         if place not in self._where:
             self._where[place] = self.shardings.index(sharding)
@@ -136,24 +160,32 @@ class _Kinds:
             layout=None if order is None else str(tuple(order)),
             committed=committed if isinstance(committed, bool) else None,
         )
-        return self._alike.setdefault(msgspec.structs.astuple(kind), kind), self._lines[stack]
+        part_of = None
+        if place is sharding:
+            shard = shield.attempt("shard_shape", sharding.shard_shape, array.shape)
+            self._parts.update((stack, kind.dtype, shard, d) for d in sharding.device_set)
+        elif stack is not None:
+            part_of = (stack, kind.dtype, array.shape, place[0])
+        kind = self._equal.setdefault(msgspec.structs.astuple(kind), kind)
+        return _Alike(kind, self._lines[stack], part_of)
 
     def groups(self, named: owners.Owners) -> list[ArrayGroup]:
         """The largest first; so many that they are no reading any more are put together."""
         found: dict[tuple[Any, ...], _Group] = {}
-        views = self._views
-        for array, (kind, origin) in self._arrays:
-            number = id(array)
-            if number in views:
-                continue
-            path = named.path(number)
-            at = (path, kind) if path is not None else (path, kind, origin)
-            group = found.get(at)
-            if group is None:
-                group = found[at] = _Group(path, kind, origin)
-            elif group.origin is not origin:
-                group.origin = None
-            group.count += 1
+        unnamed: list[_Alike] = []
+        wholes: dict[tuple[Any, ...] | None, int] = {}
+        for array, alike in self._arrays:
+            path = named.path(id(array))
+            if path is None:
+                unnamed.append(alike)
+            else:
+                wholes[alike.part_of] = wholes.get(alike.part_of, 0) + 1
+                _count(found, (path, alike.kind), path, alike)
+        for alike in unnamed:
+            if alike.part_of is not None and wholes.get(alike.part_of):
+                wholes[alike.part_of] -= 1
+            else:
+                _count(found, (None, alike.kind, alike.origin), None, alike)
         self._arrays.clear()
         if len(found) > MAX_GROUPS:
             found = _numbered(found)
@@ -162,6 +194,17 @@ class _Kinds:
             if len(groups) > MAX_GROUPS:
                 groups = sorted(groups[:kept] + _merged(groups[kept:], shorter), key=_size)
         return groups
+
+
+def _count(
+    found: dict[tuple[Any, ...], _Group], at: tuple[Any, ...], path: str | None, alike: _Alike
+) -> None:
+    group = found.get(at)
+    if group is None:
+        group = found[at] = _Group(path, alike.kind, alike.origin)
+    elif group.origin is not alike.origin:
+        group.origin = None
+    group.count += 1
 
 
 def _size(g: ArrayGroup) -> tuple[int, str]:
@@ -225,7 +268,9 @@ def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
         values = [getattr(g, name) for g in members]
         return None if None in values else sum(values)
 
-    same: dict[str, Any] = {n: common(n) for n in ("shape", "dtype", "sharding", "committed", "layout", "origin")}
+    same: dict[str, Any] = {
+        n: common(n) for n in ("shape", "dtype", "sharding", "committed", "layout", "origin")
+    }
     sums: dict[str, Any] = {n: total(n) for n in ("count", "bytes", "device_bytes")}
     return ArrayGroup(path=path, **same, **sums)
 

@@ -127,7 +127,11 @@ class Owners:
                 if raw:
                     pairs = None if len(value) > LARGE and _holds_atoms(value) else list(value.items())
                 elif kind is list or kind is tuple:
-                    pairs = None if len(value) > LARGE and _holds_atoms(value) else zip(_SOME, tuple(value), strict=False)
+                    pairs = (
+                        None
+                        if len(value) > LARGE and _holds_atoms(value)
+                        else zip(_SOME, tuple(value), strict=False)
+                    )
                 else:
                     pairs = self._children(node, value, kind)
             except Exception:  # a dead proxy, a dict that grows under us: one object, not the walk

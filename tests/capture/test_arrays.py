@@ -113,7 +113,7 @@ def test_parts_that_were_looked_at_are_no_further_memory(placed):
 
 def test_the_json_has_the_keys_of_the_contract(record):
     done = record("import jax.numpy as jnp, jaxscope\nx = jnp.ones((4, 2))\njaxscope.snapshot()")
-    [look, end] = report.as_json(load(done.run))["snapshots"]
+    [look, _] = report.as_json(load(done.run))["snapshots"]
     assert set(look) == {"time_seconds", "step", "count", "bytes", "by_device", "groups"}
     [x] = [g for g in look["groups"] if g["path"] == "x"]
     assert set(x) == {
@@ -182,7 +182,11 @@ TRAINING = {
 @pytest.mark.parametrize("program", TRAINING)
 def test_arrays_of_a_training_program_carry_the_users_names(program, record, tmp_path):
     """The programs as they are, with a look in their loop."""
-    source, n = re.subn(r"(?m)^    for .*:\n", r"\g<0>        __import__('jaxscope').snapshot()\n", (PROGRAMS / program).read_text())
+    source, n = re.subn(
+        r"(?m)^    for .*:\n",
+        r"\g<0>        __import__('jaxscope').snapshot()\n",
+        (PROGRAMS / program).read_text(),
+    )
     assert n
     (tmp_path / program).write_text(source)
     run = load(record(tmp_path / program).run)
@@ -257,13 +261,18 @@ def test_variables_a_program_took_as_a_dict_are_left_alone(record, tmp_path, cle
 
 
 def test_no_backend_is_started_by_looking(record):
-    done = record("import jax, jaxscope\njaxscope.snapshot()\njaxscope.step()\nprint(len(jax._src.xla_bridge._backends))")
+    done = record(
+        "import jax, jaxscope\njaxscope.snapshot()\njaxscope.step()\nprint(len(jax._src.xla_bridge._backends))"
+    )
     assert done.out.strip() == "0"
     assert {e.count for e in done.of(ev.ArraysSeen)} == {0}
 
 
 def test_arrays_are_not_looked_at_where_that_was_not_wanted(record):
-    done = record("import jax.numpy as jnp, jaxscope\nx = jnp.ones(3)\njaxscope.snapshot()\njaxscope.step()", arrays=False)
+    done = record(
+        "import jax.numpy as jnp, jaxscope\nx = jnp.ones(3)\njaxscope.snapshot()\njaxscope.step()",
+        arrays=False,
+    )
     assert done.of(ev.ArraysSeen) == []
 
 
@@ -283,7 +292,9 @@ def test_a_program_that_dies_for_want_of_memory_tells_what_was_alive(record):
     )
     assert done.code == 1
     [last] = [e for e in done.of(ev.ArraysSeen) if e.why == "exhausted"]
-    assert last.error.startswith("RESOURCE_EXHAUSTED") and last.site.function == "grow" and last.site.line == 8
+    assert (
+        last.error.startswith("RESOURCE_EXHAUSTED") and last.site.function == "grow" and last.site.line == 8
+    )
     assert {"state['w']", "more"} <= {g.path for g in last.groups}
 
 

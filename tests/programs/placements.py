@@ -33,8 +33,13 @@ def main():
         jnp.ones((17, 4))
     )
     mistake = put((1024,), plane)
-    pinned = jax.device_put(np.ones((32,), "float32"), SingleDeviceSharding(devices[0], memory_kind="pinned_host"))
-    first, second = jax.device_put(np.ones(3, "int8"), devices[0]), jax.device_put(np.ones(3, "int8"), devices[5])
+    pinned = jax.device_put(
+        np.ones((32,), "float32"), SingleDeviceSharding(devices[0], memory_kind="pinned_host")
+    )
+    first, second = (
+        jax.device_put(np.ones(3, "int8"), devices[0]),
+        jax.device_put(np.ones(3, "int8"), devices[5]),
+    )
     free = jnp.ones((2, 2))
     seen = {
         "batch": batch, "tensor['up']": tensor["up"], "tensor['down']": tensor["down"], "hybrid": hybrid,
@@ -49,9 +54,10 @@ def main():
         ]
         for name, a in seen.items()
     }
+    copied = [np.asarray(batch), float(mistake[0]), str(uneven), np.asarray(first), jax.device_get(free)]
     print(json.dumps(truth))
     jaxscope.snapshot()  # once more: the parts that were looked at are alive now, and no further memory
-    assert fsdp
+    assert fsdp and copied
 
 
 main()
