@@ -36,18 +36,6 @@ class _Kind(msgspec.Struct, eq=False):
     committed: bool | None
 
 
-class _Group:
-    """Arrays of one path and kind while they are counted."""
-
-    __slots__ = ("count", "kind", "origin", "path")
-
-    def __init__(self, path: str | None, kind: _Kind, origin: Frame | None) -> None:
-        self.path = path
-        self.kind = kind
-        self.origin = origin
-        self.count = 0
-
-
 class Look:
     """Begin with ``Look()``: it knows how many arrays there are before it has cost much."""
 
@@ -73,9 +61,10 @@ class Look:
             except RuntimeError:  # another thread has donated it since
                 continue
         del live
-        named = owners.Owners(found.wanted(), found.skip())
+        wanted = found.wanted()
+        named = owners.Owners(wanted, found.skip())
         shield.attempt("array_names", named.look, _stacks(frame, trace))
-        groups = found.groups(named)
+        groups = found.groups(named, wanted)
         return ArraysSeen(
             why=why,
             step=step,
@@ -119,7 +108,8 @@ class _Kinds:
         self._lines: dict[Any, Frame | None] = {}
         self._frames: dict[Frame | None, Frame | None] = {}
         self._views = views
-        self._arrays: list[tuple[Any, _Alike]] = []
+        self._arrays: list[Any] = []
+        self._kind_of: list[_Alike] = []  # of each of them; no pairs: see Owners
 
     def add(self, array: Any) -> None:
         sharding, place, committed, stack, layout = seams.makeup(array)
@@ -128,16 +118,16 @@ class _Kinds:
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = self._read(array, sharding, key)
-        self._arrays.append((array, kind))
+        self._arrays.append(array)
+        self._kind_of.append(kind)
 
     def wanted(self) -> set[int]:
         """Ids of the arrays to be named."""
-        self._arrays = [
-            (a, alike)
-            for a, alike in self._arrays
+        return {
+            id(a)
+            for a, alike in zip(self._arrays, self._kind_of, strict=True)
             if alike.part_of not in self._parts and id(a) not in self._views
-        ]
-        return {id(a) for a, _ in self._arrays}
+        }
 
     def skip(self) -> set[int]:
         return {id(self._arrays)}
@@ -169,77 +159,80 @@ class _Kinds:
         kind = self._equal.setdefault(msgspec.structs.astuple(kind), kind)
         return _Alike(kind, self._lines[stack], part_of)
 
-    def groups(self, named: owners.Owners) -> list[ArrayGroup]:
+    def groups(self, named: owners.Owners, wanted: set[int]) -> list[ArrayGroup]:
         """The largest first; so many that they are no reading any more are put together."""
-        found: dict[tuple[Any, ...], _Group] = {}
+        found: dict[_Kind, dict[str, int]] = {}
+        origins: dict[_Kind, dict[str, Frame | None]] = {}
         unnamed: list[_Alike] = []
         wholes: dict[tuple[Any, ...] | None, int] = {}
-        for array, alike in self._arrays:
-            path = named.path(id(array))
+        for array, alike in zip(self._arrays, self._kind_of, strict=True):
+            number = id(array)
+            if number not in wanted:
+                continue
+            path = named.path(number)
             if path is None:
                 unnamed.append(alike)
-            else:
-                wholes[alike.part_of] = wholes.get(alike.part_of, 0) + 1
-                _count(found, (path, alike.kind), path, alike)
+                continue
+            wholes[alike.part_of] = wholes.get(alike.part_of, 0) + 1
+            counts = found.setdefault(alike.kind, {})
+            counts[path] = counts.get(path, 0) + 1
+            lines = origins.setdefault(alike.kind, {})
+            if lines.setdefault(path, alike.origin) is not alike.origin:
+                lines[path] = None
+        self._arrays.clear()
+        lost: dict[tuple[_Kind, Frame | None], int] = {}
         for alike in unnamed:
             if alike.part_of is not None and wholes.get(alike.part_of):
                 wholes[alike.part_of] -= 1
             else:
-                _count(found, (None, alike.kind, alike.origin), None, alike)
-        self._arrays.clear()
-        if len(found) > MAX_GROUPS:
-            found = _numbered(found)
-        groups = sorted(map(_spelled, found.values()), key=_size)
+                lost[alike.kind, alike.origin] = lost.get((alike.kind, alike.origin), 0) + 1
+        if sum(map(len, found.values())) > MAX_GROUPS:
+            for kind, counts in found.items():
+                found[kind], origins[kind] = _numbered(counts, origins[kind])
+        groups = [
+            _group(kind, path, n, origins[kind][path])
+            for kind, counts in found.items()
+            for path, n in counts.items()
+        ]
+        groups += [_group(kind, None, n, origin) for (kind, origin), n in lost.items()]
+        groups.sort(key=_size)
         for kept, shorter in ((MAX_GROUPS // 2, _below), (MAX_GROUPS, _anywhere)):
             if len(groups) > MAX_GROUPS:
                 groups = sorted(groups[:kept] + _merged(groups[kept:], shorter), key=_size)
         return groups
 
 
-def _count(
-    found: dict[tuple[Any, ...], _Group], at: tuple[Any, ...], path: str | None, alike: _Alike
-) -> None:
-    group = found.get(at)
-    if group is None:
-        group = found[at] = _Group(path, alike.kind, alike.origin)
-    elif group.origin is not alike.origin:
-        group.origin = None
-    group.count += 1
-
-
 def _size(g: ArrayGroup) -> tuple[int, str]:
     return -(g.bytes or 0), g.path or ""
 
 
-def _spelled(g: _Group) -> ArrayGroup:
-    k = g.kind
+def _group(k: _Kind, path: str | None, count: int, origin: Frame | None) -> ArrayGroup:
     return ArrayGroup(
-        path=g.path,
-        count=g.count,
+        path=path,
+        count=count,
         shape=k.shape,
         dtype=k.dtype,
-        bytes=None if k.bytes is None else k.bytes * g.count,
-        device_bytes=None if k.device_bytes is None else k.device_bytes * g.count,
+        bytes=None if k.bytes is None else k.bytes * count,
+        device_bytes=None if k.device_bytes is None else k.device_bytes * count,
         sharding=k.sharding,
         committed=k.committed,
         layout=k.layout,
-        origin=g.origin,
+        origin=origin,
     )
 
 
-def _numbered(groups: dict[tuple[Any, ...], _Group]) -> dict[tuple[Any, ...], _Group]:
+def _numbered(
+    counts: dict[str, int], origins: dict[str, Frame | None]
+) -> tuple[dict[str, int], dict[str, Frame | None]]:
     """``['block12']['w']`` and its like become ``['block*']['w']``."""
-    found: dict[tuple[Any, ...], _Group] = {}
-    for at, g in groups.items():
-        if g.path is not None:
-            g.path = _DIGITS.sub("*", g.path)
-            at = (g.path, g.kind)
-        had = found.setdefault(at, g)
-        if had is not g:
-            had.count += g.count
-            if had.origin is not g.origin:
-                had.origin = None
-    return found
+    found: dict[str, int] = {}
+    lines: dict[str, Frame | None] = {}
+    for path, n in counts.items():
+        short = _DIGITS.sub("*", path)
+        found[short] = found.get(short, 0) + n
+        if lines.setdefault(short, origins[path]) is not origins[path]:
+            lines[short] = None
+    return found, lines
 
 
 def _below(path: str) -> str:

@@ -38,24 +38,37 @@ Node = tuple[Any, Any, bool]
 
 
 class Owners:
-    """Paths by ``id`` of the array, for those in ``wanted``, valid while they live."""
+    """Paths by ``id`` of the array, for those in ``wanted``, valid while they live.
+
+    Numbers and texts by array, no object each: ten thousand new ones would have the garbage collector go
+    through all that the program has (measured: 60 ms).
+    """
 
     def __init__(self, wanted: set[int], skip: set[int] | None = None) -> None:
-        self.found: dict[int, Node] = {}
+        self._around: dict[int, Node | None] = {}
+        self._steps: dict[int, Any] = {}
+        self._raw: set[int] = set()
         self.cut = False
         self._missing = set(wanted)
         self._seen: set[int] = set(skip or ())
         self._left = NODES_BESIDE + 4 * len(wanted)
         self._functions: list[tuple[Node, Any]] = []
         self._texts: dict[int, str] = {}  # by id of a node, which lives as long as we do
+        self._keys: dict[str, str] = {}
 
     def path(self, array: int) -> str | None:
         """The path of the array with this id, container indices as ``[*]``; None: not found."""
-        node = self.found.get(array)
-        if node is None:
+        if array not in self._around:
             return None
-        around, step, raw = node
-        return self._spelled(around) + _step(step, raw)
+        around = self._around[array]
+        text = self._texts.get(id(around)) or self._spelled(around)
+        step = self._steps[array]
+        if array not in self._raw or type(step) is not str:
+            return text + _step(step, array in self._raw)
+        known = self._keys.get(step)
+        if known is None:
+            known = self._keys[step] = _step(step, True)
+        return text + known
 
     def _spelled(self, node: Node | None) -> str:
         ahead: list[Node] = []
@@ -95,7 +108,7 @@ class Owners:
 
     def _walk(self, roots: Iterable[tuple[str, Any]], around: Node | None = None) -> None:
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
-        missing, seen, found = self._missing, self._seen, self.found
+        missing, seen = self._missing, self._seen
         # (place, its kind of children, pairs): the roots are children of nothing
         node: Node | None = around
         pairs: Iterable[tuple[Any, Any]] | None = roots
@@ -106,7 +119,10 @@ class Owners:
                 number = id(child)
                 if number in missing:
                     missing.discard(number)
-                    found[number] = (node, step, raw)
+                    self._around[number] = node
+                    self._steps[number] = step
+                    if raw:
+                        self._raw.add(number)
                 elif number not in seen and type(child) not in _ATOMS:
                     seen.add(number)
                     queue.append(((node, step, raw) if raw or step != "" else node, child, depth))
