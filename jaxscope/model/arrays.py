@@ -183,8 +183,8 @@ class Growth(msgspec.Struct, frozen=True):
 def growing(run: Run) -> list[Growth]:
     """Groups with more arrays at each look than at the one before, the most bytes a step first.
 
-    Over at least FEWEST looks at different steps, to the last look of a step there is. Where a container
-    grows by arrays of changing shapes, its groups are taken together.
+    Over at least FEWEST looks at different steps, the latest that met it, in the second half of the run.
+    Where a container grows by arrays of changing shapes, its groups are taken together.
     """
     found = []
     for process in run.processes.values():
@@ -205,7 +205,8 @@ def growing(run: Run) -> list[Growth]:
                 series.setdefault(key, []).append((look.step or 0, n, size))
         for key, seen in series.items():
             tail = _rising(seen)
-            if seen[-1][0] == looks[-1].step and len(tail) >= FEWEST and _steady(tail):
+            # What a finished loop has let go was growing all the same.
+            if 2 * seen[-1][0] >= (looks[-1].step or 0) and len(tail) >= FEWEST and _steady(tail):
                 found.append(Growth(latest[key], process, tail))
     return sorted(found, key=lambda g: (-g.bytes_per_step, -g.arrays_per_step, g.group.path or ""))
 

@@ -18,7 +18,17 @@ from jaxscope.model.run import Run
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 
 # A file a family; imported when rules are asked for.
-FAMILIES = ("arguments", "statics", "functions", "placement", "contexts", "fast_path", "carried", "rates")
+FAMILIES = (
+    "arguments",
+    "statics",
+    "functions",
+    "placement",
+    "contexts",
+    "fast_path",
+    "carried",
+    "rates",
+    "live",
+)
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 
