@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import FrameType
 from typing import Any
 
 import msgspec
 
-from jaxscope.capture import frames, owners, seams, shield, signature
+from jaxscope.capture import frames, holders, owners, seams, shield, signature
 from jaxscope.capture.shardings import Shardings, device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame
 
 MAX_GROUPS = 512
+MAX_SUSPECTS = 8
+
+Lost = tuple[Any, ...]  # how arrays without a name are known again: by shape, dtype and line
 _DIGITS = re.compile(r"\d+")
 _STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")
 
@@ -50,9 +53,18 @@ class Look:
         return (time.perf_counter_ns() - self._began) / 1e9
 
     def take(
-        self, frame: FrameType | None, why: str, step: int | None, trace: Any = None, **more: Any
+        self,
+        frame: FrameType | None,
+        why: str,
+        step: int | None,
+        trace: Any = None,
+        suspects: Collection[Lost] = (),
+        **more: Any,
     ) -> ArraysSeen:
-        """The snapshot, named from ``frame`` outwards (and ``trace``, a traceback). To be called once."""
+        """The snapshot, named from ``frame`` outwards (and ``trace``, a traceback). To be called once.
+
+        Of ``suspects``, what holds them is looked for.
+        """
         live, self._live = self._live, []
         found = _Kinds(shield.attempt("shard_views", seams.shard_views, live) or set())
         for a in live:
@@ -64,7 +76,7 @@ class Look:
         wanted = found.wanted()
         named = owners.Owners(wanted, found.skip())
         shield.attempt("array_names", named.look, _stacks(frame, trace))
-        groups = found.groups(named, wanted)
+        groups = found.groups(named, wanted, suspects)
         return ArraysSeen(
             why=why,
             step=step,
@@ -77,6 +89,10 @@ class Look:
             cost_seconds=self.seconds,
             **more,
         )
+
+
+def lost_as(k: _Kind | ArrayGroup, origin: Frame | None) -> Lost:
+    return k.shape, k.dtype, origin
 
 
 class _Alike:
@@ -159,12 +175,15 @@ class _Kinds:
         kind = self._equal.setdefault(msgspec.structs.astuple(kind), kind)
         return _Alike(kind, self._lines[stack], part_of)
 
-    def groups(self, named: owners.Owners, wanted: set[int]) -> list[ArrayGroup]:
+    def groups(
+        self, named: owners.Owners, wanted: set[int], suspects: Collection[Lost] = ()
+    ) -> list[ArrayGroup]:
         """The largest first; so many that they are no reading any more are put together."""
         found: dict[_Kind, dict[str, int]] = {}
         origins: dict[_Kind, dict[str, Frame | None]] = {}
         unnamed: list[_Alike] = []
         wholes: dict[tuple[Any, ...] | None, int] = {}
+        of_suspects: dict[Lost, list[Any]] = {}
         for array, alike in zip(self._arrays, self._kind_of, strict=True):
             number = id(array)
             if number not in wanted:
@@ -172,6 +191,10 @@ class _Kinds:
             path = named.path(number)
             if path is None:
                 unnamed.append(alike)
+                if suspects:
+                    what = lost_as(alike.kind, alike.origin)
+                    if what in suspects and len(of_suspects.setdefault(what, [])) < MAX_SUSPECTS:
+                        of_suspects[what].append(array)
                 continue
             wholes[alike.part_of] = wholes.get(alike.part_of, 0) + 1
             counts = found.setdefault(alike.kind, {})
@@ -180,6 +203,11 @@ class _Kinds:
             if lines.setdefault(path, alike.origin) is not alike.origin:
                 lines[path] = None
         self._arrays.clear()
+        array = None
+        held = {
+            what: shield.attempt("array_holders", holders.held_by, them) for what, them in of_suspects.items()
+        }
+        of_suspects.clear()
         lost: dict[tuple[_Kind, Frame | None], int] = {}
         for alike in unnamed:
             if alike.part_of is not None and wholes.get(alike.part_of):
@@ -194,7 +222,10 @@ class _Kinds:
             for kind, counts in found.items()
             for path, n in counts.items()
         ]
-        groups += [_group(kind, None, n, origin) for (kind, origin), n in lost.items()]
+        groups += [
+            _group(kind, None, n, origin, held.get(lost_as(kind, origin)))
+            for (kind, origin), n in lost.items()
+        ]
         groups.sort(key=_size)
         for kept, shorter in ((MAX_GROUPS // 2, _below), (MAX_GROUPS, _anywhere)):
             if len(groups) > MAX_GROUPS:
@@ -206,7 +237,9 @@ def _size(g: ArrayGroup) -> tuple[int, str]:
     return -(g.bytes or 0), g.path or ""
 
 
-def _group(k: _Kind, path: str | None, count: int, origin: Frame | None) -> ArrayGroup:
+def _group(
+    k: _Kind, path: str | None, count: int, origin: Frame | None, held: str | None = None
+) -> ArrayGroup:
     return ArrayGroup(
         path=path,
         count=count,
@@ -218,6 +251,7 @@ def _group(k: _Kind, path: str | None, count: int, origin: Frame | None) -> Arra
         committed=k.committed,
         layout=k.layout,
         origin=origin,
+        held=held,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import FrameType
 from typing import Any
 
@@ -21,6 +21,8 @@ SHARE = 0.01
 GLANCES = 0.25  # of SHARE goes to counting alone
 FIRST_STEPS = 4
 GROWN = 1.25
+RISES = 3  # looks in a row at which unnamed arrays were more: then what holds them is looked for
+REFERRERS_S = 0.1
 FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # a look at n arrays, before the first has been measured
 
 STEP, GROWTH, MISS, ASKED, EXIT, EXHAUSTED = "step", "growth", "miss", "asked", "exit", "exhausted"
@@ -47,8 +49,10 @@ class Budget:
     def allows(self, seconds: float) -> bool:
         return self.spent + seconds <= SHARE * self.elapsed
 
-    def allows_glance(self) -> bool:
-        return self.glanced <= GLANCES * SHARE * self.elapsed and self.spent <= SHARE * self.elapsed
+    @property
+    def next_glance(self) -> float:
+        """When, by the clock, counting can be paid again."""
+        return self._began + max(self.glanced / GLANCES, self.spent) / SHARE
 
     def paid(self, seconds: float, *, count: int | None = None, glance: bool = False) -> None:
         """``count``: of the arrays that were looked at."""
@@ -80,14 +84,18 @@ class Sampler:
         self._look = look
         self.budget = Budget(clock)
         self.looks = 0
+        self._clock = clock
+        self._lost: dict[arrays.Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
+        self._next = 0.0  # by the clock: no look before
         self._due = 0  # the step at whose end a look is due
         self._seen = 0  # arrays at the latest look
         self._wait = 0.0  # misses: seconds from the beginning before which there is none
 
     def step_ended(self, step: int) -> None:
         """``step`` ended; runs at every step mark, and looks when there is reason and money."""
-        if self.budget.allows_glance():
+        if self._clock() >= self._next:
             shield.attempt("arrays", self._after_step, step, sys._getframe(1))
+            self._next = self.budget.next_glance
 
     def _after_step(self, step: int, frame: FrameType) -> None:
         look = self._look()
@@ -142,14 +150,35 @@ class Sampler:
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        self._emit(look.take(frame, why, step, **more))
+        # All objects of the program are gone through for these: not in the midst of it unless it is long.
+        costly = why in (STEP, GROWTH, MISS) and not self.budget.allows(REFERRERS_S)
+        suspects = () if costly else {what for what, (_, rose) in self._lost.items() if rose >= RISES}
+        seen = look.take(frame, why, step, suspects=suspects, **more)
+        self._emit(seen)
+        self._remember(seen, suspects)
         self.looks += 1
         self._seen = look.count
         self.budget.paid(look.seconds, count=look.count)
 
+    def _remember(self, seen: ArraysSeen, told: Collection[arrays.Lost]) -> None:
+        """Arrays without a name that are more each time are suspects, once."""
+        now: dict[arrays.Lost, int] = {}
+        for g in seen.groups:
+            if g.path is None:
+                what = arrays.lost_as(g, g.origin)
+                now[what] = now.get(what, 0) + g.count
+        rose = {}
+        for what, n in now.items():
+            before, times = self._lost.get(what, (n, 0))
+            rose[what] = (
+                n,
+                (-1_000_000 if what in told else times + 1 if n > before else times if n == before else 0),
+            )
+        self._lost = rose
+
     def forked(self) -> None:
         """In a forked child: what was spent was the parent's."""
-        self.__init__(self._emit, self._step, self._look, self.budget._clock)  # type: ignore[misc]
+        self.__init__(self._emit, self._step, self._look, self._clock)  # type: ignore[misc]
 
 
 def _error(leaving: bool) -> BaseException | None:

@@ -93,7 +93,10 @@ class Session:
         self.writer.forked()
         self.tally.forked()
         self.probe.forked()
-        if self.sampler is not None:
+        if self.sampler is not None and seams.clients():
+            # The parent's backend may be locked for ever here, by a thread that is not there any more.
+            self.sampler = self.probe.sampler = self.tally.after_step = None
+        elif self.sampler is not None:
             self.sampler.forked()
 
     def snapshot(self) -> None:

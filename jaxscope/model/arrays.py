@@ -44,6 +44,7 @@ class Group(msgspec.Struct, frozen=True):
     committed: bool | None
     layout: str | None
     origin: Frame | None
+    held: str | None = None
 
     @property
     def memory_kind(self) -> str | None:
@@ -157,6 +158,7 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
             committed=g.committed,
             layout=g.layout,
             origin=g.origin,
+            held=g.held,
         ),
         devices,
     )
@@ -168,6 +170,7 @@ class Growth(msgspec.Struct, frozen=True):
     group: Group
     process: Process
     seen: list[tuple[int, int, int]]
+    held: str | None = None  # what holds them, where they have no path and it was looked for
 
     @property
     def arrays_per_step(self) -> float:
@@ -188,11 +191,13 @@ def growing(run: Run) -> list[Growth]:
     """
     found = []
     for process in run.processes.values():
-        looks = _at_steps([read(process, e) for e in process.snapshots])
+        all_looks = [read(process, e) for e in process.snapshots]
+        looks = _at_steps(all_looks)
         if len(looks) < FEWEST:
             continue
         series: dict[object, list[tuple[int, int, int]]] = {}
         latest: dict[object, Group] = {}
+        held = {_holder(g): g.held for look in all_looks for g in look.groups if g.held is not None}
         for look in looks:
             sums: dict[object, tuple[int, int]] = {}
             for g in look.groups:
@@ -207,7 +212,7 @@ def growing(run: Run) -> list[Growth]:
             tail = _rising(seen)
             # What a finished loop has let go was growing all the same.
             if 2 * seen[-1][0] >= (looks[-1].step or 0) and len(tail) >= FEWEST and _steady(tail):
-                found.append(Growth(latest[key], process, tail))
+                found.append(Growth(latest[key], process, tail, held.get(key)))
     return sorted(found, key=lambda g: (-g.bytes_per_step, -g.arrays_per_step, g.group.path or ""))
 
 

@@ -64,13 +64,14 @@ def growing(run: Run) -> Iterator[Finding]:
     """
     for g in arrays.growing(run):
         last, has, size = g.seen[-1]
-        what = g.group.path or "arrays that no variable leads to"
+        verb = "grows" if g.group.path else "grow"
+        what = g.group.path or f"arrays held by {g.held or 'what no variable leads to'}"
         pace = f"{_each(g.arrays_per_step)} and {g.bytes_per_step:,.0f} bytes a step"
         yield Finding(
             code="JX501",
             severity=WARNING if g.bytes_per_step >= SMALL_PER_STEP else NOTE,
             certainty=CERTAIN,
-            title=f"{what} grows by {pace}: {has:,} arrays, {size:,} bytes after step {last:,}",
+            title=f"{what} {verb} by {pace}: {has:,} arrays, {size:,} bytes after step {last:,}",
             source=g.group.origin,
             evidence=[
                 Evidence(f"{n:,} arrays, {b:,} bytes", source=g.group.origin, step=step)
@@ -86,6 +87,8 @@ def _each(rate: float) -> str:
 
 
 def _fix(g: Growth) -> str:
+    if g.group.path is None and g.held is not None:
+        return f"let go of the results of this line: they are kept by {g.held}"
     if g.group.path is None:
         return "see what keeps the results of this line: a cycle, a cache or an object in a library"
     holder = g.group.path.partition("[*]")[0]

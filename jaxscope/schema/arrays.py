@@ -23,6 +23,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       sharding: an index into the snapshot's shardings; None: unknown, or several.
       committed, layout: None where they differ.
       origin: the user's line that made them; None: unknown, or several lines.
+      held: without a path and ever more: what holds them, as a phrase; None: not looked for.
     """
 
     path: str | None = None
@@ -35,6 +36,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     committed: bool | None = None
     layout: str | None = None
     origin: Frame | None = None
+    held: str | None = None
 
 
 class DeviceMemory(msgspec.Struct, frozen=True, omit_defaults=True):

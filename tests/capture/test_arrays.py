@@ -166,6 +166,28 @@ def test_a_leak_is_found_with_what_holds_it(how, record):
     assert growth.arrays_per_step == pytest.approx(1) and growth.bytes_per_step == pytest.approx(16384)
 
 
+HIDDEN = {
+    "a cycle": (
+        "import gc; gc.disable()\nclass Node:\n    def __init__(self, x): self.me, self.value = self, x",
+        "Node(x)",
+        "an object of class __main__.Node",
+    ),
+    "a container in a library": (
+        "import functools\ncache = functools.lru_cache(None)(lambda f: [])",
+        "cache(1).append(x)",
+        "a list of",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+def test_what_no_variable_leads_to_is_found_with_what_holds_it(how, record):
+    state, keep, held = HIDDEN[how]
+    run = load(record(LEAK.format(state=state, keep=keep)).run)
+    [found] = arrays.growing(run)
+    assert found.group.path is None and found.held.startswith(held)
+
+
 def test_a_program_that_keeps_nothing_does_not_grow(record):
     run = load(record(LEAK.format(state="", keep="pass")).run)
     assert arrays.growing(run) == [] and len(run.main.snapshots) > 4
