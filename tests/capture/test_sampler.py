@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.capture.sampler import FIXED_S, SHARE, Sampler
+from jaxscope.schema.arrays import ArrayGroup
 from jaxscope.schema.events import ArraysSeen
 
 
@@ -19,6 +20,8 @@ class World:
     per_glance: float = 1e-8
     step: int | None = 1
     seen: list = field(default_factory=list)
+    groups: list = field(default_factory=list)
+    suspected: list = field(default_factory=list)
 
     def sampler(self):
         return Sampler(self.seen.append, lambda: self.step, lambda: Look(self), lambda: self.now)
@@ -40,9 +43,10 @@ class Look:
     def seconds(self):
         return self.world.now - self.began
 
-    def take(self, frame, why, step, trace=None, **more):
+    def take(self, frame, why, step, trace=None, suspects=(), **more):
+        self.world.suspected.append(set(suspects))
         self.world.now += self.world.per_array * self.count
-        return ArraysSeen(why=why, step=step, count=self.count, **more)
+        return ArraysSeen(why=why, step=step, count=self.count, groups=self.world.groups, **more)
 
 
 def steps(world, why="step"):
@@ -143,3 +147,15 @@ def test_memory_that_ran_out_is_told_whatever_was_raised_from_it():
     except ValueError:
         sampler.ended(None, leaving=False)
     assert world.seen[-1].why == "exit"
+
+
+def test_unnamed_arrays_that_are_more_at_three_looks_are_suspects_once():
+    world = World()
+    sampler = world.sampler()
+    for n in range(1, 9):
+        lost = ArrayGroup(None, n, (3,), "float32")
+        named = ArrayGroup("history[*]", n, (3,), "float32")
+        still = ArrayGroup(None, 2, (9,), "float32")
+        world.groups = [lost, named, still]
+        sampler.now(None)
+    assert world.suspected == [set()] * 4 + [{((3,), "float32", None)}] + [set()] * 3
