@@ -23,7 +23,7 @@ MAX_GROUPS = 512
 MAX_SUSPECTS = 8
 
 Lost = tuple[Any, ...]  # how arrays without a name are known again: by shape, dtype and line
-_DIGITS = re.compile(r"\d+")
+_DIGITS = str.maketrans("0123456789", "*" * 10)
 _STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")
 
 
@@ -262,7 +262,9 @@ def _numbered(
     found: dict[str, int] = {}
     lines: dict[str, Frame | None] = {}
     for path, n in counts.items():
-        short = _DIGITS.sub("*", path)
+        short = path.translate(_DIGITS)
+        while "**" in short:
+            short = short.replace("**", "*")
         found[short] = found.get(short, 0) + n
         if lines.setdefault(short, origins[path]) is not origins[path]:
             lines[short] = None
