@@ -14,13 +14,14 @@ __version__ = "0.1.0"
 _WHERE = {
     "watch": "jaxscope.api",
     "step": "jaxscope.api",
+    "snapshot": "jaxscope.api",
     "record": "jaxscope.recording",
     "open_run": "jaxscope.opened",
     "JaxscopeError": "jaxscope.errors",
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }
 
-__all__ = ["JaxscopeError", "__version__", "open_run", "record", "step", "watch"]
+__all__ = ["JaxscopeError", "__version__", "open_run", "record", "snapshot", "step", "watch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What user code calls: ``watch`` and ``step``. Near-free when nothing is recording.
+"""What user code calls: ``watch``, ``step`` and ``snapshot``. Near-free when nothing is recording.
 
 Imports neither jax nor anything heavy; the recording announces itself.
 """
@@ -187,6 +187,12 @@ def step() -> None:
     """Mark the end of a step: call it at the end of the loop's body. Nothing happens unrecorded."""
     if _session is not None:
         _session.tally.mark()
+
+
+def snapshot() -> None:
+    """Look at the live arrays now. Nothing happens unrecorded."""
+    if _session is not None:
+        _session.snapshot()
 
 
 def _attach(watched: _Watched) -> None:

@@ -30,11 +30,13 @@ class Recording:
         ir: str = "all",
         name: str | None = None,
         wrapper_libraries: Sequence[str] = (),
+        arrays: bool = True,
     ) -> None:
         self._path = Path(path) if path is not None else None
         self._ir = ir
         self._name = name
         self._libraries = list(wrapper_libraries)
+        self._arrays = arrays
         self._mine = False
         self._run: store.RunDir | None = None
 
@@ -70,9 +72,8 @@ class Recording:
         except LogError as e:
             sys.stderr.write(f"jaxscope: not recording: {e.message}; the program goes on\n")
             return self
-        session.start(
-            self._run, how="record", options=session.Options(ir=self._ir, wrapper_libraries=self._libraries)
-        )
+        options = session.Options(ir=self._ir, wrapper_libraries=self._libraries, arrays=self._arrays)
+        session.start(self._run, how="record", options=options)
         self._mine = True
         return self
 
@@ -151,6 +152,7 @@ def record(
     ir: str = "all",
     name: str | None = None,
     wrapper_libraries: Sequence[str] = (),
+    arrays: bool = True,
 ) -> Recording:
     """Record a block without the command line.
 
@@ -159,5 +161,6 @@ def record(
       ir: which texts of user functions are kept: none, stats, stablehlo, hlo, all.
       name: what the run is called.
       wrapper_libraries: packages whose frames are not the user's, besides those known.
+      arrays: look at the live arrays at the ends of steps and of the block.
     """
-    return Recording(path, ir=ir, name=name, wrapper_libraries=wrapper_libraries)
+    return Recording(path, ir=ir, name=name, wrapper_libraries=wrapper_libraries, arrays=arrays)

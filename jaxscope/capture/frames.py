@@ -5,7 +5,9 @@ Knows nothing of JAX's functions (capture.seams does).
 
 from __future__ import annotations
 
+import functools
 import inspect
+import os
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -23,6 +25,7 @@ def configure(extra: list[str]) -> None:
     """Take further packages for wrapper libraries."""
     global _skipped
     _skipped = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(extra)
+    is_library_file.cache_clear()
 
 
 def root(module: object) -> str:
@@ -42,6 +45,23 @@ def module_of(frame: FrameType) -> str:
 def is_user(frame: FrameType) -> bool:
     # "<frozen importlib._bootstrap>" and friends are nobody's line.
     return not is_library(module_of(frame)) and not frame.f_code.co_filename.startswith("<frozen")
+
+
+@functools.lru_cache(4096)
+def is_library_file(file: str) -> bool:
+    """Where only a file name tells: installed, of Python's own, or in a package of JAX's, a wrapper's or ours."""
+    if file.startswith("<frozen") or "site-packages" in file or "dist-packages" in file:
+        return True
+    if file.startswith(_STDLIB):
+        return True
+    return any(
+        file.startswith(folder + os.sep)
+        for name in _skipped
+        for folder in getattr(sys.modules.get(name), "__path__", ()) or ()
+    )
+
+
+_STDLIB = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  as code objects spell it
 
 
 def walk(frame: FrameType | None) -> Iterator[FrameType]:

@@ -23,6 +23,7 @@ from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.repeats import Repeats
+from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Stale
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Tally
@@ -49,6 +50,7 @@ class Probe:
         self._writer = writer
         self.tally: Tally | None = None  # steps, and call counts to be written before each miss
         self.stepping: StepFunction | None = None  # --step-function
+        self.sampler: Sampler | None = None  # live arrays, looked at here where nobody counts steps
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self.stale = Stale(writer)
@@ -318,6 +320,8 @@ class Probe:
                 full=full or {},
             )
         )
+        if self.sampler is not None and call.detail and entry == "call":
+            self.sampler.missed(sys._getframe())
         if read is not None and entry != "aot":
             self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
         self._calls.begin(call, outermost)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import gc
 import importlib
 import re
+import sys
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -173,6 +174,8 @@ SEAMS = (
     Seam("trace_context", "every setting that is part of the cache key", lambda: None if hasattr(_module("jax._src.config"), "trace_context_names") else "jax._src.config.trace_context_names is not there"),
     Seam("recover_shardings", "result shardings in the user's mesh axes", _attribute("jax._src.interpreters.pxla", "_maybe_get_and_check_out_shardings")),
     Seam("cache_gauge", "whether JAX's caches were cleared, and how full they are", _attribute("jax._src.pjit", "_infer_params_cached")),
+    Seam("live_arrays", "the arrays that are alive", _attribute("jax._src.xla_bridge", "_backends")),
+    Seam("array_traceback", "the line that made an array", lambda: None if hasattr(_module("jax._src.array").ArrayImpl, "traceback") else "ArrayImpl has no traceback"),
     Seam("post_hook", "counting calls of --step-function", _attribute("jax._src.api", "_post_hook_state")),
 )  # fmt: skip
 
@@ -373,6 +376,58 @@ def is_listening(listener: Any) -> bool:
 def committed(value: Any) -> bool | None:
     found = getattr(value, "committed", getattr(value, "_committed", None))
     return found if isinstance(found, bool) else None
+
+
+def clients() -> list[Any]:
+    """The backends that the program has started; asking JAX for its live arrays would start one."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return list(getattr(bridge, "_backends", {}).values())
+
+
+def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What tells one live array from another besides its aval, in 1 us; all of it hashable.
+
+    Returns (sharding, its place, committed, stack, layout). The place is (device, memory kind) where there
+    is one device, because such arrays have a sharding object each, else the sharding. The stack that made
+    the array is jaxlib's record: ``frames``, innermost first. The layout compares like ``format.layout``.
+    What this JAX has not is None.
+    """
+    sharding = array.sharding
+    device = getattr(sharding, "_device", None)
+    place = sharding if device is None else (device, getattr(sharding, "_memory_kind", None))
+    stack = getattr(array, "traceback", None)
+    return sharding, place, array._committed, stack, getattr(array, "_pjrt_layout", None)
+
+
+def shard_views(arrays: list[Any]) -> set[int]:
+    """Ids of the arrays that ``addressable_shards`` of others made: they are alive, and share their memory.
+
+    JAX caches the list in an array's ``__dict__``; each Shard has its array in ``data``. The garbage
+    collector is asked for the dicts: asking the arrays would give each one.
+    """
+    found: set[int] = set()
+    for held in gc.get_referents(*arrays):
+        if type(held) is dict:
+            found.update(id(shard.data) for shard in held.get("addressable_shards", ()))
+    return found
+
+
+def held_array(value: Any) -> Any:
+    """What a typed key (``_base_array``) or a Ref (``_refs``, ``_buf``) stands for; None for anything else."""
+    for name in ("_base_array", "_refs", "_buf"):
+        try:
+            return object.__getattribute__(value, name)
+        except AttributeError:
+            continue
+    return None
+
+
+def wrapped_function(value: Any) -> Any:
+    """The user's function in a jitted one."""
+    try:
+        return object.__getattribute__(value, "__wrapped__")
+    except AttributeError:
+        return None
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:

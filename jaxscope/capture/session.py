@@ -18,6 +18,7 @@ import msgspec
 
 from jaxscope.capture import announce, dying, frames, functions, seams, shield
 from jaxscope.capture.probe import Probe
+from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Counter, Tally
@@ -36,6 +37,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     ir: str = "all"
     wrapper_libraries: list[str] = []
     step_function: str | None = None
+    arrays: bool = True
 
 
 class Session:
@@ -54,6 +56,10 @@ class Session:
             self.writer, self.probe.fates, lambda: self.probe.look("next_call"), self._step_ended
         )
         self.probe.tally = self.probe.stale.tally = self.tally
+        self.sampler: Sampler | None = None
+        if options.arrays:
+            self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tally.current)
+            self.tally.after_step = self.sampler.step_ended
         self._unhook: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -72,6 +78,9 @@ class Session:
 
     def end(self, how: str) -> None:
         self.probe.remove()
+        self.tally.after_step = None
+        if self.sampler is not None:
+            self.sampler.ended(sys._getframe(), leaving=how == "exit")
         if self._unhook is not None:
             shield.attempt("post_hook", self._unhook)
         if self.probe.stepping is not None:
@@ -90,6 +99,16 @@ class Session:
         self.writer.forked()
         self.tally.forked()
         self.probe.forked()
+        if self.sampler is not None and seams.clients():
+            # The parent's backend may be locked for ever here, by a thread that is not there any more.
+            self.sampler = self.probe.sampler = self.tally.after_step = None
+        elif self.sampler is not None:
+            self.sampler.forked()
+
+    def snapshot(self) -> None:
+        """Look at the live arrays now."""
+        if self.sampler is not None:
+            self.sampler.now(sys._getframe())
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
         """Count the calls of ``function`` from now on, and look after what it takes in from outside."""

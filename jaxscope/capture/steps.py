@@ -38,6 +38,8 @@ class Counter(Count):
             self.tally.stepper = self
         if self.tally.fates.fresh:
             self.tally.look()
+        if self.tally.stepper is self and self.tally.after_step is not None:
+            self.tally.after_step(value - 1)
         return value >= self.due and self._came_due(value)
 
     def look_in(self, calls: int) -> None:
@@ -81,6 +83,7 @@ class Tally:
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
         self._marks_due = NEVER
+        self.after_step: Callable[[int], None] | None = None  # told the number of each step that ended
 
     def watch(self, function: str, step: bool) -> Counter:
         """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
@@ -104,6 +107,8 @@ class Tally:
             self.step_ended()
         if self.fates.fresh:
             self.look()
+        if self.after_step is not None:
+            self.after_step(self._marks.value)
 
     def look_after(self, steps: int) -> None:
         """Call ``step_ended`` when ``steps`` more steps have ended."""

@@ -35,6 +35,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "name": Option(str),
         "ir": Option(str, IR),
         "step-function": Option(str),
+        "arrays": Option(bool),
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),

@@ -78,6 +78,11 @@ def options_parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--step-function", metavar="NAME", help="count the calls of this jitted function as steps"
     )
+    what.add_argument(
+        "--arrays",
+        action=argparse.BooleanOptionalAction,
+        help="look at the live arrays at the ends of steps, for at most 1%% of the time (default: yes)",
+    )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         "--no-tui", action="store_true", help="no terminal interface; the program keeps the terminal"
@@ -235,6 +240,7 @@ def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
         "ir": opts.ir,
         "step-function": opts.step_function,
         "wrapper-libraries": opts.wrapper_libraries,
+        "arrays": opts.arrays,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

@@ -205,6 +205,9 @@ class Fold:
     def _died(self, process: Process, event: ev.Died) -> None:
         process.died = event
 
+    def _arrays(self, process: Process, event: ev.ArraysSeen) -> None:
+        process.snapshots.append(event)
+
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
@@ -313,6 +316,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.ArgumentFate: Fold._fate,
     ev.CaptureChanged: Fold._capture_changed,
     ev.CaptureRenewed: Fold._capture_renewed,
+    ev.ArraysSeen: Fold._arrays,
     ev.Degraded: Fold._degraded,
     ev.Died: Fold._died,
     ev.RunEnded: Fold._run_ended,

@@ -17,6 +17,7 @@ from jaxscope.schema.events import (
     LOWER,
     TRACE,
     ArgumentFate,
+    ArraysSeen,
     BackendSeen,
     CaptureChanged,
     CaptureRenewed,
@@ -52,6 +53,7 @@ class Process(msgspec.Struct, eq=False):
     step: int | None = None  # the latest step that ended
     # (begin, end) of every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: list[tuple[int, int]] = []
+    snapshots: list[ArraysSeen] = []  # its live arrays, moment by moment
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
         """Wall time during which at least one phase ran: nested phases are not counted twice."""

@@ -19,6 +19,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
+from jaxscope.report import arrays
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
 from jaxscope.schema.findings import Cause, Finding
@@ -27,7 +28,7 @@ from jaxscope.schema.keys import Frame, Key
 SCHEMA = 1
 
 # What a later analysis fills in.
-_OF_RUNS_LATER = ("arrays", "transfers")
+_OF_RUNS_LATER = ("transfers",)
 
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
@@ -48,6 +49,7 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "ledger": [_ledger(e) for e in ledger.entries(run)],
         "stale_captures": [_stale(s) for s in run.stale],
         "buckets": [_bucket(v) for v in sizes.varying(run)],
+        "arrays": arrays.as_json(run),
         "findings": [finding_json(f) for f in findings(run)],
         **dict.fromkeys(_OF_RUNS_LATER),
     }

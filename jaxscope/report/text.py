@@ -21,7 +21,7 @@ from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import entries, findings, phrases
+from jaxscope.report import arrays, entries, findings, phrases
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
@@ -59,6 +59,7 @@ def summary(directory: RunDir) -> str:
 def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[Line]:
     places = Places(run)
     yield from header(run, directory)
+    yield from arrays.exhausted(run, places)
     yield from _death(run, places)
     yield from _by_cause(run)
     yield from _in_progress(run, directory, places)
@@ -83,6 +84,7 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
         if not run.processes:
             yield line("No process of it recorded anything: did the program import jax?", indent=2)
     yield from findings.buckets(run, places)
+    yield from arrays.section(run, places, everything=everything)
     folded = [*_folded(run, places, everything=everything)]
     if folded:
         yield BLANK
@@ -95,8 +97,8 @@ def _death(run: Run, places: Places) -> Iterator[Line]:
     """The exception that ended the program, and for a deleted array who may have donated it."""
     main = run.main
     died = main.died if main is not None else None
-    if died is None:
-        return
+    if died is None or "RESOURCE_EXHAUSTED" in died.message[:200]:
+        return  # out of memory: said above, with what was alive
     where = places.frame(died.stack[0]) if died.stack else None
     said = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
     yield line(

@@ -30,6 +30,7 @@ FAMILIES = (
     "rates",
     "programs",
     "donation",
+    "live",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}

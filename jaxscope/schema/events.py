@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.keys import Captured, Device, Frame, Key, Memory, OutLeaf, Sharding
 
 SCHEMA = 1
@@ -234,6 +235,28 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
     kept: list[str] = []
 
 
+class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
+    """The live arrays of this process at one moment, in groups; metadata only.
+
+    ``why``: step (a step ended), growth, miss (no steps are known), asked, exit, exhausted (the program
+    died for want of memory; ``error`` is what it was told, ``site`` the user's line that asked). ``step``
+    ended last. ``addressable`` lists the devices of this process: nothing is claimed of others.
+    ``cut``: not everything reachable was looked at. ``cost_seconds`` is what the look took.
+    """
+
+    why: str = ""
+    step: int | None = None
+    count: int = 0
+    shardings: list[Sharding] = []
+    groups: list[ArrayGroup] = []
+    addressable: str | None = None
+    memory: list[DeviceMemory] = []
+    cut: bool = False
+    cost_seconds: float | None = None
+    error: str | None = None
+    site: Frame | None = None
+
+
 class Degraded(Event, frozen=True, tag="Degraded"):
     """A part of the recording is not available, and why. Written once a part."""
 
@@ -326,5 +349,5 @@ class Unknown(msgspec.Struct, frozen=True):
 AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
     | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called
-    | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed
+    | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
 )  # fmt: skip

@@ -88,3 +88,16 @@ def test_nonsense_in_the_environment_is_an_error(write):
         "a",
         "b",
     ]
+
+
+def test_looking_at_arrays_is_switched_off_by_option_environment_or_file(tmp_path, monkeypatch):
+    from jaxscope.cli import run
+
+    parser = run.options_parser()
+    ours, program = run.split(["--no-arrays", "train.py", "--arrays"], parser)
+    assert (ours, program) == (["--no-arrays"], ["train.py", "--arrays"])
+    assert parser.parse_args(ours).arrays is False and parser.parse_args([]).arrays is None
+    found = config.load(tmp_path)
+    assert found.get("run", "arrays", environ={"JAXSCOPE_ARRAYS": "no"}) is False
+    (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.run]\narrays = false\n")
+    assert config.load(tmp_path).get("run", "arrays", environ={}) is False

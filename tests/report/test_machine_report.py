@@ -94,7 +94,7 @@ PROGRAM = [
     "donation",
     "constants",
 ]
-LATER = ["arrays", "transfers"]
+LATER = ["transfers"]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,271 @@
+"""Where the parts of an array lie: shardings as text and mesh in, the parts and their devices out.
+
+Sources: a PartitionSpec names, for each dimension, the mesh axes it is split over, major first; axes not
+named hold copies. An OpSharding text is XLA's ``HloSharding::ToString``: ``{replicated}``,
+``{maximal device=0}``, ``{devices=[4,1,2]<=[8] last_tile_dim_replicate}`` (tiles in row-major order; the
+iota form is ``arange(prod).reshape(dims).transpose(perm)``), or devices listed after the dimensions.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.schema.keys import Sharding
+
+MAX_TEXT = 10_000
+MAX_DEVICES = 1 << 17
+
+Slice = tuple[int, int]  # from, to
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """How an array of some rank is cut up.
+
+    Attributes:
+      parts: into how many along each dimension.
+      order: for each part, in row-major order, the positions in ``devices`` that hold it.
+      devices: ids in the order of the assignment.
+      unreduced: devices whose values are still to be added up hold no copies: into how many such.
+    """
+
+    parts: tuple[int, ...]
+    order: tuple[tuple[int, ...], ...]
+    devices: tuple[int, ...]
+    unreduced: int = 1
+
+    @property
+    def replication(self) -> int:
+        """How many devices hold the same part."""
+        return len(self.devices) // (math.prod(self.parts) * self.unreduced)
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What one device holds: half-open intervals per dimension; empty ones where the shards do not go round."""
+
+    device: int
+    part: tuple[int, ...]
+    slices: tuple[Slice, ...]
+
+
+class Grid(msgspec.Struct, frozen=True):
+    """A mesh: axes with their sizes, and the device ids in row-major order."""
+
+    axes: tuple[tuple[str, int], ...]
+    devices: tuple[int, ...]
+
+    def at(self, **where: int) -> int:
+        """The device at these coordinates (0 where an axis is not given)."""
+        position = 0
+        for name, size in self.axes:
+            position = position * size + where.get(name, 0)
+        return self.devices[position]
+
+
+def device_ids(text: str | None) -> tuple[int, ...] | None:
+    """``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``; None: not readable, or more than MAX_DEVICES."""
+    if not text or len(text) > MAX_TEXT * 10:
+        return None
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not (_number(first) and _number(last or first)):
+            return None
+        low, high = int(first), int(last or first)
+        if high < low or len(found) + high - low >= MAX_DEVICES:
+            return None
+        found.extend(range(low, high + 1))
+    return tuple(found)
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
+
+
+def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
+    """``P(('a', 'b'), None)`` -> ([("a", "b"), ()], {}): axes per dimension, and the unreduced ones.
+
+    None: not readable, or not decided (UNCONSTRAINED).
+    """
+    if not text or len(text) > MAX_TEXT:
+        return None
+    try:
+        call = ast.parse(text.replace("PartitionSpec", "P"), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "P"):
+        return None
+    axes: list[tuple[str, ...]] = []
+    for argument in call.args:
+        names = _names(argument)
+        if names is None:
+            return None
+        axes.append(names)
+    unreduced: frozenset[str] = frozenset()
+    for keyword in call.keywords:
+        names = _names(keyword.value)
+        if names is None:
+            return None
+        if keyword.arg == "unreduced":
+            unreduced = frozenset(names)
+    return axes, unreduced
+
+
+def _names(node: ast.expr) -> tuple[str, ...] | None:
+    """A name, several, or None."""
+    if isinstance(node, ast.Constant):
+        return () if node.value is None else (node.value,) if isinstance(node.value, str) else None
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("frozenset", "set")
+    ):
+        return _names(node.args[0]) if node.args else ()
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        names = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+        return tuple(names) if len(names) == len(node.elts) else None
+    return None
+
+
+def grid(s: Sharding) -> Grid | None:
+    """The mesh of a NamedSharding; None where there is none or its devices are not known."""
+    devices = device_ids(s.devices)
+    if s.mesh is None or devices is None:
+        return None
+    axes = tuple((name, size) for name, size, _ in s.mesh)
+    if len({n for n, _ in axes}) != len(axes) or any(size < 1 for _, size in axes):
+        return None
+    return Grid(axes, devices) if math.prod(size for _, size in axes) == len(devices) else None
+
+
+def layout(s: Sharding, rank: int) -> Layout | None:
+    """How arrays of this rank are cut up; None: cannot be told."""
+    devices = device_ids(s.devices)
+    if devices is None or not 0 <= rank <= 100:
+        return None
+    if s.kind == "SingleDeviceSharding":
+        return _whole(rank, devices) if len(devices) == 1 else None
+    if s.mesh is not None and s.spec is not None:
+        return _named(s, rank)
+    found = re.search(r"\{(.*)\}", s.text[:MAX_TEXT])
+    return _tiles(found.group(1), rank, devices) if found else None
+
+
+def _whole(rank: int, devices: tuple[int, ...]) -> Layout:
+    return Layout((1,) * rank, (tuple(range(len(devices))),), devices)
+
+
+def _named(s: Sharding, rank: int) -> Layout | None:
+    mesh, spec = grid(s), spec_axes(s.spec)
+    if mesh is None or spec is None:
+        return None
+    per_dimension, unreduced = spec
+    sizes = dict(mesh.axes)
+    used = [a for names in per_dimension for a in names]
+    if len(per_dimension) > rank or len(set(used)) != len(used) or not {*used, *unreduced} <= set(sizes):
+        return None
+    per_dimension = per_dimension + [()] * (rank - len(per_dimension))
+    parts = tuple(math.prod(sizes[a] for a in names) for names in per_dimension)
+    order: list[list[int]] = [[] for _ in range(math.prod(parts))]
+    for position, at in enumerate(itertools.product(*(range(size) for _, size in mesh.axes))):
+        where = dict(zip(sizes, at, strict=True))
+        part = 0
+        for names, count in zip(per_dimension, parts, strict=True):
+            index = 0
+            for a in names:
+                index = index * sizes[a] + where[a]
+            part = part * count + index
+        order[part].append(position)
+    waiting = math.prod(sizes[a] for a in unreduced)
+    return Layout(parts, tuple(map(tuple, order)), mesh.devices, waiting)
+
+
+_TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]+))")
+
+
+def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
+    """The inside of XLA's braces."""
+    if text.startswith("replicated"):
+        return _whole(rank, devices)
+    if text.startswith("maximal"):
+        return _whole(rank, devices[:1]) if len(devices) == 1 else None
+    found = _TILES.match(text)
+    if found is None or "last_tile_dims" in text:
+        return None
+    dims = _integers(found.group(1))
+    if found.group(2):
+        shape = _integers(found.group(2))
+        if math.prod(shape) > MAX_DEVICES:
+            return None
+        turned = _integers(found.group(3)) if found.group(3) else list(range(len(shape)))
+        listed = _iota(shape, turned)
+    else:
+        listed = _integers(found.group(4))
+    copies = dims.pop() if "last_tile_dim_replicate" in text and dims else 1
+    tiles = math.prod(dims)
+    if (
+        len(dims) != rank
+        or listed is None
+        or tiles * copies != len(listed)
+        or sorted(listed) != [*range(len(devices))]
+    ):
+        return None
+    order = tuple(tuple(listed[i * copies : (i + 1) * copies]) for i in range(tiles))
+    return Layout(tuple(dims), order, devices)
+
+
+def _integers(text: str) -> list[int]:
+    return [int(p[:9]) for p in text.split(",") if p]
+
+
+def _iota(shape: Sequence[int], turned: Sequence[int]) -> list[int] | None:
+    """``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``."""
+    if sorted(turned) != [*range(len(shape))]:
+        return None
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    return [
+        sum(i * strides[d] for i, d in zip(at, turned, strict=True))
+        for at in itertools.product(*(range(shape[d]) for d in turned))
+    ]
+
+
+def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
+    """The shape each device sets aside: parts that do not divide a dimension are rounded up."""
+    return tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
+
+
+def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
+    """Which device holds which slice, in the order of the devices; None: cannot be told."""
+    found = layout(s, len(shape))
+    if found is None or any(count < 1 for count in found.parts):
+        return None
+    shard = shard_shape(shape, found.parts)
+    held: dict[int, Cell] = {}
+    for part, positions in zip(itertools.product(*map(range, found.parts)), found.order, strict=True):
+        slices = tuple(
+            (min(size, i * step), min(size, (i + 1) * step))
+            for i, step, size in zip(part, shard, shape, strict=True)
+        )
+        for position in positions:
+            held[position] = Cell(found.devices[position], part, slices)
+    return [held[p] for p in sorted(held)]
+
+
+def padding(shape: Sequence[int], found: Layout) -> int:
+    """Elements set aside on all devices together that hold nothing of the array."""
+    shard = math.prod(shard_shape(shape, found.parts))
+    return shard * len(found.devices) - math.prod(shape) * found.replication * found.unreduced
+
+
+def missing_axes(s: Sharding) -> list[tuple[str, int]]:
+    """Mesh axes of more than one device that a NamedSharding does not split over: they hold copies."""
+    mesh, spec = grid(s), spec_axes(s.spec)
+    if mesh is None or spec is None:
+        return []
+    used = {a for names in spec[0] for a in names} | spec[1]
+    return [(name, size) for name, size in mesh.axes if name not in used and size > 1]

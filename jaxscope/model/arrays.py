@@ -1,0 +1,249 @@
+"""The live arrays of a run, moment by moment: what each group takes, on which devices, what grows.
+
+Reads the snapshots that the fold has kept; knows nothing of how they were taken.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import msgspec
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.model.records import Process
+from jaxscope.model.run import Run
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.events import ArraysSeen
+from jaxscope.schema.keys import Frame, Sharding
+
+FEWEST = 4  # looks that make a trend
+LEAST_STEPS = 6  # steps between the first and the last of them
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Arrays of one path, shape, dtype and sharding.
+
+    Attributes:
+      path: None: held nowhere that was looked at.
+      global_bytes: all of them, as the program sees them.
+      device_bytes: all of them, on each device that holds them.
+      replication: devices that hold the same part.
+      padding_bytes: on all devices together, set aside for nothing.
+    """
+
+    path: str | None
+    count: int
+    shape: tuple[int | str, ...] | None
+    dtype: str | None
+    global_bytes: int | None
+    device_bytes: int | None
+    sharding: Sharding | None
+    replication: int | None
+    padding_bytes: int | None
+    committed: bool | None
+    layout: str | None
+    origin: Frame | None
+    held: str | None = None
+
+    @property
+    def memory_kind(self) -> str | None:
+        return None if self.sharding is None else self.sharding.memory_kind
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """One look of one process. ``by_device``: bytes by the devices of that process alone."""
+
+    process: Process
+    why: str
+    t_ns: int
+    step: int | None
+    count: int
+    bytes: int | None
+    by_device: dict[int, int]
+    groups: list[Group]
+    memory: list[DeviceMemory]
+    cut: bool
+    error: str | None
+    site: Frame | None
+
+    @property
+    def unnamed_share(self) -> float | None:
+        """Share of the bytes that no path leads to; None: there are none, or their sizes are not known."""
+        sizes = [(g.path is None, g.global_bytes) for g in self.groups]
+        if any(b is None for _, b in sizes):
+            return None
+        total = sum(b or 0 for _, b in sizes)
+        return sum(b or 0 for lost, b in sizes if lost) / total if total else None
+
+
+def snapshots(run: Run) -> list[Snapshot]:
+    """All looks of all processes, in order of time."""
+    found = [read(p, event) for p in run.processes.values() for event in p.snapshots]
+    return sorted(found, key=lambda s: (s.t_ns, s.process.id))
+
+
+def of_main(run: Run) -> list[Snapshot]:
+    """The looks of the process that the user started."""
+    main = run.main
+    return [] if main is None else [read(main, event) for event in main.snapshots]
+
+
+def fullest(found: list[Snapshot]) -> Snapshot | None:
+    """The look that met the most bytes; of equals the last."""
+    return max(found, key=lambda s: (s.bytes or 0, s.t_ns), default=None)
+
+
+def read(process: Process, event: ArraysSeen) -> Snapshot:
+    """What follows from one look."""
+    here = sh.device_ids(event.addressable)
+    mine = None if here is None else set(here)
+    by_device: dict[int, int] = dict.fromkeys(here or (), 0)
+    groups = []
+    total: int | None = 0
+    for g in event.groups:
+        group, devices = _group(g, event.shardings)
+        groups.append(group)
+        if group.device_bytes is None or devices is None:
+            total = None
+            continue
+        for d in devices:
+            if mine is None or d in mine:
+                by_device[d] = by_device.get(d, 0) + group.device_bytes
+    if total is not None:
+        total = sum(by_device.values())
+    return Snapshot(
+        process=process,
+        why=event.why,
+        t_ns=event.t_ns,
+        step=event.step,
+        count=event.count,
+        bytes=total,
+        by_device=by_device,
+        groups=groups,
+        memory=list(event.memory),
+        cut=event.cut,
+        error=event.error,
+        site=event.site,
+    )
+
+
+def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
+    """The group, and the devices it lies on."""
+    sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
+    devices = None if sharding is None else sh.device_ids(sharding.devices)
+    shape = None if g.shape is None else [d for d in g.shape if isinstance(d, int) and d >= 0]
+    known = shape if shape is not None and g.shape is not None and len(shape) == len(g.shape) else None
+    found = sh.layout(sharding, len(known)) if sharding is not None and known is not None else None
+    device_bytes = g.device_bytes
+    padding = None
+    if found is not None and known is not None and g.bytes is not None:
+        elements = math.prod(known)
+        if device_bytes is None:
+            shard = math.prod(sh.shard_shape(known, found.parts))
+            device_bytes = g.bytes // elements * shard if elements else 0
+        copies = found.replication * found.unreduced
+        padding = max(0, device_bytes * len(found.devices) - g.bytes * copies)
+    return (
+        Group(
+            path=g.path,
+            count=g.count,
+            shape=g.shape,
+            dtype=g.dtype,
+            global_bytes=g.bytes,
+            device_bytes=device_bytes,
+            sharding=sharding,
+            replication=None if found is None else found.replication,
+            padding_bytes=padding,
+            committed=g.committed,
+            layout=g.layout,
+            origin=g.origin,
+            held=g.held,
+        ),
+        devices,
+    )
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """A group that only ever grew. ``seen``: (step, count, bytes) at each look."""
+
+    group: Group
+    process: Process
+    seen: list[tuple[int, int, int]]
+    held: str | None = None  # what holds them, where they have no path and it was looked for
+
+    @property
+    def arrays_per_step(self) -> float:
+        (first, had, _), (last, has, _) = self.seen[0], self.seen[-1]
+        return (has - had) / (last - first)
+
+    @property
+    def bytes_per_step(self) -> float:
+        (first, _, had), (last, _, has) = self.seen[0], self.seen[-1]
+        return (has - had) / (last - first)
+
+
+def growing(run: Run) -> list[Growth]:
+    """Groups with more arrays at each look than at the one before, the most bytes a step first.
+
+    Over at least FEWEST looks at different steps, the latest that met it, in the second half of the run.
+    Where a container grows by arrays of changing shapes, its groups are taken together.
+    """
+    found = []
+    for process in run.processes.values():
+        all_looks = [read(process, e) for e in process.snapshots]
+        looks = _at_steps(all_looks)
+        if len(looks) < FEWEST:
+            continue
+        series: dict[object, list[tuple[int, int, int]]] = {}
+        latest: dict[object, Group] = {}
+        held = {_holder(g): g.held for look in all_looks for g in look.groups if g.held is not None}
+        for look in looks:
+            sums: dict[object, tuple[int, int]] = {}
+            for g in look.groups:
+                key = _holder(g)
+                n, size = sums.get(key, (0, 0))
+                sums[key] = n + g.count, size + (g.global_bytes or 0)
+                if latest.get(key) is None or look is looks[-1]:
+                    latest[key] = g
+            for key, (n, size) in sums.items():
+                series.setdefault(key, []).append((look.step or 0, n, size))
+        for key, seen in series.items():
+            tail = _rising(seen)
+            # What a finished loop has let go was growing all the same.
+            if 2 * seen[-1][0] >= (looks[-1].step or 0) and len(tail) >= FEWEST and _steady(tail):
+                found.append(Growth(latest[key], process, tail, held.get(key)))
+    return sorted(found, key=lambda g: (-g.bytes_per_step, -g.arrays_per_step, g.group.path or ""))
+
+
+def _at_steps(looks: list[Snapshot]) -> list[Snapshot]:
+    """One look a step, the last one."""
+    by_step = {look.step: look for look in looks if look.step is not None and look.why != "exit"}
+    return [by_step[step] for step in sorted(by_step)]
+
+
+def _holder(g: Group) -> object:
+    """What a leak is a leak of: the outermost container that has indices, or the line that made it."""
+    if g.path is not None:
+        return g.path.partition("[*]")[0] + "[*]" if "[*]" in g.path else re.sub(r"\d+", "*", g.path)
+    return ("unnamed", g.origin, g.dtype)
+
+
+def _rising(seen: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The longest end of ``seen`` in which the count grew every time."""
+    start = len(seen) - 1
+    while start > 0 and seen[start - 1][1] < seen[start][1]:
+        start -= 1
+    return seen[start:]
+
+
+def _steady(seen: list[tuple[int, int, int]]) -> bool:
+    """Over enough steps, and as fast in the second half as in the first, or nearly."""
+    if seen[-1][0] - seen[0][0] < LEAST_STEPS:
+        return False
+    middle = len(seen) // 2
+
+    def rate(a: tuple[int, int, int], b: tuple[int, int, int]) -> float:
+        return (b[1] - a[1]) / (b[0] - a[0])
+
+    return rate(seen[middle], seen[-1]) >= 0.5 * rate(seen[0], seen[middle])

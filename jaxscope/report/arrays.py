@@ -1,0 +1,204 @@
+"""Live arrays in a report: what lay where when most did, what the program died of, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxscope.model import arrays as model
+from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.model.run import Run
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.schema.events import Compiled
+from jaxscope.schema.keys import Frame
+
+SHOWN = 8
+SMALL = 0.01  # of the bytes: groups below are counted together
+NOT_SAID = "?"
+
+
+def as_json(run: Run) -> dict[str, Any] | None:
+    """The ``arrays`` entry; None where no look was taken."""
+    found = model.snapshots(run)
+    return {"snapshots": [_snapshot(run, s) for s in found]} if found else None
+
+
+def _snapshot(run: Run, s: Snapshot) -> dict[str, Any]:
+    return {
+        "time_seconds": run.seconds_at(s.t_ns),
+        "step": s.step,
+        "count": s.count,
+        "bytes": s.bytes,
+        "by_device": [{"device": d, "bytes": n} for d, n in sorted(s.by_device.items())],
+        "groups": [_group(g) for g in s.groups],
+    }
+
+
+def _group(g: Group) -> dict[str, Any]:
+    return {
+        "path": g.path,
+        "count": g.count,
+        "shape": None if g.shape is None else list(g.shape),
+        "dtype": g.dtype,
+        "global_bytes": g.global_bytes,
+        "device_bytes": g.device_bytes,
+        "sharding": None if g.sharding is None else g.sharding.text,
+        "spec": None if g.sharding is None else g.sharding.spec,
+        "memory_kind": g.memory_kind,
+        "replication": g.replication,
+        "padding_bytes": g.padding_bytes,
+        "committed": g.committed,
+        "origin": None if g.origin is None else {"file": g.origin.file, "line": g.origin.line},
+        "asked": None,
+        "compiled": None,
+    }
+
+
+def exhausted(run: Run, places: Places) -> Iterator[Line]:
+    """What the program died of, where it was want of memory: first of all."""
+    last = next((s for s in reversed(model.of_main(run)) if s.error is not None), None)
+    if last is None or last.error is None:
+        return
+    where = places.frame(last.site)
+    yield BLANK
+    yield line(
+        ("Out of memory", "bold red"),
+        f"  {escape(last.error, 300)}",
+        (f"  ({where})" if where else "", "dim"),
+        hang=2,
+    )
+    yield from _table(run, last.site)
+    yield line("What was alive then:", indent=2)
+    yield from _groups(last, places, SHOWN)
+
+
+def _table(run: Run, site: Frame | None) -> Iterator[Line]:
+    """The memory table of the program that was called at ``site``, as its compiler states it."""
+    compiled = [
+        c
+        for c in run.compilations.values()
+        if c.site is not None
+        and site is not None
+        and (c.site.file, c.site.line) == (site.file, site.line)
+        and c.compiled
+    ]
+    last = max(compiled, key=lambda c: c.t_ns, default=None)
+    found: Compiled | None = last.compiled if last is not None else None
+    if last is None or found is None or found.memory is None:
+        return
+    m = found.memory
+    parts = [
+        f"{word} {size(n)}"
+        for word, n in (
+            ("arguments", m.argument_bytes),
+            ("results", m.output_bytes),
+            ("of them aliased", m.alias_bytes),
+            ("temporary", m.temp_bytes),
+            ("code", m.code_bytes),
+        )
+        if n is not None
+    ]
+    yield line(
+        (function_name(last.function), "bold"),
+        f", compiled last at this line, wants on each device: {', '.join(parts)}",
+        indent=2,
+        hang=2,
+    )
+
+
+def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """The look that met the most bytes."""
+    looks = model.of_main(run)
+    s = model.fullest(looks)
+    if s is None or not s.count:
+        return
+    when = {"exit": "at the end", "exhausted": "when memory ran out"}.get(s.why)
+    if when is None:
+        when = (
+            f"after step {s.step:,}"
+            if s.step
+            else "before the first step"
+            if s.step == 0
+            else "before a compilation"
+        )
+    yield BLANK
+    yield line(
+        ("Live arrays", "underline"),
+        f"  {when}, the most of {count(len(looks), 'look')}: {count(s.count, 'array')}, {_size(s.bytes)}{_devices(s)}",
+        hang=4,
+    )
+    if s.error is None or everything:
+        yield from _groups(s, places, None if everything else SHOWN)
+    if s.cut:
+        yield line(("not everything that the program holds was looked through", "dim"), indent=2)
+
+
+def _devices(s: Snapshot) -> str:
+    """`` on 8 devices, 1.0 MiB to 1.2 MiB each``, with what the allocators say."""
+    held = {d: n for d, n in s.by_device.items() if n}
+    limits = [m for m in s.memory if m.in_use is not None and m.limit]
+    said = ""
+    if limits:
+        most = max(limits, key=lambda m: (m.in_use or 0) / (m.limit or 1))
+        said = f"; device {most.device} has {size(most.in_use or 0)} of {size(most.limit or 0)} in use"
+    if len(held) < 2:
+        return said
+    low, high = min(held.values()), max(held.values())
+    each = f"{size(low)} each" if low == high else f"{size(low)} to {size(high)} each"
+    return f" on {len(held)} devices, {each}{said}"
+
+
+def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
+    total = sum(g.global_bytes or 0 for g in s.groups)
+    shown = [g for g in s.groups if (g.global_bytes or 0) >= SMALL * total][:limit] if limit else s.groups
+    for g in shown:
+        yield line(
+            (
+                escape(g.path, 120) if g.path is not None else "unnamed",
+                "bold" if g.path is not None else "yellow",
+            ),
+            f"  {_form(g)}",
+            (f"  {_placed(g)}", "dim"),
+            (f"  {places.frame(g.origin)}" if g.origin else "", "dim"),
+            right=_size(g.global_bytes),
+            indent=2,
+            hang=4,
+        )
+    rest = [g for g in s.groups if not any(g is one for one in shown)]
+    if rest:
+        left = sum(g.global_bytes or 0 for g in rest)
+        yield line(
+            (f"and {count(sum(g.count for g in rest), 'more array')}, {size(left)}: --all shows them", "dim"),
+            indent=2,
+        )
+    lost = s.unnamed_share
+    if lost:
+        share = "less than 1 %" if lost < 0.01 else f"{lost:.0%}".replace("%", " %")
+        yield line((f"unnamed: {share} of the bytes", "dim"), indent=2)
+
+
+def _form(g: Group) -> str:
+    """``float32[512,512]``, ``12x bfloat16[8]``."""
+    shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
+    form = f"{escape(g.dtype, 40)}{shape}" if g.dtype is not None else "various"
+    return form if g.count == 1 else f"{g.count:,}x {form}"
+
+
+def _placed(g: Group) -> str:
+    """``P('data', None) on data=4,model=2, 2 copies, 12 KiB of padding``."""
+    parts = [NOT_SAID if g.sharding is None else escape(g.sharding.text, 120)]
+    if g.memory_kind not in (None, "device", "unpinned_host"):
+        parts.append(escape(g.memory_kind, 40))
+    if g.replication is not None and g.replication > 1:
+        parts.append(f"{g.replication} copies")
+    if g.padding_bytes:
+        parts.append(f"{size(g.padding_bytes)} of padding")
+    if g.shape is not None and g.layout not in (None, str(tuple(range(len(g.shape))))):
+        parts.append(f"layout {escape(g.layout, 40)}")
+    return ", ".join(parts)
+
+
+def _size(n: int | None) -> str:
+    return NOT_SAID if n is None else size(n)

@@ -1,0 +1,166 @@
+"""JX501 and JX502: arrays that pile up, and arrays kept whole on every device of a mesh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.model import arrays
+from jaxscope.model.arrays import Group, Growth
+from jaxscope.model.run import Run
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
+
+SMALL_PER_STEP = 1024  # bytes: a list of losses is worth a note
+SMALL_SAVING = 1 << 20  # bytes on each device
+SMALL_SHARE = 0.05  # of what lies there
+
+
+@rule("JX501", "growing-arrays", WARNING)
+def growing(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds arrays that become more from step to step, at every look there was, and where the program holds them.
+
+    ## Why is this bad?
+    What is appended in every step is never freed: the device's memory fills until an allocation fails, hours into the
+    run. A list of losses is the usual case. It holds little, but every entry is a buffer of its own.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp, jaxscope
+
+    @jax.jit
+    def train_step(w):
+        return w * 0.9, (w ** 2).mean()
+
+    w, losses = jnp.ones((64, 64)), []
+    for i in range(40):
+        w, loss = train_step(w)
+        losses.append(loss)
+        jaxscope.step()
+        if i % 8 == 0:
+            jaxscope.snapshot()
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp, jaxscope
+
+    @jax.jit
+    def train_step(w):
+        return w * 0.9, (w ** 2).mean()
+
+    w, losses, pending = jnp.ones((64, 64)), [], None
+    for i in range(40):
+        w, loss = train_step(w)
+        if pending is not None:
+            losses.append(float(pending))  # of the step before: it is there, nobody waits
+        pending = loss
+        jaxscope.step()
+        if i % 8 == 0:
+            jaxscope.snapshot()
+    ```
+    """
+    for g in arrays.growing(run):
+        last, has, size = g.seen[-1]
+        verb = "grows" if g.group.path else "grow"
+        what = g.group.path or f"arrays held by {g.held or 'what no variable leads to'}"
+        pace = f"{_each(g.arrays_per_step)} and {g.bytes_per_step:,.0f} bytes a step"
+        yield Finding(
+            code="JX501",
+            severity=WARNING if g.bytes_per_step >= SMALL_PER_STEP else NOTE,
+            certainty=CERTAIN,
+            title=f"{what} {verb} by {pace}: {has:,} arrays, {size:,} bytes after step {last:,}",
+            source=g.group.origin,
+            evidence=[
+                Evidence(f"{n:,} arrays, {b:,} bytes", source=g.group.origin, step=step)
+                for step, n, b in g.seen
+            ],
+            fix=_fix(g),
+        )
+
+
+def _each(rate: float) -> str:
+    text = f"{rate:.3g}"
+    return f"{text} array" if text == "1" else f"{text} arrays"
+
+
+def _fix(g: Growth) -> str:
+    if g.group.path is None and g.held is not None:
+        return f"let go of the results of this line: they are kept by {g.held}"
+    if g.group.path is None:
+        return "see what keeps the results of this line: a cycle, a cache or an object in a library"
+    holder = g.group.path.partition("[*]")[0]
+    if g.group.shape == ():
+        return f"keep numbers in {holder}, not arrays: float(x) of the step before"
+    return f"let {holder} keep a fixed number of them, or copy them to the host with jax.device_get"
+
+
+@rule("JX502", "replicated-array", WARNING)
+def replicated(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds arrays that lie whole on every device along a mesh axis that one of their dimensions could be split over.
+    Only what is at least 1 MiB and a twentieth of what lies on its device is told.
+
+    ## Why is this bad?
+    Copies of parameters or optimiser state take the memory that a larger model or batch needs. An array that was
+    meant to be split and is not (a dimension that does not divide, a spec with a missing axis) looks just the same.
+
+    ## Example
+    ```python
+    import jax, numpy as np, jaxscope
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+    mesh = Mesh(np.array(jax.devices()).reshape(-1), ("data",))
+    table = jax.device_put(np.ones((1024, 512), "float32"), NamedSharding(mesh, P()))
+    jaxscope.snapshot()
+    ```
+
+    ## Use instead
+    ```python
+    import jax, numpy as np, jaxscope
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+    mesh = Mesh(np.array(jax.devices()).reshape(-1), ("data",))
+    table = jax.device_put(np.ones((1024, 512), "float32"), NamedSharding(mesh, P("data")))
+    jaxscope.snapshot()
+    ```
+    """
+    s = arrays.fullest(arrays.of_main(run))
+    if s is None:
+        return
+    most = max(s.by_device.values(), default=0)
+    for g in s.groups:
+        found = _split(g)
+        if found is None or g.device_bytes is None or g.path is None:
+            continue
+        axis, size, dimension = found
+        saved = g.device_bytes - g.device_bytes // size
+        if saved < SMALL_SAVING or g.device_bytes < SMALL_SHARE * most:
+            continue
+        text = f"{g.device_bytes:,} bytes on each device, {saved:,} fewer where it is split over {axis!r}"
+        yield Finding(
+            code="JX502",
+            severity=WARNING,
+            certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
+            title=f"{g.path} lies {size} times along mesh axis {axis!r}: {text}",
+            source=g.origin,
+            evidence=[Evidence(text, source=g.origin, step=s.step)],
+            fix=f"give dimension {dimension} of {g.path} the axis {axis!r} in its PartitionSpec",
+        )
+
+
+def _split(g: Group) -> tuple[str, int, int] | None:
+    """The largest axis the group holds copies along, its size, and the dimension it divides; None: none."""
+    shape = [d for d in g.shape or () if isinstance(d, int)]
+    if g.sharding is None or not shape or len(shape) != len(g.shape or ()):
+        return None
+    found = sh.layout(g.sharding, len(shape))
+    if found is None or math.prod(shape) == 0:
+        return None
+    for axis, size in sorted(sh.missing_axes(g.sharding), key=lambda a: -a[1]):
+        for dimension in sorted(range(len(shape)), key=lambda d: -shape[d]):
+            if shape[dimension] % (found.parts[dimension] * size) == 0:
+                return axis, size, dimension
+    return None

@@ -1,0 +1,161 @@
+"""When live arrays are looked at: by steps, by growth, and never for more than there is to spend."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxscope.capture.sampler import FIXED_S, SHARE, Sampler
+from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.events import ArraysSeen
+
+
+@dataclass
+class World:
+    """A clock that only moves when something takes time, and so many live arrays."""
+
+    now: float = 0.0
+    count: int = 100
+    per_array: float = 5e-6
+    per_glance: float = 1e-8
+    step: int | None = 1
+    seen: list = field(default_factory=list)
+    groups: list = field(default_factory=list)
+    suspected: list = field(default_factory=list)
+
+    def sampler(self):
+        return Sampler(self.seen.append, lambda: self.step, lambda: Look(self), lambda: self.now)
+
+    def train(self, sampler, steps, seconds, first=1):
+        for k in range(first, first + steps):
+            self.now += seconds
+            self.step = k + 1
+            sampler.step_ended(k)
+
+
+class Look:
+    def __init__(self, world):
+        self.world, self.count = world, world.count
+        self.began = world.now
+        world.now += world.per_glance * world.count
+
+    @property
+    def seconds(self):
+        return self.world.now - self.began
+
+    def take(self, frame, why, step, trace=None, suspects=(), **more):
+        self.world.suspected.append(set(suspects))
+        self.world.now += self.world.per_array * self.count
+        return ArraysSeen(why=why, step=step, count=self.count, groups=self.world.groups, **more)
+
+
+def steps(world, why="step"):
+    return [e.step for e in world.seen if e.why == why]
+
+
+def test_the_first_steps_then_steps_twice_as_far_are_looked_at():
+    world = World()
+    world.train(world.sampler(), 300, seconds=1.0)
+    assert steps(world) == [1, 2, 3, 4, 8, 16, 32, 64, 128, 256]
+
+
+def test_growth_between_them_is_looked_at():
+    world = World()
+    sampler = world.sampler()
+    world.train(sampler, 20, 1.0)
+    world.count = 200
+    world.train(sampler, 5, 1.0, first=21)
+    assert steps(world, "growth") == [21]
+
+
+def test_a_look_that_cannot_be_paid_waits_until_it_can():
+    world = World(count=10_000)  # 50 ms a look
+    world.train(world.sampler(), 200, seconds=0.5)
+    assert steps(world)[0] > 1 and sum(e.count for e in world.seen) > 0
+
+
+@given(
+    st.integers(0, 50_000),
+    st.floats(1e-4, 10),
+    st.integers(1, 400),
+    st.floats(1e-7, 1e-4),
+    st.floats(1e-9, 1e-6),
+)
+def test_whatever_the_program_is_looks_cost_at_most_their_share(count, seconds, n, per_array, per_glance):
+    """The first look is taken on trust: until one has been measured, its price is only supposed."""
+    world = World(count=count, per_array=per_array, per_glance=per_glance)
+    sampler = world.sampler()
+    world.train(sampler, n, seconds)
+    allowance = SHARE * world.now + per_array * count + 2 * per_glance * count + FIXED_S
+    assert sampler.budget.spent <= allowance
+    later = [e for e in world.seen[1:] if e.why in ("step", "growth")]
+    world.train(sampler, n, seconds, first=n + 1)
+    if later:
+        assert sampler.budget.spent <= SHARE * world.now * 1.02 + FIXED_S + 2 * per_glance * count
+
+
+def test_a_thousand_fast_steps_cost_a_handful_of_looks_and_the_rest_is_one_comparison():
+    world = World(count=10_000)
+    made = []
+    sampler = Sampler(
+        world.seen.append, lambda: world.step, lambda: made.append(1) or Look(world), lambda: world.now
+    )
+    world.train(sampler, 1000, seconds=0.001)  # 1 s: 10 ms to spend, a look is 50 ms
+    assert world.seen == [] and len(made) <= 30
+
+
+def test_without_steps_misses_are_looked_at_ever_more_rarely():
+    world = World(step=None)
+    sampler = world.sampler()
+    for _ in range(200):
+        world.now += 1.0
+        sampler.missed(None)
+    assert {e.why for e in world.seen} == {"miss"} and 5 <= len(world.seen) <= 9
+    world.step = 3
+    sampler.missed(None)
+    assert len(world.seen) <= 9
+
+
+def test_what_is_asked_for_is_always_looked_at_and_paid_for_later():
+    world = World(count=10_000)
+    sampler = world.sampler()
+    world.now, world.step = 0.5, 6
+    sampler.now(None)
+    assert [(e.why, e.step) for e in world.seen] == [("asked", 5)]
+    world.train(sampler, 40, 0.1, first=7)  # 4.5 s: 45 ms; 50 ms are spent
+    assert len(world.seen) == 1
+    sampler.ended(None, leaving=False)
+    assert world.seen[-1].why == "exit"
+
+
+def test_memory_that_ran_out_is_told_whatever_was_raised_from_it():
+    class JaxRuntimeError(Exception):
+        __module__ = "jax.errors"
+
+    world = World()
+    sampler = world.sampler()
+    try:
+        try:
+            raise JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes.")
+        except JaxRuntimeError as e:
+            raise ValueError("training failed") from e
+    except ValueError:
+        sampler.ended(None, leaving=False)
+    assert world.seen[-1].why == "exhausted" and "8 bytes" in world.seen[-1].error
+    try:
+        raise ValueError("RESOURCE_EXHAUSTED: said by the user's own code")
+    except ValueError:
+        sampler.ended(None, leaving=False)
+    assert world.seen[-1].why == "exit"
+
+
+def test_unnamed_arrays_that_are_more_at_three_looks_are_suspects_once():
+    world = World()
+    sampler = world.sampler()
+    for n in range(1, 9):
+        lost = ArrayGroup(None, n, (3,), "float32")
+        named = ArrayGroup("history[*]", n, (3,), "float32")
+        still = ArrayGroup(None, 2, (9,), "float32")
+        world.groups = [lost, named, still]
+        sampler.now(None)
+    assert world.suspected == [set()] * 4 + [{((3,), "float32", None)}] + [set()] * 3

@@ -1,0 +1,159 @@
+"""Live arrays as a run tells them: bytes by device, copies, padding, what grows."""
+
+from __future__ import annotations
+
+import pytest
+import written
+from written import CWD, Log
+
+from jaxscope.log import store
+from jaxscope.model import arrays
+from jaxscope.model.load import load
+from jaxscope.schema import events as ev
+from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.keys import Frame, Sharding
+
+MESH = [("data", 4, "Auto"), ("model", 2, "Auto")]
+SPLIT = Sharding("NamedSharding", "P('data',) on data=4,model=2", "0-7", MESH, "P('data',)", "device")
+WHOLE = Sharding("NamedSharding", "P() on data=4,model=2", "0-7", MESH, "P()", "device")
+ODD = Sharding("FutureSharding", "FutureSharding(?)", "0-7", None, None, "device")
+TABLE = [written.ONE_CPU, SPLIT, WHOLE, ODD]
+LINE = Frame(f"{CWD}/train.py", 30, "main")
+
+
+def group(path, count=1, shape=(8, 4), size=128, device=None, sharding=0, **more):
+    per_device = size if device is None else device
+    return ArrayGroup(
+        path,
+        count,
+        shape,
+        "float32",
+        size * count,
+        per_device * count,
+        sharding,
+        True,
+        "(0, 1)",
+        LINE,
+        **more,
+    )
+
+
+def seen(*groups, step=None, why="step", **more):
+    more = {"addressable": "0-7", "shardings": TABLE, **more}
+    return ev.ArraysSeen(why=why, step=step, count=sum(g.count for g in groups), groups=list(groups), **more)
+
+
+@pytest.fixture
+def run_of(tmp_path):
+    def make(*events):
+        run = store.create(tmp_path / "run", name="run", argv=[])
+        log = Log(run)
+        for e in events:
+            log.say(e, after=1.0)
+        log.end()
+        return load(run)
+
+    return make
+
+
+def test_copies_padding_and_bytes_follow_from_the_sharding(run_of):
+    run = run_of(
+        seen(
+            group("split", device=32, sharding=1),
+            group("whole", sharding=2),
+            group("tiled[*]", 2, device=40, sharding=1),  # a device that keeps 8 bytes more
+            group("odd", device=16, sharding=3),
+        )
+    )
+    [look] = arrays.snapshots(run)
+    got = {g.path: (g.replication, g.padding_bytes, g.global_bytes, g.device_bytes) for g in look.groups}
+    assert got == {
+        "split": (2, 0, 128, 32),
+        "whole": (8, 0, 128, 128),
+        "tiled[*]": (2, 128, 256, 80),
+        "odd": (None, None, 128, 16),
+    }
+    assert look.by_device == dict.fromkeys(range(8), 32 + 128 + 80 + 16) and look.bytes == 8 * 256
+
+
+def test_nothing_is_claimed_of_devices_of_another_host(run_of):
+    [look] = arrays.snapshots(run_of(seen(group("split", device=32, sharding=1), addressable="4-7")))
+    assert look.by_device == dict.fromkeys(range(4, 8), 32) and look.bytes == 128
+    assert look.groups[0].replication == 2
+
+
+def test_bytes_on_a_device_that_were_not_told_follow_from_the_shape(run_of):
+    g = ArrayGroup("x", 2, (8, 4), "float32", 256, None, 1)
+    [look] = arrays.snapshots(run_of(seen(g)))
+    assert look.groups[0].device_bytes == 64 and look.bytes == 64 * 8
+
+
+def test_what_is_not_known_is_not_a_number(run_of):
+    [look] = arrays.snapshots(
+        run_of(seen(ArrayGroup("x…", 3, None, None, None, None, None), ArrayGroup(None, 1)))
+    )
+    assert (look.bytes, look.unnamed_share) == (None, None)
+    assert look.groups[0].replication is None and look.groups[0].memory_kind is None
+    assert look.count == 4
+
+
+def test_a_log_with_damaged_figures_is_still_read(run_of):
+    bad = ArrayGroup("x", 1, (-3, 4), "float32", -5, 7, 99)
+    zero = ArrayGroup("y", 1, (0, 4), "float32", 0, None, 1)
+    [look] = arrays.snapshots(run_of(seen(bad, zero, addressable="all of them")))
+    assert look.groups[0].replication is None and look.groups[1].device_bytes == 0
+
+
+def test_the_share_without_a_name_is_by_bytes(run_of):
+    [look] = arrays.snapshots(run_of(seen(group("x", size=300), group(None, size=100))))
+    assert look.unnamed_share == 0.25
+
+
+def looks(counts, path="history[*]", steps=None, **more):
+    steps = steps or [1, 2, 3, 4, 8, 16, 32][: len(counts)]
+    return [
+        seen(group("state", 3), group(path, n, **more), step=k) for k, n in zip(steps, counts, strict=True)
+    ]
+
+
+def test_a_group_that_only_ever_grew_is_growing_with_its_pace(run_of):
+    [growth] = arrays.growing(run_of(*looks([1, 2, 3, 4, 8, 16, 32])))
+    assert growth.group.path == "history[*]" and growth.arrays_per_step == 1 and growth.bytes_per_step == 128
+
+
+def test_arrays_of_many_shapes_in_one_list_grow_together(run_of):
+    events = [
+        seen(*(group(f"seen[*]['{n % 2}']", 1 + n, shape=(n + 1,)) for n in range(k)), step=k)
+        for k in (1, 2, 4, 8, 16)
+    ]
+    [growth] = arrays.growing(run_of(*events))
+    assert growth.group.path.startswith("seen[*]") and growth.seen[-1][0] == 16
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [1, 1, 1, 1, 1, 1, 1],
+        [1, 2, 3, 4, 4, 4, 4],  # a buffer that fills
+        [1, 2, 3, 4, 5, 5, 6],  # a pause
+        [32, 16, 8, 4, 3, 2, 1],
+        [1, 4, 9, 20, 21, 22, 23],  # slows down: a cache that fills
+    ],
+)
+def test_what_fills_up_or_falls_is_not_growing(counts, run_of):
+    assert arrays.growing(run_of(*looks(counts))) == []
+
+
+def test_three_looks_or_five_steps_make_no_trend(run_of):
+    assert arrays.growing(run_of(*looks([1, 8, 32], steps=[1, 8, 32]))) == []
+
+
+def test_arrays_without_a_name_grow_by_the_line_that_made_them(run_of):
+    [growth] = arrays.growing(run_of(*looks([1, 2, 3, 4, 8, 16, 32], path=None)))
+    assert growth.group.path is None and growth.group.origin == LINE
+
+
+def test_the_look_that_met_the_most_is_the_fullest(run_of):
+    run = run_of(seen(group("a"), step=1), seen(group("a", 9), step=2), seen(group("a"), step=3))
+    assert arrays.fullest(arrays.of_main(run)).step == 2
+    assert arrays.fullest([]) is None

@@ -1,0 +1,93 @@
+"""Live arrays on the page: what lay where, what is unnamed, and first of all what memory ran out on."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import written
+from written import CWD, Log
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.report import arrays, text
+from jaxscope.schema import events as ev
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.keys import Frame, Sharding
+
+MESH = [("data", 8, "Auto")]
+WHOLE = Sharding("NamedSharding", "P() on data=8", "0-7", MESH, "P()", "pinned_host")
+LINE = Frame(f"{CWD}/train.py", 30, "main")
+MIB = 1 << 20
+
+
+def seen(**more):
+    params = ArrayGroup("state.params['w']", 1, (512, 512), "float32", MIB, MIB, 1, True, "(1, 0)", LINE)
+    lost = ArrayGroup(None, 40, (8,), "float32", MIB, MIB, 0, False, "(0,)", LINE)
+    small = ArrayGroup("rng", 1, (2,), "uint32", 8, 8, 0, False, "(0,)", None)
+    more = {"why": "step", "step": 4, **more}
+    return ev.ArraysSeen(
+        count=42, shardings=[written.ONE_CPU, WHOLE], groups=[params, lost, small], addressable="0-7", **more
+    )
+
+
+def page(tmp_path, *events, before=None):
+    run = store.create(tmp_path / "run", name="run", argv=[])
+    log = Log(run)
+    if before:
+        before(log)
+    for e in events:
+        log.say(e, after=1.0)
+    log.end()
+    out = io.StringIO()
+    text.print_report(load(run), file=out)
+    return out.getvalue(), load(run)
+
+
+def test_the_fullest_look_is_told_group_by_group(tmp_path):
+    memory = [DeviceMemory(3, 6 << 30, None, 8 << 30)]
+    shown, _ = page(
+        tmp_path, seen(memory=memory), msgspec.structs.replace(seen(), groups=[], count=1, step=8)
+    )
+    assert "Live arrays after step 4, the most of 2 looks: 42 arrays" in " ".join(shown.split())
+    flat = " ".join(shown.split())
+    flat = flat.replace(" 1.0 MiB ", " ")  # stands at the right edge of the first line
+    assert "state.params['w'] float32[512,512] P() on data=8, pinned_host, 8 copies, layout (1, 0)" in flat
+    assert "unnamed 40x float32[8] cpu:0 train.py:30" in flat
+    assert "and 1 more array, 8 B" in flat and "unnamed: 50 % of the bytes" in flat
+    assert "device 3 has 6.0 GiB of 8.0 GiB in use" in flat
+
+
+def test_what_memory_ran_out_on_comes_first_with_the_program_that_asked(tmp_path):
+    step = written.function("train_step")
+
+    def compiled(log):
+        log.say(step)
+        log.compiled(step, written.key(written.leaf("x", 4)), line=140)
+
+    said = "RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.\x1b[31m"
+    site = Frame(f"{CWD}/train.py", 140, "main")
+    shown, run = page(tmp_path, seen(why="exhausted", error=said, site=site), before=compiled)
+    assert "\x1b" not in shown
+    body = shown[shown.index("Out of memory") :]
+    flat = " ".join(body.split())
+    assert flat.startswith(
+        "Out of memory RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.\\x1b[31m (train.py:140)"
+    )
+    assert "train_step, compiled last at this line, wants on each device: arguments 4.0 KiB" in flat
+    assert flat.index("state.params['w']") < flat.index("Your functions")
+    assert arrays.as_json(run)["snapshots"][0]["count"] == 42
+
+
+def test_a_run_without_looks_says_nothing_of_arrays(tmp_path):
+    shown, run = page(tmp_path)
+    assert "Live arrays" not in shown and arrays.as_json(run) is None
+
+
+def test_json_has_null_for_what_is_not_known(tmp_path):
+    unknown = ev.ArraysSeen(why="exit", count=1, groups=[ArrayGroup(None, 1)])
+    _, run = page(tmp_path, unknown)
+    [look] = arrays.as_json(run)["snapshots"]
+    assert look["bytes"] is None and look["step"] is None and look["by_device"] == []
+    [g] = look["groups"]
+    assert {k for k, v in g.items() if v is not None} == {"count"}
