@@ -9,7 +9,7 @@ import sys
 import textwrap
 
 import pytest
-from conftest import PROGRAMS
+from places import PROGRAMS
 
 from jaxscope.analysis import sharding
 from jaxscope.model import arrays
