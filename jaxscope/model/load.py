@@ -23,7 +23,7 @@ class Tail:
     def __init__(self, directory: RunDir) -> None:
         self.directory = directory
         self.run = Run()
-        self.run.texts_of = Reader(directory).texts
+        self.run.texts_of = Reader(directory, self.run.overheard).texts
         self._reader = reader.Reader(directory)
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:

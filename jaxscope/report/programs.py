@@ -6,6 +6,7 @@ from typing import Any
 
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.remats import Remat
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.model.records import Program
 from jaxscope.schema.keys import Frame, Memory
@@ -43,12 +44,21 @@ def texts_json(texts: Texts, memory: Memory | None = None) -> dict[str, Any]:
         **_of_hlo(made),
         **_of_stablehlo(read),
         "memory": _memory(memory, made, read),
-        "remats": None,
+        "remats": _remats(texts.remats),
         "flops": None,
         "bytes_accessed": None,
         "bounds": None,
         "estimated_cycles": None,
     }
+
+
+def _remats(found: list[Remat] | None) -> list[dict[str, Any]] | None:
+    if found is None:
+        return None
+    return [
+        {"name": r.name, "from": r.before, "to": r.after, "bytes": r.bytes, "source": _frame(r.source), "text": r.text}
+        for r in found
+    ]  # fmt: skip
 
 
 def _problems(made: Compiled | None, read: Reading | None) -> list[dict[str, Any]] | None:

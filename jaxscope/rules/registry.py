@@ -28,6 +28,7 @@ FAMILIES = (
     "carried",
     "rates",
     "programs",
+    "remats",
     "donation",
 )
 
