@@ -14,7 +14,7 @@ from jaxscope.analysis import remats
 from jaxscope.analysis.hlo import program as compiled
 from jaxscope.analysis.stablehlo import reading as lowered
 from jaxscope.analysis.stablehlo.donation import Donation
-from jaxscope.schema.keys import Captured
+from jaxscope.schema.keys import Captured, Memory
 
 # Of what ``analyse`` says: a reader's cache made by another version is not read.
 VERSION = 3
@@ -71,6 +71,18 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
     if around.heard is not None:
         said = remats.find(around.heard, hlo_text, around.mesh or _mesh(made, read))
     return Texts(made, read, said)
+
+
+def peak_bytes(memory: Memory) -> int | None:
+    """Arguments, results and temporaries less what they share: an upper bound of what one device holds.
+
+    The compiler's own figure is not used: on CPU it leaves the temporaries out.
+    """
+    parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
+    if any(p is None for p in parts):
+        return None
+    argument, output, temp, alias = (p or 0 for p in parts)
+    return argument + output + temp - alias
 
 
 def _mesh(made: compiled.Program | None, read: lowered.Reading | None) -> Sequence[tuple[str, int]] | None:
