@@ -21,6 +21,10 @@ from jaxscope.schema.keys import Frame
 MAX_TEXT = 600
 _FOR = re.compile(r" for HLO operation:? ")
 _INSTRUCTION = re.compile(r"%?([^\s=]{1,400}) = (\([^\n]*?\)|\S+) ([\w-]{1,60})\(")
+# Where several ways to partition an operation are possible, XLA tries each in a module thrown away, whose
+# parameters are called this (EvaluatePartitionCost in spmd_partitioner_util.h). A transformer step of JAX 0.12
+# was warned of, and had no gather of that array: what is really done is warned of under its own name.
+_TRIAL = re.compile(r"%?fake_parameter\.\d+\b")
 _ENDS = (". As the last resort", ". You probably want")
 
 
@@ -44,7 +48,11 @@ class Remat(msgspec.Struct, frozen=True):
 
 
 def find(heard: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None) -> list[Remat]:
-    """Each warning once. ``hlo_text``: the compiled program's, whose tables the frame ids refer to."""
+    """Each warning once, those of mere trials left out.
+
+    ``hlo_text``: the compiled program's, whose tables the frame ids refer to.
+    """
+    heard = [text for text in heard if not _of_a_trial(text)]
     module: Module | None = None
     if heard and hlo_text is not None:
         try:
@@ -58,6 +66,11 @@ def find(heard: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, i
         except Exception:
             found.append(Remat(None, None, None, None, None, text[:MAX_TEXT]))
     return list(dict.fromkeys(found))
+
+
+def _of_a_trial(text: str) -> bool:
+    line = _FOR.split(text, 1)[-1]
+    return _TRIAL.match(line) is not None or "(%fake_parameter." in line
 
 
 def _read(text: str, module: Module | None, mesh: Sequence[tuple[str, int]] | None) -> Remat:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxscope.model.run import Run
 from jaxscope.rules.programs import evidence, mib, name_of, users
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, WARNING, Finding
+from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding
 
 
 @rule("JX402", "involuntary-rematerialization", WARNING)
@@ -59,6 +59,6 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
             text = f"{name_of(f)}: every device is given a whole array{size}{way}"
             source = r.source or p.compilations[-1].site
             yield Finding(
-                "JX402", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source),
+                "JX402", WARNING, CERTAIN if r.source is not None else LIKELY, text, f.id, source, evidence(p, text, source),
                 "reshard in two steps that move one mesh axis each, or give the operands of this line shardings that agree",
             )  # fmt: skip

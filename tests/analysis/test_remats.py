@@ -114,6 +114,25 @@ def test_the_older_wording_is_understood():
 
 
 @pytest.mark.parametrize(
+    "instruction",
+    [
+        "%fake_parameter.2 = f32[8,16,32]{2,1,0} parameter(2), sharding={replicated}",
+        "%copy.1 = f32[8,16,32]{2,1,0} copy(%fake_parameter.2), sharding={replicated}",
+    ],
+)
+def test_what_the_partitioner_only_tried_is_no_rematerialisation(instruction):
+    text = (
+        "[SPMD] Involuntary full rematerialization. The compiler cannot go from sharding {mesh['data'=2,'model'=4], "
+        "[{}, {}, {'data'}]} to {devices=[2,1,1,4]<=[8] last_tile_dim_replicate} efficiently for HLO operation "
+        f"{instruction}. As the last resort, SPMD will replicate the tensor"
+    )
+    mesh = [("data", 2), ("model", 4)]
+    assert remats.find([text], HLO, mesh) == []
+    (found,) = remats.find([text.replace("fake_parameter", "parameter")], HLO, mesh)
+    assert (found.before, found.after) == ("P(None, None, 'data')", "P('data', None, None)")
+
+
+@pytest.mark.parametrize(
     ("text", "mesh", "expected"),
     [
         ("{replicated}", [("a", 4)], ()),
