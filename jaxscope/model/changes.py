@@ -178,10 +178,11 @@ def _cost(p: Program, made: Compiled | None) -> dict[str, float | None]:
 def _entries(
     before: Mapping[str, tuple[str, int | None]], after: Mapping[str, tuple[str, int | None]]
 ) -> list[Entry]:
+    """The things of which something else is said; a size that grew with the shapes is not that."""
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)
-        if x != y:
+        if (x and x[0]) != (y and y[0]):
             found.append(
                 Entry(name, x and x[0], y and y[0], x[1] if x is not None else None, y[1] if y else None)
             )

@@ -25,6 +25,7 @@ class Overheard:
         self._version = -1
         self._texts: dict[str, list[str]] = {}
         self._unplaced = 0
+        self._several = False  # has a program several partitions?
 
     def of(self, p: Program) -> list[str] | None:
         """The warnings printed while ``p`` was compiled, each once; None: nobody could have heard them.
@@ -41,15 +42,11 @@ class Overheard:
     def lost(self) -> list[Lost]:
         """What was not heard, where there was something to hear: programs of several partitions."""
         self._place()
-        several = any(
-            c.lowered is not None and (c.lowered.num_partitions or 0) > 1
-            for c in self._run.compilations.values()
-        )
         found = []
-        if several and not self._run.stderr:
+        if self._several and not self._run.stderr:
             reason = "what XLA prints while compiling (involuntary rematerialization) is heard only with jaxscope run --tee-stderr or --detach"
             found.append(Lost("stderr", reason))
-        elif several and not self._audible:
+        elif self._several and not self._audible:
             muted = next(e.muted for e in self._run.stderr if e.muted)
             found.append(Lost("stderr", f"{muted} keeps XLA from printing its warnings"))
         if self._unplaced:
@@ -67,6 +64,10 @@ class Overheard:
             return
         self._version = self._run.version
         self._texts, self._unplaced = {}, 0
+        self._several = self._several or any(
+            c.lowered is not None and (c.lowered.num_partitions or 0) > 1
+            for c in self._run.compilations.values()
+        )
         if not self._run.warnings:
             return
         spans = [(c, s) for c in self._run.compilations.values() if (s := _compiling(c)) is not None]

@@ -240,6 +240,8 @@ def _figure(part: str, d: Figure) -> str:
         name = escape(d.what.removeprefix("stablehlo."), 60)
     elif part == "loops":
         name = f"loops of {d.what.partition('.')[2]} turns"
+    elif d.what in ("instructions", "total"):
+        name = "in all"
     name = escape(name, 80)
     if d.what.endswith("_bytes") or d.what == "bytes_accessed":
         change = d.after - d.before
