@@ -49,7 +49,7 @@ class Recorded:
         return [e for e in self.of(kind) if e.call in numbers]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def clean_env():
     return environment()
 

@@ -84,15 +84,7 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     """The causes of a miss whose key is ``after``, compared with the earlier key ``before``."""
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
         return [wording.transform(at.level, at.entry, at.entry_before)]
-    found = [
-        *_whole(before, after, at),
-        *(statics := _statics(before, after, at)),
-        *_structure(before, after, at, told=bool(statics)),
-        *_folded(_leaves(before, after, at)),
-    ]
-    found = _without_consequences(found)
-    if not any(c.level == TRACE for c in found):
-        found += _nameless(before, after)
+    found = differences(before, after, at)
     explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
     if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
         level = at.level if not explained else FAST_PATH
@@ -103,6 +95,20 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         found.append(_unexplained(found, before, after, at))
     found.sort(key=lambda c: (not _explains(c, at), LEVELS.index(c.level), _ORDER.index(c.kind)))
     return _at_the_level(found, at)
+
+
+def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+    """Everything that tells two keys apart, whether or not one was a miss after the other; empty: nothing."""
+    found = [
+        *_whole(before, after, at),
+        *(statics := _statics(before, after, at)),
+        *_structure(before, after, at, told=bool(statics)),
+        *_folded(_leaves(before, after, at)),
+    ]
+    found = _without_consequences(found)
+    if not any(c.level == TRACE for c in found):
+        found += _nameless(before, after)
+    return found
 
 
 def _explains(c: Cause, at: Circumstances) -> bool:

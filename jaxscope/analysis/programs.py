@@ -6,17 +6,18 @@ what really runs. Either may be missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
+from jaxscope.analysis import remats
 from jaxscope.analysis.hlo import program as compiled
 from jaxscope.analysis.stablehlo import reading as lowered
 from jaxscope.analysis.stablehlo.donation import Donation
-from jaxscope.schema.keys import Captured
+from jaxscope.schema.keys import Captured, Memory
 
 # Of what ``analyse`` says: a reader's cache made by another version is not read.
-VERSION = 2
+VERSION = 3
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -27,6 +28,7 @@ class Around(msgspec.Struct, frozen=True):
       paths: of the caller's arguments, in order; ``dropped``: positions of those the program does not take.
       donated: paths of those the call donated; None: not known.
       captured: arrays the trace took in, by name.
+      heard: warnings that XLA printed while it compiled the program; None: nobody could hear them.
     """
 
     mesh: list[tuple[str, int]] | None = None
@@ -34,13 +36,15 @@ class Around(msgspec.Struct, frozen=True):
     dropped: list[int] = []
     donated: list[str] | None = None
     captured: list[Captured] = []
+    heard: list[str] | None = None
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """What the two texts say; None where there is no such text."""
+    """What the two texts say; None where there is no such text. ``remats`` None: nobody could hear them."""
 
     hlo: compiled.Program | None
     stablehlo: lowered.Reading | None
+    remats: list[remats.Remat] | None = None
 
 
 NOTHING = Texts(None, None)
@@ -63,7 +67,30 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
         )
         if made is not None:
             read = msgspec.structs.replace(read, donation=(*read.donation, *_possible(made, read)))
-    return Texts(made, read)
+    said = None
+    if around.heard is not None:
+        said = remats.find(around.heard, hlo_text, around.mesh or _mesh(made, read))
+    return Texts(made, read, said)
+
+
+def peak_bytes(memory: Memory) -> int | None:
+    """Arguments, results and temporaries less what they share: an upper bound of what one device holds.
+
+    The compiler's own figure is not used: on CPU it leaves the temporaries out.
+    """
+    parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
+    if any(p is None for p in parts):
+        return None
+    argument, output, temp, alias = (p or 0 for p in parts)
+    return argument + output + temp - alias
+
+
+def _mesh(made: compiled.Program | None, read: lowered.Reading | None) -> Sequence[tuple[str, int]] | None:
+    """The mesh that the texts themselves name, where it is one."""
+    if made is not None and made.mesh:
+        return made.mesh
+    named = {m.axes for m in read.meshes if m.axes} if read is not None else set()
+    return named.pop() if len(named) == 1 else None
 
 
 def _possible(made: compiled.Program, read: lowered.Reading) -> list[Donation]:

@@ -32,6 +32,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
             "the texts: StableHLO, HLO and cache keys, as files",
             "jaxscope dump latest train_step -o out",
         ),
+        ("diff", "what differs between two runs, or two compilations", "jaxscope diff train-1 latest"),
     ],
     "Keep house": [
         ("runs", "list the recorded runs, remove old ones", "jaxscope runs gc --keep 20"),

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from jaxscope.errors import JaxscopeError
 from jaxscope.launch import vitals
 from jaxscope.launch.apart import fork_apart
+from jaxscope.launch.overhear import Listener
 from jaxscope.launch.runner import FORWARDED, LINGER_S, Beside, spawn
 from jaxscope.launch.tee import open_terminal, read_some
 from jaxscope.launch.vitals import Ended
@@ -106,24 +107,25 @@ def _keep(
         (run.path / "keeper.json").write_text(json.dumps({"keeper": os.getpid(), "program": pid}) + "\n")
     os.write(answer, json.dumps({"program": pid}).encode())
     os.close(answer)
+    listener = Listener(run, env)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # for the thread, which inherits it
     ended = threading.Event()
     thread = threading.Thread(target=beside, args=(ended,), daemon=True) if beside else None
     if thread:
         thread.start()
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    status = _drain_until_the_end(pid, pty, woken, run)
+    status = _drain_until_the_end(pid, pty, woken, run, listener)
     end = Ended.from_status(pid, status, time.monotonic() - started)
     # With our copy closed the pseudo-terminal ends when the last child of the program that still writes
     # to it does: the program's end is written down before, their output afterwards.
     os.close(terminal)
-    open_still = _drain(pty, QUIET_S)
+    open_still = _drain(pty, QUIET_S, listener)
     vitals.write_end(run, end)
     ended.set()
     if thread:
         thread.join(LINGER_S)
     if open_still:
-        _drain(pty, None)
+        _drain(pty, None, listener)
 
 
 def _listen() -> int:
@@ -140,7 +142,7 @@ def _listen() -> int:
     return heard
 
 
-def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir) -> int:
+def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: Listener) -> int:
     """The program's wait status."""
     beat_at = 0.0
     while True:
@@ -153,7 +155,7 @@ def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir) -> int:
             return status
         ready, _, _ = select.select([pty, woken], [], [], beat_at - now)
         if pty in ready:
-            _write_down(read_some(pty))
+            _write_down(read_some(pty), listener)
         if woken in ready:
             for number in read_some(woken):
                 if number not in (signal.SIGCHLD, signal.SIGHUP):
@@ -161,17 +163,18 @@ def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir) -> int:
                         os.kill(pid, number)
 
 
-def _drain(pty: int, quiet: float | None) -> bool:
+def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
     """Read to the end, or until nothing came for ``quiet`` seconds. Returns whether there may be more."""
     while select.select([pty], [], [], quiet)[0]:
         data = read_some(pty)
         if not data:
             return False
-        _write_down(data)
+        _write_down(data, listener)
     return True
 
 
-def _write_down(data: bytes) -> None:
+def _write_down(data: bytes, listener: Listener) -> None:
     # A full disk loses output; it must not stop the program, which waits for us to read.
     with contextlib.suppress(OSError):
         os.write(2, data)
+    listener.hear(data)

@@ -79,7 +79,7 @@ def run(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     copy = witness = None
     try:
-        copy = Tee.start(record) if tee and record is not None else None
+        copy = Tee.start(record, env) if tee and record is not None else None
         witness = Witness.start()
         started = time.monotonic()
         pid = spawn(argv, env, mask=before, stderr=copy.write_end if copy else None)

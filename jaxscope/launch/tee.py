@@ -2,7 +2,7 @@
 
 What XLA's C++ prints while compiling goes to descriptor 2 and nowhere else. A process of its own copies
 it, so that children the program leaves behind can go on writing after the program and the runner ended.
-Knows nothing of what the bytes mean.
+What the bytes mean is the listener's business.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import fcntl
 import os
 import select
 import signal
+import sys
 import termios
 import time
 import tty
+from collections.abc import Mapping
 
 from jaxscope.launch.apart import fork_apart
+from jaxscope.launch.overhear import Listener
 from jaxscope.log.store import RunDir
 
 CHUNK = 1 << 16
@@ -33,8 +36,11 @@ class Tee:
         self._log = log
 
     @classmethod
-    def start(cls, run: RunDir) -> Tee | None:
-        """None where stderr is closed, or nothing can be set up: the program's stderr is then left alone."""
+    def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
+        """None where stderr is closed, or nothing can be set up: the program's stderr is then left alone.
+
+        ``env``: the program's environment.
+        """
         fds: list[int] = []
         try:
             log = os.open(run.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -45,7 +51,9 @@ class Tee:
                 os.fstat(STDERR)
                 read_end, write_end = os.pipe()
             fds += [read_end, write_end]
-            pid = fork_apart(lambda: _copy(read_end, log, terminal=terminal), keep=[read_end, log, STDERR])
+            pid = fork_apart(
+                lambda: _copy(read_end, log, run, env, terminal=terminal), keep=[read_end, log, STDERR]
+            )
         except OSError:
             for fd in fds:
                 os.close(fd)
@@ -92,16 +100,19 @@ def copy_size(source: int, target: int) -> None:
         fcntl.ioctl(target, termios.TIOCSWINSZ, size)
 
 
-def _copy(source: int, log: int, *, terminal: bool) -> None:
+def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, terminal: bool) -> None:
     if terminal:
         signal.signal(signal.SIGWINCH, lambda *_: copy_size(STDERR, source))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGWINCH])
+    sys.stderr = None  # only the program writes there
+    listener = Listener(run, env)
     while data := read_some(source):
         with contextlib.suppress(OSError):  # the disk is full: the program's stderr still goes through
             os.write(log, data)
         # Where nobody reads our stderr any more this raises, the process ends, and the program's next
         # write fails as it would have failed without us.
         _write_all(STDERR, data)
+        listener.hear(data)
 
 
 def read_some(fd: int) -> bytes:

@@ -34,9 +34,9 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
         return known
-    facts = _facts(run, c)
+    facts = facts_of(run, c)
     earlier = _earlier(c)
-    flat = [k.facts if (k := run.comparisons.get(e.id)) is not None else _facts(run, e) for e in earlier]
+    flat = [k.facts if (k := run.comparisons.get(e.id)) is not None else facts_of(run, e) for e in earlier]
     index = nearest(facts, flat, level)
     if index is None:
         found = Comparison(level, facts, None, None, [causes.first(level)])
@@ -105,7 +105,8 @@ def _one_object(a: Compilation, b: Compilation) -> bool:
     return len(numbers) < 2
 
 
-def _facts(run: Run, c: Compilation) -> Facts:
+def facts_of(run: Run, c: Compilation) -> Facts:
+    """The key of ``c``, which was read, taken apart."""
     key = c.key
     assert key is not None
     settings = run.settings(c.process, key.context)

@@ -31,8 +31,10 @@ class Fold:
         self.programs: dict[str, Program] = {}
         self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
         self.stale: list[StaleCapture] = []
-        self.degraded: list[Lost] = []
+        self.lost: list[Lost] = []  # as the recording says; ``Run.degraded`` has more
         self.exited: ev.ProgramExited | None = None
+        self.stderr: list[ev.StderrWatched] = []  # empty: nobody heard what XLA printed
+        self.warnings: list[ev.CompilerWarned] = []
         self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
         self.damaged = 0  # lines of the logs that were no events
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
@@ -59,6 +61,12 @@ class Fold:
             return None
         if isinstance(event, ev.ProgramExited):
             self.exited = event  # the keeper's word; the keeper is no process of the program
+            return None
+        if isinstance(event, ev.StderrWatched):
+            self.stderr.append(event)
+            return None
+        if isinstance(event, ev.CompilerWarned):
+            self.warnings.append(event)
             return None
         process = self._process(event, log)
         if isinstance(event, (ev.Called, ev.MissesCounted, ev.Step)) and event.cell is not None and log:
@@ -190,8 +198,8 @@ class Fold:
 
     def _degraded(self, process: Process, event: ev.Degraded) -> None:
         lost = Lost(event.seam, event.reason)
-        if lost not in self.degraded:  # every process says it: once is enough
-            self.degraded.append(lost)
+        if lost not in self.lost:  # every process says it: once is enough
+            self.lost.append(lost)
 
     def _capture_changed(self, process: Process, event: ev.CaptureChanged) -> None:
         self.stale.append(StaleCapture(self._function(event.function), process, event))
@@ -321,4 +329,6 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Died: Fold._died,
     ev.RunEnded: Fold._run_ended,
     ev.ProgramExited: Fold._nothing,
+    ev.StderrWatched: Fold._nothing,
+    ev.CompilerWarned: Fold._nothing,
 }

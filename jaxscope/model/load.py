@@ -22,7 +22,7 @@ class Tail:
     def __init__(self, directory: RunDir, run: Run | None = None) -> None:
         self.directory = directory
         self.run = Run() if run is None else run
-        self.run.texts_of = Reader(directory).texts
+        self.run.texts_of = Reader(directory, self.run.overheard).texts
         self._reader = reader.Reader(directory)
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:

@@ -14,28 +14,31 @@ import msgspec
 from jaxscope.analysis import programs
 from jaxscope.analysis.programs import NOTHING, Around, Texts
 from jaxscope.log.store import RunDir
+from jaxscope.model.overheard import Overheard
 from jaxscope.model.records import Compilation, Program
 
 
 class Reader:
     """Reads the programs of the run in ``directory``, each once."""
 
-    def __init__(self, directory: RunDir) -> None:
+    def __init__(self, directory: RunDir, heard: Overheard | None = None) -> None:
         self._directory = directory
-        self._read: dict[tuple[str, str | None, str | None], Texts] = {}
+        self._heard = heard
+        self._read: dict[tuple[object, ...], Texts] = {}
 
     def texts(self, p: Program) -> Texts:
         """What the texts of ``p`` say."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
-        if blobs == (None, None):
-            return NOTHING
-        key = (p.id, *blobs)
+        heard = self._heard.of(p) if self._heard is not None else None
+        if blobs == (None, None) and not heard:
+            return NOTHING if heard is None else Texts(None, None, [])
+        key = (p.id, *blobs, None if heard is None else tuple(heard))
         if key not in self._read:
-            self._read[key] = self._load(p, *blobs)
+            self._read[key] = self._load(p, *blobs, heard)
         return self._read[key]
 
-    def _load(self, p: Program, hlo: str | None, stablehlo: str | None) -> Texts:
-        around = circumstances(p)
+    def _load(self, p: Program, hlo: str | None, stablehlo: str | None, heard: list[str] | None) -> Texts:
+        around = msgspec.structs.replace(circumstances(p), heard=heard)
         name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[
             :32
         ]

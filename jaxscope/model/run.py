@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jaxscope.model.fold import Fold
-from jaxscope.model.records import Compilation, Function, InProgress, Process
+from jaxscope.model.overheard import Overheard
+from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process
 from jaxscope.schema.keys import Device
 
 MAIN = ("run", "record", "env")  # how the process began that the user started
@@ -16,6 +17,15 @@ MAIN = ("run", "record", "env")  # how the process began that the user started
 
 class Run(Fold):
     """``for event in log: run.apply(event)``, then ask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.overheard = Overheard(self)
+
+    @property
+    def degraded(self) -> list[Lost]:
+        """What is not available, and why: as the recording says, and what nobody could hear."""
+        return [*self.lost, *self.overheard.lost()]
 
     @property
     def main(self) -> Process | None:

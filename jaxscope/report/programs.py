@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jaxscope.analysis.hlo.program import Program as Compiled
-from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.programs import Texts, peak_bytes
+from jaxscope.analysis.remats import Remat
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.model.records import Program
 from jaxscope.schema.keys import Frame, Memory
@@ -43,12 +44,21 @@ def texts_json(texts: Texts, memory: Memory | None = None) -> dict[str, Any]:
         **_of_hlo(made),
         **_of_stablehlo(read),
         "memory": _memory(memory, made, read),
-        "remats": None,
+        "remats": _remats(texts.remats),
         "flops": None,
         "bytes_accessed": None,
         "bounds": None,
         "estimated_cycles": None,
     }
+
+
+def _remats(found: list[Remat] | None) -> list[dict[str, Any]] | None:
+    if found is None:
+        return None
+    return [
+        {"name": r.name, "from": r.before, "to": r.after, "bytes": r.bytes, "source": _frame(r.source), "text": r.text}
+        for r in found
+    ]  # fmt: skip
 
 
 def _problems(made: Compiled | None, read: Reading | None) -> list[dict[str, Any]] | None:
@@ -146,18 +156,6 @@ def _memory(memory: Memory | None, made: Compiled | None, read: Reading | None) 
         "capacity_bytes": None,
         "by_path": _by_path(read),
     }
-
-
-def peak_bytes(memory: Memory) -> int | None:
-    """Arguments, results and temporaries less what they share: an upper bound of what one device holds.
-
-    The compiler's own figure is not used: on CPU it leaves the temporaries out.
-    """
-    parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
-    if any(p is None for p in parts):
-        return None
-    argument, output, temp, alias = (p or 0 for p in parts)
-    return argument + output + temp - alias
 
 
 def _by_path(read: Reading | None) -> list[dict[str, Any]] | None:

@@ -17,6 +17,7 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import deaths, ledger
 from jaxscope.model.causes import recompilations
+from jaxscope.model.diff import changed_programs
 from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
@@ -234,6 +235,15 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
         commands.append(
             (f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR", "what was compiled, as text")
         )
+    for f in users:
+        if (numbers := changed_programs(run, f)) is not None:
+            first = shlex.quote(
+                f"{shlex.split(name)[0] if name else 'latest'}:{f.name.replace('.<locals>', '')}#{numbers[0]}"
+            )
+            commands.append(
+                (f"jaxscope diff {escape(first)} '#{numbers[1]}'", "what changed in what was compiled")
+            )
+            break
     if commands:
         yield BLANK
     width = max((len(c) for c, _ in commands), default=0)

@@ -29,6 +29,7 @@ FAMILIES = (
     "captured",
     "rates",
     "programs",
+    "remats",
     "donation",
     "live",
 )

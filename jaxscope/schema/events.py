@@ -329,6 +329,25 @@ class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
     calls: int | None = None
 
 
+class StderrWatched(Event, frozen=True, tag="StderrWatched"):
+    """Written by whoever passes the program's stderr on: from now on it hears what XLA prints there.
+
+    ``muted``: the setting that keeps XLA from printing warnings, where the environment has one.
+    """
+
+    muted: str | None = None
+
+
+class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
+    """A warning that XLA printed on stderr, as printed. ``t_ns``: when, by its own stamp where it has one.
+
+    ``program_pid``: the process that printed it, where its thread was still there to be asked.
+    """
+
+    text: str = ""
+    program_pid: int | None = None
+
+
 class Unknown(msgspec.Struct, frozen=True):
     """An event of a kind this version does not know, kept as it was."""
 
@@ -350,4 +369,5 @@ AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
     | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called
     | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
+    | StderrWatched | CompilerWarned
 )  # fmt: skip

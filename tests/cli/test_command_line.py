@@ -44,14 +44,14 @@ def jaxscope(capsys):
 def test_the_overview_teaches(jaxscope):
     code, out, err = jaxscope("--help")
     assert code == 0 and err == ""
-    for verb in ("run", "report", "dump", "runs", "doctor"):
+    for verb in ("run", "report", "dump", "diff", "runs", "doctor"):
         assert f"\n  {verb} " in out and f"$ jaxscope {verb}" in out
     assert max(map(len, out.splitlines())) <= 92
     code, out, err = jaxscope()
     assert code == 2 and out == "" and "jaxscope run train.py" in err
 
 
-@pytest.mark.parametrize("verb", ["report", "dump", "rule", "runs", "doctor"])
+@pytest.mark.parametrize("verb", ["report", "dump", "diff", "rule", "runs", "doctor"])
 def test_every_verb_has_help_with_a_description(jaxscope, verb):
     code, out, _ = jaxscope(verb, "--help")
     assert code == 0 and f"usage: jaxscope {verb}" in out and len(out) > 200

@@ -1,14 +1,18 @@
 """Every rule's documentation is run: the example has the problem, what to use instead has not.
 
 All examples run in one recorded process, all remedies in another: a finding belongs to the file it is in.
+Both under ``jaxscope run --tee-stderr``: some of what XLA says is said on stderr only.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
+from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.rules import registry
 
@@ -30,18 +34,27 @@ def blocks(code: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, request):
+def found(tmp_path_factory, clean_env):
     """(codes found in the examples, in the remedies): each a mapping of file name to codes."""
-    record = request.getfixturevalue("record_module")
     results = []
     for which in (0, 1):
         folder = tmp_path_factory.mktemp("rules")
         for code in RULES:
             (folder / f"{code}.py").write_text(blocks(code)[which])
         (folder / "run_all.py").write_text(RUNNER)
-        done = record(folder / "run_all.py", env={"XLA_FLAGS": "--xla_force_host_platform_device_count=4"})
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxscope", "run", "-q", "--tee-stderr", "-o", "recorded", "run_all.py"],
+            cwd=folder,
+            env={**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == 0, done.stderr
+        run = load(RunDir(folder / "recorded"))
+        assert not [lost for lost in run.degraded if lost.seam != "listeners"]
         by_file: dict[str, list] = {}
-        for finding in registry.findings(load(done.run)):
+        for finding in registry.findings(run):
             name = finding.source.file.rpartition("/")[2].removesuffix(".py") if finding.source else "?"
             by_file.setdefault(name, []).append(finding)
         results.append(by_file)

@@ -29,10 +29,10 @@ _IOTA = re.compile(r"\[([\d,\s]*+)\](?:<=\[([\d,\s]*+)\])?(?:T\(([\d,\s]*+)\))?$
 _MESH = re.compile(
     r"@?mesh[\[<](?P<axes>[^\]>]*+)[\]>](?:,\s*device_ids=\((?P<ids>[^()]*+(?:\([^()]*+\))?+)\))?\s*\{(?P<used>.*)\}$"
 )
-_AXIS = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,='\"]++))=(\d{1,9})")
-_USED = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,:'\"]++))(?::\((\d{1,9})\)(\d{1,9}))?")
+AXIS = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,='\"]++))=(\d{1,9})")
+USED = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,:'\"]++))(?::\((\d{1,9})\)(\d{1,9}))?")
 _GROUP = re.compile(r"\{([\d,\s]*+)\}")
-_MADE_UP = re.compile(r"axis_\d+$|_axis_\d+$")
+MADE_UP = re.compile(r"axis_\d+$|_axis_\d+$")
 
 Group = tuple[int, ...]
 
@@ -73,7 +73,7 @@ def pairs(text: str) -> Groups | None:
     return Groups(members, "pairs") if all(len(m) == 2 for m in members) else None
 
 
-def _numbers(text: str | None) -> list[int] | None:
+def numbers(text: str | None) -> list[int] | None:
     if text is None:
         return None
     parts = [p.strip() for p in text.split(",") if p.strip()]
@@ -101,10 +101,10 @@ def _iota_groups(text: str) -> Groups | None:
     found = _IOTA.match(text)
     if found is None or found[2] is None:
         return None
-    shape, dims = _numbers(found[1]), _numbers(found[2])
+    shape, dims = numbers(found[1]), numbers(found[2])
     if not shape or not dims or len(shape) != 2 or math.prod(shape) != math.prod(dims):
         return None
-    flat = iota(dims, _numbers(found[3]))
+    flat = iota(dims, numbers(found[3]))
     if flat is None:
         return None
     size = shape[1]
@@ -115,19 +115,19 @@ def _mesh_groups(text: str) -> Groups | None:
     found = _MESH.match(text)
     if found is None:
         return None
-    axes = [(a or b or c, int(size)) for a, b, c, size in _AXIS.findall(found["axes"])]
+    axes = [(a or b or c, int(size)) for a, b, c, size in AXIS.findall(found["axes"])]
     names = [name for name, _ in axes]
     sizes = [size for _, size in axes]
     total = math.prod(sizes)
     if not axes or not 0 < total <= MAX_IDS or len(set(names)) != len(names) or len(axes) > 32:
         return None
-    order = _device_order(found["ids"], total)
+    order = device_order(found["ids"], total)
     if order is None:
         return None
     # Every axis is cut into (size, is it part of the group) digits, major to minor.
     used: dict[str, list[tuple[int, int]]] = {}
     sequence: list[tuple[str, int]] = []
-    for a, b, c, before, size in _USED.findall(found["used"]):
+    for a, b, c, before, size in USED.findall(found["used"]):
         name = a or b or c
         if name not in names:
             return None
@@ -155,7 +155,7 @@ def _mesh_groups(text: str) -> Groups | None:
     starts = _combine(rest)
     inside = _combine([spans[key] for key in sequence])
     members = [tuple(order[s + i] for i in inside) for s in starts]
-    real = not any(_MADE_UP.match(name) for name in names) and found["ids"] is None
+    real = not any(MADE_UP.match(name) for name in names) and found["ids"] is None
     return Groups(members, "mesh", axes if real else None)
 
 
@@ -166,14 +166,14 @@ def _combine(digits: list[tuple[int, int]]) -> list[int]:
     return flat
 
 
-def _device_order(text: str | None, total: int) -> list[int] | None:
+def device_order(text: str | None, total: int) -> list[int] | None:
     if text is None:
         return list(range(total))
     text = text.strip()
     found = _IOTA.match(text)
-    flat = _numbers(text)
+    flat = numbers(text)
     if found:
-        flat = iota(_numbers(found[2] or found[1]) or [0], _numbers(found[3]))
+        flat = iota(numbers(found[2] or found[1]) or [0], numbers(found[3]))
     return flat if flat is not None and len(flat) == total else None
 
 

@@ -1,0 +1,179 @@
+"""A sharding as the partitioner spells it -> the mesh axes of each dimension.
+
+======================  ====================================================================
+GSPMD                   ``{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}``: tiles of each
+                        dimension, then groups of tiles that hold the same; positions by iota as in
+                        ``groups``, or one by one (``{devices=[2,2]0,2,1,3}``)
+mesh                    ``{mesh['a'=2,'b'=4], [{'b', 'a'}, {}]}``, ``'b':(1)2`` for a sub-axis
+                        (XLA of 2026, JAX 0.12)
+the rest                ``{replicated}``, ``{maximal device=0}``, ``{manual}``
+======================  ====================================================================
+
+Positions are those of ``mesh.devices.flat``. Source: XLA's hlo_sharding.cc, and texts of both versions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.hlo import groups
+from jaxscope.analysis.hlo.axes import Mesh, prime_factors
+
+_TILED = re.compile(
+    r"\{devices=\[([\d,]{1,400})\](?:<=\[([\d,]{1,400})\](?:T\(([\d,]{1,400})\))?|([\d,]*))"
+    r"(?P<last> last_tile_dim_replicate| last_tile_dims=\{([\w, ]{0,200})\})?[^\[]*\}$"
+)
+_MESH = re.compile(r"\{mesh\[([^\]]{1,2000})\](?:, ?device_ids=\(([^()]*(?:\([^()]*\))?)\))?, ?\[(.*)\]")
+_DIMENSION = re.compile(r"\{([^{}]*)\}")
+MAX_CUTS = 200
+
+Dimensions = tuple[tuple[str, ...], ...]
+
+
+class Spelled(msgspec.Struct, frozen=True):
+    """``tiles``: parts of each dimension; None: not tiled, or not read. ``dimensions``: the mesh axes of
+    each, major to minor; None: they are no axes of the mesh."""
+
+    tiles: tuple[int, ...] | None = None
+    dimensions: Dimensions | None = None
+
+
+def read(text: str, mesh: Mesh | None) -> Spelled:
+    """``text`` with its braces; ``mesh``: (axis, size) of the program's mesh, where it is known."""
+    text = text.strip()[:20_000]
+    if text == "{replicated}":
+        return Spelled((), ())
+    if text.startswith("{maximal"):
+        return Spelled((), None)
+    found = _TILED.match(text)
+    if found is not None:
+        return _tiled(found, mesh)
+    found = _MESH.match(text)
+    return _named(found, mesh) if found is not None else Spelled()
+
+
+def _tiled(found: re.Match[str], mesh: Mesh | None) -> Spelled:
+    dims = groups.numbers(found[1]) or []
+    total = math.prod(dims)
+    if not dims or not 0 < total <= groups.MAX_IDS:
+        return Spelled()
+    if found[2] is not None:
+        flat = groups.iota(groups.numbers(found[2]) or [0], groups.numbers(found[3]))
+    else:
+        flat = groups.numbers(found[4])
+    extra = 0
+    if found["last"] is not None:
+        extra = 1 if found[6] is None else found[6].count(",") + 1
+    tiles = tuple(dims[: len(dims) - extra])
+    if flat is None or sorted(flat) != list(range(total)) or mesh is None:
+        return Spelled(tiles)
+    return Spelled(tiles, _axes(tiles, _coordinates(flat, dims), mesh))
+
+
+def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
+    own = [(a or b or c, int(size)) for a, b, c, size in groups.AXIS.findall(found[1])]
+    sizes = dict(own)
+    total = math.prod(sizes.values())
+    if not own or len(sizes) != len(own) or not 0 < total <= groups.MAX_IDS:
+        return Spelled()
+    parts: list[list[tuple[str, int, int]]] = []  # axis, product before it, size
+    for inner in _DIMENSION.findall(found[3]):
+        parts.append([])
+        for a, b, c, before, size in groups.USED.findall(inner):
+            name = a or b or c
+            if name not in sizes:
+                return Spelled()
+            parts[-1].append((name, int(before or 1), int(size or sizes[name])))
+    tiles = tuple(math.prod(size for _, _, size in dimension) for dimension in parts)
+    known = dict(mesh) if mesh else {}
+    if not any(groups.MADE_UP.match(name) for name in sizes) and (
+        not known or all(known.get(n) == s for n, s in own)
+    ):
+        spelled = tuple(tuple(_axis(n, b, s, sizes[n]) for n, b, s in dimension) for dimension in parts)
+        return Spelled(tiles, spelled)
+    order = groups.device_order(found[2], total)
+    if mesh is None or order is None:
+        return Spelled(tiles)
+    # Where each position lies on their mesh, and from that its tile along each dimension.
+    there = _coordinates(order, [size for _, size in own])
+    names = [name for name, _ in own]
+    at = []
+    for dimension in parts:
+        along = [0] * total
+        for name, before, size in dimension:
+            if before * size < 1 or sizes[name] % (before * size):
+                return Spelled()
+            axis, below = there[names.index(name)], sizes[name] // (before * size)
+            along = [t * size + c // below % size for t, c in zip(along, axis, strict=True)]
+        at.append(along)
+    return Spelled(tiles, _axes(tiles, at, mesh))
+
+
+def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
+    """Of each dimension, by position: its index in an array of shape ``dims`` that holds ``flat``."""
+    found = []
+    stride = len(flat)
+    for size in dims:
+        stride //= size
+        along = [0] * len(flat)
+        for index, position in enumerate(flat):
+            along[position] = index // stride % size
+        found.append(along)
+    return found
+
+
+def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) -> Dimensions | None:
+    """The axes whose digits, one after the other, count the tiles of each dimension."""
+    total = math.prod(size for _, size in mesh)
+    if any(len(along) != total for along in coordinates[: len(tiles)]):
+        return None
+    cuts = [list(dict.fromkeys(itertools.permutations(prime_factors(size)[:6]))) for _, size in mesh]
+    for cut in itertools.islice(itertools.product(*cuts), MAX_CUTS):
+        found = [
+            _digits(n, along, cut, mesh) if n > 1 else ()
+            for n, along in zip(tiles, coordinates, strict=False)
+        ]
+        if None not in found:
+            return tuple(f for f in found if f is not None)
+    return None
+
+
+def _digits(n: int, along: list[int], cut: Sequence[tuple[int, ...]], mesh: Mesh) -> tuple[str, ...] | None:
+    digits = []  # (weight, axis, product before, size, stride)
+    stride = len(along)
+    for axis, ((_, size), factors) in enumerate(zip(mesh, cut, strict=True)):
+        if math.prod(factors) != size:
+            return None
+        before = 1
+        for factor in factors:
+            stride //= factor
+            if (weight := along[stride] - along[0]) != 0:
+                digits.append((weight, axis, before, factor, stride))
+            before *= factor
+    digits.sort(reverse=True)
+    expected = n
+    for weight, _, _, size, _ in digits:
+        if expected % size or weight != expected // size:
+            return None
+        expected = weight
+    if expected != 1 or along[0] != 0:
+        return None
+    for position, tile in enumerate(along):
+        if tile != sum(w * (position // stride % size) for w, _, _, size, stride in digits):
+            return None
+    runs: list[list[int]] = []
+    for _, axis, before, size, _ in digits:
+        if runs and runs[-1][0] == axis and runs[-1][1] * runs[-1][2] == before:
+            runs[-1][2] *= size
+        else:
+            runs.append([axis, before, size])
+    return tuple(_axis(mesh[axis][0], before, size, mesh[axis][1]) for axis, before, size in runs)
+
+
+def _axis(name: str, before: int, size: int, whole: int) -> str:
+    return name if size == whole else f"{name}:({before}){size}"

@@ -1,0 +1,165 @@
+"""``jaxscope diff``: two runs, or two compilations of one function, beside one another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxscope.cli.output import chosen, deliver
+from jaxscope.cli.progress import reading
+from jaxscope.errors import RunNotFound, UsageError
+from jaxscope.log.store import RunDir
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+
+DESCRIPTION = """\
+What differs between two runs, or between two compilations of one function: the cache keys, what was
+traced and compiled and why, and of each program the operations, fusions, collectives, memory, donation
+and constants, by your source line where it is known. The first is "before", the second "after".
+
+Functions are matched by file and line, or by name where they moved; programs by what they are, or in the
+order in which they were compiled. Seconds are shown, but are no difference. The exit code is 0, like a
+report's; with --exit-code it is 1 where something differs.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope diff train-1 train-2                               two runs
+  jaxscope diff train-1:train_step train-2:train_step         one function in two runs
+  jaxscope diff 'latest:train_step#1' 'latest:train_step#2'   two compilations of one function
+  jaxscope diff 'latest:train_step#1' '#2'                    the same, shorter
+  jaxscope diff main-run latest --exit-code --format json
+"""
+
+
+class Side(NamedTuple):
+    """What one argument means. Without ``functions`` the whole run, with ``compilation`` that one."""
+
+    directory: RunDir
+    run: Run
+    functions: list[Function] | None
+    compilation: Compilation | None
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``diff``."""
+    parser = subparsers.add_parser(
+        "diff", help="what differs between two runs", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    what = "a run (name, directory or latest), with :FUNCTION one function of it, with #n one compilation"
+    parser.add_argument("before", metavar="RUN[:FUNCTION#n]", help=what)
+    parser.add_argument("after", metavar="RUN[:FUNCTION#m]", help="the other one")
+    parser.add_argument("--all", action="store_true", help="open what is folded")
+    parser.add_argument("--exit-code", action="store_true", help="leave with 1 where something differs")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print it."""
+    import io
+
+    from jaxscope.model import diff
+    from jaxscope.report import diff as report
+    from jaxscope.report.console import console
+
+    before, after = _sides(args.before, args.after)
+    found: diff.RunDiff | diff.CompilationDiff
+    if before.compilation is not None and after.compilation is not None:
+        found = diff.compilations(before.run, before.compilation, after.run, after.compilation)
+    else:
+        only = None
+        if before.functions is not None and after.functions is not None:
+            only = before.functions, after.functions
+        found = diff.runs(before.run, after.run, only)
+    pair = report.Pair(before.run, before.directory, after.run, after.directory)
+    if args.format == "json":
+        from jaxscope.report.machine import dumps
+
+        deliver(dumps(report.as_json(found, pair)), args.output)
+    else:
+        buffer = io.StringIO()
+        to_file = args.output is not None and str(args.output) != "-"
+        report.render(found, pair, console(buffer if to_file else sys.stdout), everything=args.all)
+        if to_file:
+            deliver(buffer.getvalue(), args.output)
+    return int(args.exit_code and found.differs)
+
+
+def _sides(first: str, second: str) -> tuple[Side, Side]:
+    (run_a, name_a), (run_b, name_b) = _parts(first), _parts(second)
+    if not second.partition("#")[0] and name_b:  # '#2': of the same function
+        run_b, name_b = run_a, f"{(name_a or '').partition('#')[0]}{name_b}"
+    if (name_a is None) != (name_b is None):
+        # One names a function: the other run's is meant.
+        name_a, name_b = name_a or name_b, name_b or name_a
+    directory_a = _directory(run_a, first)
+    directory_b = _directory(run_b, second)
+    loaded = _load(directory_a)
+    other = loaded if directory_a.path.resolve() == directory_b.path.resolve() else _load(directory_b)
+    a, b = _side(directory_a, loaded, name_a), _side(directory_b, other, name_b)
+    if (a.compilation is None) != (b.compilation is None):
+        a, b = _latest_of(a), _latest_of(b)
+    return a, b
+
+
+def _parts(text: str) -> tuple[str, str | None]:
+    """The run and the function; a directory may have a colon in its name."""
+    if text.startswith("#"):
+        return "", text
+    if (Path(text) / "meta.json").is_file():
+        return text, None
+    at = -1
+    while (at := text.find(":", at + 1)) >= 0:
+        if (Path(text[:at]) / "meta.json").is_file():
+            return text[:at], text[at + 1 :] or None
+    run, _, function = text.partition(":")
+    return run, function or None
+
+
+def _directory(run: str, typed: str) -> RunDir:
+    try:
+        return chosen(run or None)
+    except RunNotFound as e:
+        if e.slug == "run-not-found" and ":" not in typed:
+            # `jaxscope diff train_step#1 train_step#2` is what fingers type.
+            e.hint = f"for a function of the latest run: jaxscope diff 'latest:{typed}' ...; {e.hint}"
+        raise
+
+
+def _load(directory: RunDir) -> Run:
+    from jaxscope.model.load import load
+
+    with reading(f"reading {directory.path.name}") as progress:
+        return load(directory, progress)
+
+
+def _side(directory: RunDir, run: Run, name: str | None) -> Side:
+    from jaxscope.model.names import find_compilations
+
+    if name is None:
+        return Side(directory, run, None, None)
+    functions, number = find_compilations(run, name)
+    if number is None:
+        return Side(directory, run, functions, None)
+    for f in functions:
+        for n, c in run.numbered(f):
+            if n == number:
+                return Side(directory, run, functions, c)
+    raise AssertionError("find_compilations has looked")
+
+
+def _latest_of(side: Side) -> Side:
+    """The latest compilation, where the other side names one."""
+    if side.compilation is not None:
+        return side
+    for f in side.functions or ():
+        if numbered := side.run.numbered(f):
+            return side._replace(compilation=numbered[-1][1])
+    raise UsageError(
+        f"nothing was traced, lowered or compiled of it in {side.directory.path.name}",
+        hint=f"see what was: jaxscope report {side.directory.path.name}",
+        slug="compilation-not-found",
+    )

@@ -1,0 +1,126 @@
+"""Listens to what passes from the program's stderr, and writes down what XLA says there and nowhere else.
+
+Owns the recognition of such a line in a stream of bytes, and the log it is written to. Never keeps the bytes
+waiting: whoever passes them on hands over a copy, and nothing raised here reaches them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from jaxscope.log.store import RunDir
+
+if TYPE_CHECKING:
+    from jaxscope.log.writer import Writer
+
+# Printed by spmd_partitioner.cc through absl's log, one write a message: JAX 0.10.2 and 0.12.0.1 say
+# "W1121 14:11:54.249111    2316 spmd_partitioner.cc:656] [SPMD] Involuntary full rematerialization. The ...",
+# before 2025 "2024-12-21 17:32:07.609345: E external/xla/.../spmd_partitioner.cc:613] [spmd] Involuntary ...".
+MARK = b"nvoluntary full rematerialization"
+_ABSL = re.compile(
+    rb"[IWEF](?P<mon>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<us>\d{6}) +(?P<tid>\d{1,10}) "
+)
+_OLD = re.compile(rb"(?P<y>\d{4})-(?P<mon>\d\d)-(?P<d>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<us>\d{6}): ")  # fmt: skip
+MAX_LINE = 1 << 18  # an instruction's tuple shape can be 100 KB; what follows it names the line
+MAX_WARNINGS = 2000
+OLDEST_NS = 60 * 10**9  # a stamp further back than this is of another clock
+WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
+
+
+class Listener:
+    """Hears the program's stderr in the process that passes it on."""
+
+    def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
+        self._rest = b""
+        self._skipping = False  # in the middle of a line that is too long
+        self._heard = 0
+        self._writer: Writer | None = None
+        with contextlib.suppress(Exception):
+            from jaxscope.log.writer import Writer
+            from jaxscope.schema.events import StderrWatched
+
+            if run.events.is_dir():
+                first = StderrWatched(muted=_muted(env))
+                self._writer = Writer(run, lambda forked: first)
+                self._writer.open()
+
+    def hear(self, data: bytes) -> None:
+        """The next bytes. Never raises."""
+        if self._writer is None:
+            return
+        try:
+            self._hear(data)
+        except Exception:  # whatever it is: the program's stderr goes on
+            self._writer = None
+
+    def _hear(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = self._rest + lines[0]
+            if self._skipping:
+                lines, self._skipping = lines[1:], False
+            self._rest = b""
+        self._rest += rest
+        if len(self._rest) > MAX_LINE:
+            self._skipping, self._rest = True, b""
+        for line in lines:
+            if MARK in line:
+                self._say(line)
+
+    def _say(self, line: bytes) -> None:
+        from jaxscope.schema.events import CompilerWarned
+
+        # What the program itself printed last may stand before it, without a line break.
+        before = line.find(MARK)
+        stamps = [*_ABSL.finditer(line, 0, before), *_OLD.finditer(line, 0, before)]
+        found = max(stamps, key=lambda m: m.start(), default=None)
+        if found is None or self._heard >= MAX_WARNINGS or self._writer is None:
+            return
+        self._heard += 1
+        now = time.time_ns()
+        self._writer.emit(
+            CompilerWarned(
+                t_ns=_stamp(found.groupdict(), now) or now,
+                text=line[found.start() :].decode("utf-8", "replace"),
+                program_pid=_process_of(found.groupdict().get("tid")),
+            )
+        )
+
+
+def _muted(env: Mapping[str, str]) -> str | None:
+    """The setting of the program's environment that keeps XLA from printing warnings."""
+    level = env.get("TF_CPP_MIN_LOG_LEVEL", "")
+    return f"TF_CPP_MIN_LOG_LEVEL={level}" if level.isdecimal() and int(level[:4]) >= WARNING_LEVEL else None
+
+
+def _stamp(fields: dict[str, bytes], now: int) -> int | None:
+    """When the line was printed, from its own words (local time); None where that is not near ``now``."""
+    f = {k: int(v) for k, v in fields.items()}
+    year = time.localtime(now / 1e9).tm_year
+    for y in (f.get("y", year), year - 1):  # printed before midnight of New Year
+        try:
+            at = time.mktime((y, f["mon"], f["d"], f["h"], f["m"], f["s"], 0, 0, -1))
+        except (ValueError, OverflowError):
+            continue
+        t = int(at) * 10**9 + f["us"] * 1000
+        if -(10**9) < now - t < OLDEST_NS:
+            return min(t, now)
+    return None
+
+
+def _process_of(tid: bytes | None) -> int | None:
+    """The process of the thread that printed, where it still runs (Linux)."""
+    if tid is None:
+        return None
+    try:
+        with open(f"/proc/{int(tid)}/status", "rb") as status:  # noqa: PTH123
+            for line in status:
+                if line.startswith(b"Tgid:"):
+                    return int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return None

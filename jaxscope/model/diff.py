@@ -1,0 +1,261 @@
+"""Two runs, or two compilations of one function: what differs between them.
+
+Functions are matched by id, else by qualified name where file or line moved; their programs by id, else in
+the order in which they were first compiled. Seconds are shown and never count as a difference.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Sequence
+
+import msgspec
+
+from jaxscope.analysis import causes as comparing
+from jaxscope.analysis.keys import Facts
+from jaxscope.analysis.levels import TRACE
+from jaxscope.model import causes, changes
+from jaxscope.model.causes import facts_of, recompilations
+from jaxscope.model.changes import Changes
+from jaxscope.model.records import Compilation, Function, Program
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import Cause
+
+COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path_misses")
+
+
+class CauseCount(msgspec.Struct, frozen=True):
+    """How often a function compiled again for one cause."""
+
+    kind: str
+    path: str | None
+    before: int
+    after: int
+
+
+class FunctionDiff(msgspec.Struct, frozen=True):
+    """One function in both runs; one of the two is None where only the other run has it.
+
+    ``counts``: of COUNTS those that differ, (before, after). ``programs``: those that are not the same.
+    """
+
+    before: Function | None
+    after: Function | None
+    counts: dict[str, tuple[int, int]]
+    causes: list[CauseCount]
+    programs: list[Changes]
+
+    @property
+    def function(self) -> Function:
+        found = self.after or self.before
+        assert found is not None
+        return found
+
+    @property
+    def moved(self) -> bool:
+        """Matched by name: file, line or wrappers differ."""
+        return None not in (self.before, self.after) and self.before.id != self.after.id  # type: ignore[union-attr]
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.before is None or self.after is None or self.counts or self.causes or self.programs)
+
+
+class RunDiff(msgspec.Struct, frozen=True):
+    """``facts``: what is different about the runs themselves, by name: (before, after).
+    ``functions``: all that either run has, those that differ first."""
+
+    before: Run
+    after: Run
+    facts: dict[str, tuple[str | None, str | None]]
+    functions: list[FunctionDiff]
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.facts) or any(f.differs for f in self.functions)
+
+
+class CompilationDiff(msgspec.Struct, frozen=True):
+    """``causes``: what tells the two keys apart, None where one was not read. ``program`` is None where one
+    of the two was never lowered, or its program is not known."""
+
+    before: Compilation
+    after: Compilation
+    causes: list[Cause] | None
+    program: Changes | None
+    reached: tuple[list[str], list[str]]
+
+    @property
+    def differs(self) -> bool:
+        if self.causes or self.reached[0] != self.reached[1]:
+            return True
+        if self.program is None:
+            return self.before.program != self.after.program
+        return not self.program.same
+
+
+def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | None = None) -> RunDiff:
+    """``b`` beside ``a``; ``only``: these functions of theirs, and nothing of the runs themselves."""
+    old, new = only or (list(a.functions.values()), list(b.functions.values()))
+    found = [_function(a, x, b, y) for x, y in matched(old, new)]
+    found.sort(key=lambda f: (not f.differs, not f.function.user, -_seconds(f), f.function.id))
+    return RunDiff(a, b, {} if only else _facts(a, b), found)
+
+
+def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> CompilationDiff:
+    p, q = run_a.programs.get(a.program or ""), run_b.programs.get(b.program or "")
+    program = None if p is None or q is None else _program(run_a, p, run_b, q)
+    return CompilationDiff(a, b, _keys(run_a, a, run_b, b), program, (a.reached, b.reached))
+
+
+def matched(
+    old: Sequence[Function], new: Sequence[Function]
+) -> list[tuple[Function | None, Function | None]]:
+    """Every function of both sides once, beside the one it is on the other."""
+    pairs: list[tuple[Function | None, Function | None]] = []
+    left, right = list(old), list(new)
+    keys: tuple[Callable[[Function], Hashable], ...] = (
+        lambda f: f.id,
+        lambda f: (f.seen.module, f.seen.qualname, tuple(f.seen.wrappers), f.seen.library, f.seen.eager),
+        lambda f: (f.seen.qualname, f.seen.library, f.seen.eager),
+    )
+    for key in keys:
+        there: dict[Hashable, list[Function]] = {}
+        for f in sorted(right, key=_place):
+            there.setdefault(key(f), []).append(f)
+        here = Counter(key(f) for f in left)
+        for f in sorted(left, key=_place):
+            k = key(f)
+            # Two lambdas of one name are told apart by their order, where there are as many on both sides.
+            if len(there.get(k, ())) == here[k]:
+                g = there[k].pop(0)
+                here[k] -= 1
+                left.remove(f)
+                right.remove(g)
+                pairs.append((f, g))
+    return [*pairs, *((f, None) for f in left), *((None, g) for g in right)]
+
+
+def _place(f: Function) -> tuple[str, int, str]:
+    return f.seen.file or "", f.seen.line or 0, f.id
+
+
+def _seconds(f: FunctionDiff) -> float:
+    return max(x.seconds for x in (f.before, f.after) if x is not None)
+
+
+def _function(a: Run, x: Function | None, b: Run, y: Function | None) -> FunctionDiff:
+    if x is None or y is None:
+        return FunctionDiff(x, y, {}, [], [])
+    counts = {n: (getattr(x, n), getattr(y, n)) for n in COUNTS}
+    return FunctionDiff(
+        x,
+        y,
+        {n: pair for n, pair in counts.items() if pair[0] != pair[1]},
+        _causes(_caused(a, x), _caused(b, y)),
+        _programs(a, x, b, y),
+    )
+
+
+def _caused(run: Run, f: Function) -> Counter[tuple[str, str | None]]:
+    first = (causes.of(run, c)[0] for c in recompilations(f))
+    return Counter((c.kind, c.path) for c in first)
+
+
+def _causes(
+    before: Counter[tuple[str, str | None]], after: Counter[tuple[str, str | None]]
+) -> list[CauseCount]:
+    names = dict.fromkeys([*after, *before])
+    return [CauseCount(*n, before[n], after[n]) for n in names if before[n] != after[n]]
+
+
+def programs_of(run: Run, f: Function) -> list[Program]:
+    """In the order in which ``f`` first came to them."""
+    ids = dict.fromkeys(c.program for c in f.compilations if c.program is not None)
+    return [run.programs[i] for i in ids if i in run.programs]
+
+
+def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
+    """The numbers of the latest two compilations of ``f`` in a row with different programs; None: there are none."""
+    numbered = [(n, c.program) for n, c in run.numbered(f) if c.program in run.programs]
+    pairs = [(a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p != q]
+    return pairs[-1] if pairs else None
+
+
+def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
+    old, new = programs_of(a, x), programs_of(b, y)
+    there = {q.id: q for q in new}
+    alike = [(p, there[p.id]) for p in old if p.id in there]
+    both = {p.id for p, _ in alike}
+    old, new = [p for p in old if p.id not in both], [p for p in new if p.id not in both]
+    n = min(len(old), len(new))
+    # One HLO text is one program, and need not be read.
+    recompiled = [_program(a, p, b, q) for p, q in alike if p is not q and p.texts != q.texts]
+    return [
+        *(found for found in recompiled if not found.same),
+        *(_program(a, p, b, q) for p, q in zip(old[:n], new[:n], strict=True)),
+        *(changes.alone(p, before=True) for p in old[n:]),
+        *(changes.alone(q, before=False) for q in new[n:]),
+    ]
+
+
+def _program(a: Run, p: Program, b: Run, q: Program) -> Changes:
+    return changes.between(p, a.texts_of(p), q, b.texts_of(q), one_source=a is b)
+
+
+def _keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
+    if a.key is None or b.key is None:
+        return None
+    before, after = facts_of(run_a, a), facts_of(run_b, b)
+    if run_a is not run_b or a.process is not b.process:
+        both = before.whole.keys() & after.whole.keys()  # versions of JAX have settings of their own
+        before, after = _anywhere(before, both), _anywhere(after, both)
+    seen = b.function.seen
+    at = comparing.Circumstances(
+        level=TRACE,
+        name=seen.name,
+        form=seen.form,
+        qualname=seen.qualname,
+        wrappers=list(seen.wrappers),
+        signature=seen.signature,
+        eager=seen.eager,
+    )
+    return comparing.differences(before, after, at)
+
+
+def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
+    """Without what has a meaning in one process only: numbers of objects, hashes (of texts, which differ with
+    PYTHONHASHSEED), settings that the other does not have."""
+    return Facts(
+        facts.leaves,
+        {p: msgspec.structs.replace(s, serial=None, hash=None) for p, s in facts.static.items()},
+        {
+            n: text
+            for n, text in facts.whole.items()
+            if n not in ("function_object", "context") and (n in both or not n.startswith("context."))
+        },
+        facts.nodes,
+        facts.unread,
+    )
+
+
+def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
+    x, y = _about(a), _about(b)
+    return {n: (x[n], y[n]) for n in x if x[n] != y[n]}
+
+
+def _about(run: Run) -> dict[str, str | None]:
+    started = run.main.started if run.main is not None else None
+    devices = Counter(d.kind for d in run.devices)
+    ended = run.exited
+    return {
+        "arguments": " ".join(started.argv[1:]) if started is not None else None,
+        "jax": started.jax if started is not None else None,
+        "jaxlib": started.jaxlib if started is not None else None,
+        "python": started.python if started is not None else None,
+        "platform": run.platform,
+        "devices": ", ".join(f"{n} x {kind}" for kind, n in sorted(devices.items())) or None,
+        "exit_code": None if ended is None or ended.exit_code is None else str(ended.exit_code),
+        "processes": str(len(run.processes)),
+    }

@@ -1,0 +1,105 @@
+"""What XLA was heard to say on stderr, and the program that each warning belongs to.
+
+The compiler names no program: a warning belongs to what was being compiled when it was printed. Where that
+is not one program, nobody is blamed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jaxscope.model.fold import Fold
+from jaxscope.model.records import Compilation, Lost, Program
+from jaxscope.schema.events import COMPILE
+
+SLACK_NS = 10**6  # the two clocks are one, but our phases are timed in Python
+LATE_NS = 10**9  # a line without a stamp carries the time at which it was read
+_NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
+
+
+class Overheard:
+    """The warnings of ``run`` by program, placed again when the run has grown."""
+
+    def __init__(self, run: Fold) -> None:
+        self._run = run
+        self._version = -1
+        self._texts: dict[str, list[str]] = {}
+        self._unplaced = 0
+        self._several = False  # has a program several partitions?
+
+    def of(self, p: Program) -> list[str] | None:
+        """The warnings printed while ``p`` was compiled, each once; None: nobody could have heard them.
+
+        A program that came out of the persistent cache was compiled elsewhere.
+        """
+        self._place()
+        found = self._texts.get(p.id)
+        if found is not None:
+            return found
+        here = any(c.compiled is not None and not c.persistent_hit for c in p.compilations)
+        return [] if here and self._audible else None
+
+    def lost(self) -> list[Lost]:
+        """What was not heard, where there was something to hear: programs of several partitions."""
+        self._place()
+        found = []
+        if self._several and not self._run.stderr:
+            reason = "what XLA prints while compiling (involuntary rematerialization) is heard only with jaxscope run --tee-stderr or --detach"
+            found.append(Lost("stderr", reason))
+        elif self._several and not self._audible:
+            muted = next(e.muted for e in self._run.stderr if e.muted)
+            found.append(Lost("stderr", f"{muted} keeps XLA from printing its warnings"))
+        if self._unplaced:
+            n = self._unplaced
+            reason = f"{n} of XLA's warnings belong{'s' if n == 1 else ''} to no program, or to one of several compiled at that time"
+            found.append(Lost("stderr", reason))
+        return found
+
+    @property
+    def _audible(self) -> bool:
+        return bool(self._run.stderr) and not any(e.muted for e in self._run.stderr)
+
+    def _place(self) -> None:
+        if self._version == self._run.version:
+            return
+        self._version = self._run.version
+        self._texts, self._unplaced = {}, 0
+        self._several = self._several or any(
+            c.lowered is not None and (c.lowered.num_partitions or 0) > 1
+            for c in self._run.compilations.values()
+        )
+        if not self._run.warnings:
+            return
+        spans = [(c, s) for c in self._run.compilations.values() if (s := _compiling(c)) is not None]
+        for w in self._run.warnings:
+            mine = [(c, s) for c, s in spans if w.program_pid in (None, c.process.pid)]
+            at = [c for c, (begin, end) in mine if begin - SLACK_NS <= w.t_ns <= end + SLACK_NS]
+            program = _one(at, w.text) or _one(
+                [c for c, (_, end) in mine if end < w.t_ns <= end + LATE_NS], w.text
+            )
+            if program is None:
+                self._unplaced += 1
+                continue
+            texts = self._texts.setdefault(program, [])
+            body = w.text[w.text.find("] ") + 2 :]
+            if body not in texts:  # compiled twice, warned of twice
+                texts.append(body)
+
+
+def _compiling(c: Compilation) -> tuple[int, float] | None:
+    """Since when and until when XLA was at it; the end is open while it is."""
+    if c.phase == COMPILE:
+        return c.phase_ns, float("inf")
+    ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
+    if ended is None or ended.seconds is None:
+        return None
+    return ended.t_ns - int(ended.seconds * 1e9), ended.t_ns
+
+
+def _one(compilations: list[Compilation], text: str) -> str | None:
+    """The only program among ``compilations``; of several that whose module the warning names."""
+    ids = {c.program for c in compilations}
+    if len(ids) > 1 and (named := _NAMED.search(text)):
+        module = f"{named[1]}_{named[2]}"
+        ids = {c.program for c in compilations if c.lowered is not None and c.lowered.module == module}
+    return ids.pop() if len(ids) == 1 else None
