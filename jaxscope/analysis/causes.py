@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis import wording
-from jaxscope.analysis.keys import Facts, LeafFacts, same_static, union, unread
+from jaxscope.analysis.keys import BY_IDENTITY, Facts, LeafFacts, same_static, union, unread
 from jaxscope.analysis.levels import (
     COMPILE,
     FAST_PATH,
@@ -187,7 +187,7 @@ def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: b
         return wording.static_identity(at.level, path, was, now, tree=inside, unstable_hash=True)
     alike = was.type == now.type and was.repr == now.repr
     same_object = now.serial is not None and was.serial == now.serial
-    if now.unstable_hash or (alike and now.compares == "identity" and not same_object):
+    if now.unstable_hash or (alike and now.compares in BY_IDENTITY and not same_object):
         return wording.static_identity(TRACE, path, was, now, tree=inside, unstable_hash=now.unstable_hash)
     if alike:
         return wording.static_unseen(TRACE, path, was, now, tree=inside)

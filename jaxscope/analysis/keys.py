@@ -30,6 +30,9 @@ LEAF_FIELDS = LeafFacts._fields
 _OF_ARRAYS = frozenset({"sharding", "committed", "memory_kind", "layout"})
 
 
+BY_IDENTITY = ("identity", "parts")
+
+
 class Facts(msgspec.Struct, frozen=True):
     """A key taken apart. ``whole`` holds what belongs to no single argument, by field name."""
 
@@ -89,8 +92,8 @@ def same_static(a: Static, b: Static) -> bool:
 
 
 def other_object(a: Static, b: Static) -> bool:
-    """Compared by identity, and known to be two objects."""
-    return a.compares == "identity" and None not in (a.serial, b.serial) and a.serial != b.serial
+    """Compared by identity, they or a part of them, and known to be two objects."""
+    return a.compares in BY_IDENTITY and None not in (a.serial, b.serial) and a.serial != b.serial
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:

@@ -264,6 +264,8 @@ def static_identity(
         why = f"{kind} hashes differently each time although it compares equal"
     elif kind in ("function", "PjitFunction", "method", "builtin_function_or_method"):
         why = "functions compare by identity"
+    elif now.compares == "parts":
+        why = "a function or an object in it compares by identity, and is another one"
     else:
         why = f"{kind} defines no __eq__ and __hash__, so it compares by identity"
     text = f"{what} is a new object that looks the same, {brief(now.repr)}: {why}"

@@ -121,11 +121,11 @@ def _shown(value: Any, level: int) -> str:
         return repr(value)
     if not inside or not level:
         return f"<{kind.__module__}.{kind.__qualname__}>"
-    hidden = (
-        {f.name for f in dataclasses.fields(value) if not f.repr} if dataclasses.is_dataclass(kind) else ()
-    )
     named = [(n.removeprefix("."), v) for n, v in inside]
-    return f"{kind.__qualname__}({_fields(((n, v) for n, v in named if n not in hidden), level)})"
+    if dataclasses.is_dataclass(kind):  # what it keeps besides its fields is no part of its value
+        told = {f.name for f in dataclasses.fields(kind) if f.repr}
+        named = [(n, v) for n, v in named if n in told]
+    return f"{kind.__qualname__}({_fields(named, level)})"
 
 
 def _string(value: str | bytes, limit: int) -> str:
@@ -200,7 +200,8 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 def static(path: str, value: Any, serials: Serials) -> Static:
     """A value compared by its own ``__eq__`` and ``__hash__``.
 
-    A container that holds what compares by identity does so too; its serial is that of the newest such part.
+    A container that holds what compares by identity is told from others by its parts; its serial is that of
+    the newest such part.
     """
     hashed = _hash(value)
     kind = type(value)
@@ -214,14 +215,17 @@ def static(path: str, value: Any, serials: Serials) -> Static:
             unstable = serials.equal_with_another_hash(where, part, _hash(part)) or unstable
     if by_identity and (type(value) is MethodType or not _by_identity(value)):
         known = [n for n in by_identity if n is not None]
-        serial = max(known) if len(known) == len(by_identity) else None
+        serial, compares = max(known) if len(known) == len(by_identity) else None, "parts"
+        if type(value) is MethodType:
+            compares = "identity"
     else:
+        compares = "identity" if by_identity else "value"
         serial = serials.of(value) if not isinstance(value, paths.PLAIN) else None
     return Static(
         path=path,
         repr=shown(value),
         type=serials.class_name(kind),
-        compares="identity" if by_identity else "value",
+        compares=compares,
         serial=serial,
         hash=hashed,
         unstable_hash=unstable,
