@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis import wording
-from jaxscope.analysis.keys import Facts, LeafFacts, same_static, union, unread
+from jaxscope.analysis.keys import BY_IDENTITY, Facts, LeafFacts, same_static, union, unread
 from jaxscope.analysis.levels import (
     COMPILE,
     FAST_PATH,
@@ -21,7 +21,6 @@ from jaxscope.analysis.levels import (
     TRACE,
     leaf_differences,
     sharding_level,
-    spec,
 )
 from jaxscope.analysis.spelling import FOLD_FROM, common_prefix, root, tokens
 from jaxscope.schema.findings import CERTAIN, LIKELY, Cause
@@ -89,6 +88,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
         level = at.level if not explained else FAST_PATH
         found.append(wording.aot(level, at.entry_before, at.number_before, differs=explained))
+    elif not explained and at.entry_before == "nested" and at.entry == "call" and not at.cleared:
+        found.append(wording.transform(at.level, at.entry, at.entry_before))
     elif not explained and at.entry == "aot":
         found.append(wording.aot(at.level, "call", at.number_before, differs=False))
     elif not explained:
@@ -105,7 +106,9 @@ def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         *_structure(before, after, at, told=bool(statics)),
         *_folded(_leaves(before, after, at)),
     ]
-    found = _without_consequences(found)
+    if at.wrappers[:1] == ["jax.pmap"] and any(c.kind == "static_value" for c in found):
+        found = [c for c in found if c.kind != "new_function"]  # pmap wraps once for each static value
+    found = _without_consequences(found, before, after)
     if not any(c.level == TRACE for c in found):
         found += _nameless(before, after)
     return found
@@ -188,9 +191,12 @@ def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: b
     if at.level != TRACE and now.compares == "value":
         # The trace was found, so the two compare equal; yet something kept them apart until then.
         return wording.static_identity(at.level, path, was, now, tree=inside, unstable_hash=True)
-    if now.unstable_hash or (was.type == now.type and was.repr == now.repr):
-        identity = now.compares == "identity"
-        return wording.static_identity(TRACE, path, was, now, tree=inside, unstable_hash=not identity)
+    alike = was.type == now.type and was.repr == now.repr
+    same_object = now.serial is not None and was.serial == now.serial
+    if now.unstable_hash or (alike and now.compares in BY_IDENTITY and not same_object):
+        return wording.static_identity(TRACE, path, was, now, tree=inside, unstable_hash=now.unstable_hash)
+    if alike:
+        return wording.static_unseen(TRACE, path, was, now, tree=inside)
     if inside:
         return wording.tree_static(TRACE, path, was, now)
     return wording.static_value(TRACE, path, was, now)
@@ -217,9 +223,9 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Does it stand in a container, rather than being an argument itself?"""
+    """Does it belong to a container, or to a node that is an argument, rather than being an argument itself?"""
     steps = tokens(path)
-    return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps)))
+    return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 
 
 def _is_whole(s: Static | None) -> bool:
@@ -241,8 +247,13 @@ def _structure(before: Facts, after: Facts, at: Circumstances, *, told: bool) ->
             return [same]
     found = [wording.node(TRACE, path, a, b) for path, a, b in nodes]
     covered = {path for path, _, _ in nodes}
+    covered |= {p for p in went if p in after.nodes} | {p for p in came if p in before.nodes}
     came = [p for p in came if not _below(p, covered)]
     went = [p for p in went if not _below(p, covered)]
+    for paths, is_new, has, lacks in ((came, True, after, before), (went, False, before, after)):
+        for node, members in _whole_nodes(paths, has, lacks).items():
+            found.append(wording.leaves(TRACE, node, len(members), came=is_new))
+            paths[:] = [p for p in paths if p not in members]
     if len(came) + len(went) >= FOLD_FROM:
         found += _came_and_went(came, went, before, after)
     else:
@@ -257,12 +268,26 @@ def _structure(before: Facts, after: Facts, at: Circumstances, *, told: bool) ->
     return []
 
 
+def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
+    """The outermost containers that only one key has, with their leaves, where there are several."""
+    groups: dict[str, list[str]] = {}
+    for p in paths:
+        steps = tokens(p)
+        for n in range(1, len(steps)):
+            node = "".join(steps[:n])
+            if node in has.nodes and node not in lacks.nodes:
+                groups.setdefault(node, []).append(p)
+                break
+    return {node: members for node, members in groups.items() if len(members) > 1}
+
+
 def _instead(facts: Facts, path: str) -> str | None:
     """What stands where the other key has a leaf; None: nothing."""
-    if facts.nodes.get(path) == "None":
-        return "None"
+    node = facts.nodes.get(path)
+    if node is not None:
+        return wording.a_kind(node)
     item = facts.static.get(path)
-    return f"{item.repr} (static)" if item is not None else None
+    return f"{wording.brief(item.repr)} (static)" if item is not None else None
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
@@ -342,13 +367,15 @@ def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, C
         if old is None or old == new:
             continue
         fields = leaf_differences(old, new)
+        if "Tracer" in (old.type, new.type):  # inside another trace: what it is, not where it lies
+            fields = [n for n in fields if n in ("shape", "dtype", "weak_type")]
         found += [(path, c) for c in _leaf(path, old, new, fields, at)]
     return found
 
 
 def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: Circumstances) -> list[Cause]:
     aval = [f for f in fields if f in ("shape", "dtype", "weak_type")]
-    if aval and any(m in (x.dtype or "") for x in (old, new) for m in _KEYS):
+    if "dtype" in aval and any(m in (x.dtype or "") for x in (old, new) for m in _KEYS):
         return [wording.aval("prng", TRACE, path, old, new, {"dtype", "shape"})]
     found: list[Cause] = []
     if "shape" in aval:
@@ -393,7 +420,8 @@ def _sharding(path: str, old: LeafFacts, new: LeafFacts, at: Circumstances) -> C
     if a is not None and b is not None:
         if level == COMPILE:
             return wording.sharding("device", COMPILE, path, old, new)
-        if at.level == FAST_PATH and (level == FAST_PATH or spec(a) == spec(b)):
+        if at.level == FAST_PATH and (a.devices, a.mesh) == (b.devices, b.mesh):
+            # The lowering and the executable served both: JAX takes the one for the other.
             return wording.sharding("equal_sharding", FAST_PATH, path, old, new)
     return wording.sharding("sharding", level, path, old, new)
 
@@ -416,15 +444,17 @@ def _folded(found: list[tuple[str, Cause]]) -> list[Cause]:
 # -- what remains ----------------------------------------------------------------------------------------
 
 
-def _without_consequences(found: list[Cause]) -> list[Cause]:
+def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
     """Static values that came or went with a container, or with another way of passing, say no more."""
     trees = {c.path for c in found if c.kind == "tree" and c.path}
+    moved = {p for p in union(before.nodes, after.nodes) if (p in before.nodes) != (p in after.nodes)}
+    moved = {p for p in moved if any(_below(t, {p}) for t in trees)}  # told by a leaf of theirs
     passed = any(c.kind == "call_form" for c in found)
 
     def follows(c: Cause) -> bool:
         if c.kind not in ("tree_static", "static_value") or None not in (c.before, c.after):
             return False
-        return passed or (c.path is not None and (c.path in trees or _below(c.path, trees)))
+        return passed or (c.path is not None and (c.path in trees or _below(c.path, trees | moved)))
 
     return [c for c in found if not follows(c)]
 

@@ -14,6 +14,8 @@ from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.spelling import root, tokens
 from jaxscope.schema.keys import OutLeaf, Sharding
 
+_PYTHON = frozenset({"int", "float", "bool", "complex"})
+
 
 class Result(msgspec.Struct, frozen=True):
     """One leaf of what a compiled function returns, with where it will lie."""
@@ -34,16 +36,21 @@ class Fed(msgspec.Struct, frozen=True):
 def fed_back(facts: Facts, results: Sequence[Result]) -> list[Fed]:
     """Which arguments the results can become, and their leaves then.
 
-    Every argument takes the first result subtree of its structure that no argument before it took.
+    Every argument takes the first result subtree of its structure that no argument before it took; a lone
+    Python scalar (a learning rate, a temperature) only the result at its own position.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
         arguments.setdefault(root(path), {})["".join(tokens(path)[1:])] = leaf
     subtrees = _subtrees(results)
+    leaf_paths = {r.leaf.path for r in results}
     taken: set[str] = set()
     found: list[Fed] = []
-    for name, leaves in arguments.items():
+    for position, (name, leaves) in enumerate(arguments.items()):
+        scalar = len(leaves) == 1 and all(leaf.type in _PYTHON for leaf in leaves.values())
         for prefix, below in subtrees.items():
+            if scalar and prefix != (f"[{position}]" if position or "" not in leaf_paths else ""):
+                continue  # a learning rate is no loss
             if any(prefix.startswith(t) or t.startswith(prefix) for t in taken):
                 continue
             if below.keys() == leaves.keys() and _plausible(leaves, below):
@@ -64,10 +71,20 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """The same shapes; for a single leaf also the same dtype: a loss is no counter, a cast no step."""
+    """The same shapes; for a single leaf also the same dtype: a loss is no counter, a cast no step.
+
+    Of several, most are as integer or as floating as before: normalised images are no images again.
+    """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False
-    return len(leaves) > 1 or all(leaves[s].dtype == below[s].leaf.dtype for s in leaves)
+    if len(leaves) == 1:
+        return all(leaves[s].dtype == below[s].leaf.dtype for s in leaves)
+    kept = sum(_whole(leaves[s].dtype) == _whole(below[s].leaf.dtype) for s in leaves)
+    return 2 * kept > len(leaves)
+
+
+def _whole(dtype: str | None) -> bool:
+    return (dtype or "").startswith(("int", "uint", "bool"))
 
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:

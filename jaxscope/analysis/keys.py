@@ -30,6 +30,9 @@ LEAF_FIELDS = LeafFacts._fields
 _OF_ARRAYS = frozenset({"sharding", "committed", "memory_kind", "layout"})
 
 
+BY_IDENTITY = ("identity", "parts")
+
+
 class Facts(msgspec.Struct, frozen=True):
     """A key taken apart. ``whole`` holds what belongs to no single argument, by field name."""
 
@@ -83,11 +86,14 @@ def same_static(a: Static, b: Static) -> bool:
 
     By value: text, type and hash (a text may be cut, the hash tells). By identity: the serial too.
     """
-    if a.repr != b.repr or a.type != b.type:
+    if a.repr != b.repr or a.type != b.type or other_object(a, b):
         return False
-    if a.compares == "identity" and None not in (a.serial, b.serial):
-        return a.serial == b.serial
     return None in (a.hash, b.hash) or a.hash == b.hash
+
+
+def other_object(a: Static, b: Static) -> bool:
+    """Compared by identity, they or a part of them, and known to be two objects."""
+    return a.compares in BY_IDENTITY and None not in (a.serial, b.serial) and a.serial != b.serial
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:

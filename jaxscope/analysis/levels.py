@@ -8,6 +8,7 @@ several equal devices only of the executable, how a sharding is spelled only of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.keys import Facts, LeafFacts, differing, placed, same_static, union, unread
@@ -27,6 +28,7 @@ LEAF = {
     "type": FAST_PATH,  # alone: an equal abstract value of another Python type
 }
 OPTIONS = {"compiler_options": COMPILE, "static_argnums": TRACE, "static_argnames": TRACE, "inline": TRACE}
+_AXIS = re.compile(r"'[^']*'|\"[^\"]*\"|UNCONSTRAINED|\w+=")
 STAND_IN = "jax.ShapeDtypeStruct"  # lowered ahead of time without an array
 
 
@@ -46,7 +48,7 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
         return TRACE  # the abstract value names its mesh
     if a.mesh and any((kind or "").endswith("Explicit") for _, _, kind in a.mesh) and spec(a) != spec(b):
         return TRACE  # sharding in types
-    if a.kind == b.kind and spec(a) == spec(b) and a.mesh == b.mesh:
+    if a.kind == b.kind and _split_axes(a) == _split_axes(b) and a.mesh == b.mesh:
         if a.devices != b.devices:
             return COMPILE
         return FAST_PATH if a.spec != b.spec else LOWER
@@ -63,6 +65,21 @@ def spec(s: Sharding) -> str | None:
     while parts and parts[-1] in ("None", ""):
         parts.pop()
     return ",".join(parts)
+
+
+def _split_axes(s: Sharding) -> list[list[str]] | None:
+    """Per dimension the mesh axes that split it: one of size 1 splits nothing, ``('a',)`` is ``'a'``."""
+    if s.spec is None:
+        return None
+    whole = {name for name, size, _ in s.mesh or () if size == 1}
+    text = s.spec.strip()
+    parts = [
+        [name for name in _AXIS.findall(part) if name.strip("'\"") not in whole]
+        for part in _split(text[text.find("(") + 1 : text.rfind(")")])
+    ]
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
 
 
 def _split(body: str) -> list[str]:

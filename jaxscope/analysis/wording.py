@@ -192,10 +192,10 @@ def _spell(x: LeafFacts) -> str:
 
 def node(level: str, path: str, before: str | None, after: str | None) -> Cause:
     """Another kind of container."""
-    return Cause("tree", level, path, before, after, CERTAIN, now_before(path, _a(after), _a(before)))
+    return Cause("tree", level, path, before, after, CERTAIN, now_before(path, a_kind(after), a_kind(before)))
 
 
-def _a(kind: str | None) -> str | None:
+def a_kind(kind: str | None) -> str | None:
     if kind is None or kind == "None":
         return kind
     return f"a {kind}" if kind[0] not in "aeiouAEIOU" else f"an {kind}"
@@ -217,10 +217,24 @@ def tree_static(level: str, path: str, was: Static, now: Static) -> Cause:
     return Cause("tree_static", level, path, a, b, CERTAIN, now_before(f"{path} (static data)", b, a))
 
 
+def static_unseen(level: str, path: str, was: Static, now: Static, *, tree: bool) -> Cause:
+    """Another value whose text, as far as it was kept, is the same: its hash tells."""
+    what = f"{path} (static data)" if tree else f"the static value {path}"
+    text = (
+        f"{what} is another value than before; as far as it was recorded it looks the same: {brief(now.repr)}"
+    )
+    certainty = CERTAIN if now.type in ("str", "bytes") else LIKELY
+    return Cause("tree_static" if tree else "static_value", level, path, was.repr, now.repr, certainty, text)
+
+
+def brief(text: str, room: int = 120) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
 def static_came_or_went(
     level: str, path: str, was: Static | None, now: Static | None, *, tree: bool
 ) -> Cause:
-    a, b = (None if s is None else s.repr for s in (was, now))
+    a, b = (None if s is None else brief(s.repr) for s in (was, now))
     kind = "tree_static" if tree else "static_value"
     what = f"{path} (static data)" if tree else f"the static value {path}"
     text = f"{what} is new: {b}" if a is None else f"{what} is gone (it was {a})"
@@ -250,9 +264,11 @@ def static_identity(
         why = f"{kind} hashes differently each time although it compares equal"
     elif kind in ("function", "PjitFunction", "method", "builtin_function_or_method"):
         why = "functions compare by identity"
+    elif now.compares == "parts":
+        why = "a function or an object in it compares by identity, and is another one"
     else:
         why = f"{kind} defines no __eq__ and __hash__, so it compares by identity"
-    text = f"{what} is a new object that looks the same, {now.repr}: {why}"
+    text = f"{what} is a new object that looks the same, {brief(now.repr)}: {why}"
     return Cause("static_identity", level, path, _numbered(was), _numbered(now), CERTAIN, text)
 
 
@@ -266,16 +282,17 @@ def static_identities(members: Sequence[Cause], parent: str) -> Cause:
 
 def _numbered(s: Static) -> str:
     if s.serial is not None:
-        return f"{s.repr} (object #{s.serial})"
-    return s.repr
+        return f"{brief(s.repr)} (object #{s.serial})"
+    return brief(s.repr)
 
 
 def _values(was: Static, now: Static) -> tuple[str, str]:
-    if was.type != now.type and was.repr != now.repr and not was.repr.startswith("<"):
-        return f"{was.repr} ({_short(was.type)})", f"{now.repr} ({_short(now.type)})"
+    a, b = excerpt(was.repr, now.repr)
+    if was.type != now.type and a != b and not was.repr.startswith("<"):
+        return f"{a} ({_short(was.type)})", f"{b} ({_short(now.type)})"
     if was.type != now.type:
-        return f"{was.repr} ({was.type})", f"{now.repr} ({now.type})"
-    return excerpt(was.repr, now.repr)
+        return f"{a} ({was.type})", f"{b} ({now.type})"
+    return a, b
 
 
 def _short(kind: str) -> str:

@@ -16,6 +16,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from jaxscope.capture import frames, seams
+from jaxscope.capture.paths import kind_name
 from jaxscope.schema.events import FunctionSeen
 from jaxscope.schema.libraries import JAX_ROOTS
 
@@ -38,7 +39,18 @@ class Serials:
         self._next = itertools.count(1)
         self._seen: dict[int, tuple[Any, int]] = {}
         self._limit = 4096
+        self._classes: dict[str, list[weakref.ref[type]]] = {}
         self._latest: dict[tuple[str, type], tuple[weakref.ref[Any], int]] = {}
+
+    def class_name(self, kind: type) -> str:
+        """``carry.State``; of another class of the same name (a cell run again) ``carry.State (class #2)``."""
+        name = kind_name(kind)
+        known = self._classes.setdefault(name, [])
+        for number, ref in enumerate(known, 1):
+            if ref() is kind:
+                return name if number == 1 else f"{name} (class #{number})"
+        known.append(weakref.ref(kind))
+        return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
         """Is ``value`` equal to what stood at ``path`` before, and yet of another hash?

@@ -7,7 +7,8 @@ Walks containers and objects by identity, calling none of the user's code: no pr
 from __future__ import annotations
 
 import collections
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+import functools
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,12 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
             (f"[{k!r}]" if issubclass(type(k), PLAIN) else f"[<{type(k).__name__}>]", v)
             for k, v in list(value.items())
         ]
-    if (
-        kind.__qualname__ == "PjitFunction"
-    ):  # a jitted function held somewhere: its attributes are JAX's business
-        return None
+    if issubclass(kind, functools.partial):
+        bound: list[tuple[str, Any]] = [(".func", value.func)]
+        bound += [(f".args[{i}]", v) for i, v in enumerate(value.args)]
+        return bound + [(f".keywords[{k!r}]", v) for k, v in value.keywords.items()]
+    if kind.__module__.partition(".")[0] in ("jax", "jaxlib") and "__call__" in kind.__dict__:
+        return None  # a jitted function, a custom_jvp: its attributes are JAX's business
     fields = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and isinstance(fields, tuple):
         return [(f".{n}", v) for n, v in zip(fields, value, strict=False)]
@@ -63,16 +66,17 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         return [("", raw)]
     attributes = _slot(value, "__dict__")
     if not isinstance(attributes, dict):
-        names = getattr(kind, "__dataclass_fields__", None)
-        if names is None:
+        names = getattr(kind, "__dataclass_fields__", None) or _slots(kind)
+        if not names:
             return None
         attributes = {n: _slot(value, n) for n in names}
     # Flax keeps bookkeeping under _pytree__... and _object__...: no name the user would know. Its lists
-    # keep their items under "0", "1", ...
+    # keep their items under "0", "1", ... and beside them how many there are.
+    counts = ("_length",) if kind.__module__.partition(".")[0] == "flax" else ()
     return [
         (f"[{n}]" if str(n).isdecimal() else f".{n}", v)
         for n, v in list(attributes.items())
-        if not (isinstance(n, str) and n.startswith("_") and "__" in n)
+        if not (isinstance(n, str) and n.startswith("_") and ("__" in n or n in counts))
     ]
 
 
@@ -81,6 +85,18 @@ def kind_name(kind: type) -> str:
     if kind is type(None):
         return "None"
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _slots(kind: type) -> list[str]:
+    """``__slots__`` of a class written in Python and of those above it."""
+    found: list[str] = []
+    for owner in reversed(kind.__mro__):
+        slots = owner.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else tuple(slots)
+        found += [
+            n for n in names if isinstance(n, str) and isinstance(owner.__dict__.get(n), MemberDescriptorType)
+        ]
+    return found
 
 
 def _slot(value: Any, name: str) -> Any:

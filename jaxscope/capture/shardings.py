@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxscope.capture.statics import ADDRESS, MAX_REPR
+from jaxscope.capture.seams import ADDRESS
 from jaxscope.schema.keys import Sharding
+
+MAX_REPR = 300  # of a kind of sharding that is not spelled out in fields
 
 
 class Shardings:

@@ -16,7 +16,7 @@ from jaxscope.capture import paths, seams, shield
 from jaxscope.capture.functions import Serials
 from jaxscope.capture.shardings import Shardings, read_sharding
 from jaxscope.capture.statics import ADDRESS, limited, opaque, parts
-from jaxscope.capture.trees import Nodes
+from jaxscope.capture.trees import Nodes, key_path
 from jaxscope.capture.wrappers import UserCall
 from jaxscope.schema.keys import Key, Leaf
 
@@ -211,7 +211,8 @@ def flatten(info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
     flat = []
     for (group, first, *rest), value in found:
         top = names[dynamic[first.idx]] if group.idx == 0 else keyword_name(signature, first.key)
-        flat.append((top + jax.tree_util.keystr(tuple(rest)), value))
+        holder = args[dynamic[first.idx]] if group.idx == 0 else kwargs[first.key]
+        flat.append((top + key_path(holder, tuple(rest), value), value))
     roots = [(names[i], args[i]) for i in dynamic]
     roots += [(keyword_name(signature, k), keywords[k]) for k in sorted(keywords)]
     return Flat(names, flat, tree, roots, [p for p, _ in found])
@@ -223,8 +224,10 @@ def _nodes(call: Flat, serials: Serials) -> Nodes:
     start = 0
     tops = [t for group in call.tree.children() for t in group.children()]
     for (name, value), top in zip(call.roots, tops, strict=True):
-        nodes.read(name, top, value, call.keys[start : start + top.num_leaves], 2)
-        start += top.num_leaves
+        end = start + top.num_leaves
+        below = zip(call.keys[start:end], call.leaves[start:end], strict=True)
+        nodes.read(name, top, value, [(keys, held) for keys, (_, held) in below], 2)
+        start = end
     return nodes
 
 

@@ -23,14 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import paths, seams
+from jaxscope.capture import graphs, paths, seams
 from jaxscope.capture.functions import Serials
+from jaxscope.capture.shardings import device_ranges
 from jaxscope.schema.keys import Static
 
 MAX_TEXT = 4000
-MAX_REPR = 300
+MAX_REPR = 2000
+MAX_NAME = 300  # of a string inside a value
 MAX_BOUND = 50  # values bound by one partial
-MAX_ITEMS = 20  # of a container: one may hold a million
+MAX_COMPARED = 300  # parts of one value looked at for what compares by identity
+MAX_ITEMS = 100  # of a container: one may hold a million
 LEVELS = 6
 ADDRESS = seams.ADDRESS
 # What dataclasses and reprlib make for a class asks its fields for theirs.
@@ -83,7 +86,9 @@ def _shown(value: Any, level: int) -> str:
         if issubclass(kind, scalar) and not _known(kind):
             return scalar.__repr__(value)
     if issubclass(kind, (str, bytes)):
-        return repr(value[:MAX_REPR])[: MAX_REPR + 3]
+        return _string(value, MAX_REPR - 50 if level == LEVELS else MAX_NAME)
+    if kind.__name__ in ("Mesh", "AbstractMesh") and kind.__module__.partition(".")[0] == "jax":
+        return _mesh(value)
     if level == 0 and issubclass(kind, (list, tuple, dict, set, frozenset)):
         return "..."
     if issubclass(kind, dict):
@@ -104,6 +109,9 @@ def _shown(value: Any, level: int) -> str:
         inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
         keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
         return f"functools.partial({', '.join(inner + keywords)})"
+    if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp
+        named = (object.__getattribute__(value, "__dict__") or {}).get("__qualname__")
+        return f"<{kind.__qualname__} {named}>" if isinstance(named, str) else f"<{kind.__qualname__}>"
     if getattr(kind, "__repr__", None) is object.__repr__:
         return f"<{kind.__module__}.{kind.__qualname__}{_plain_fields(value)}>"
     inside = paths.children(value) or []
@@ -113,11 +121,28 @@ def _shown(value: Any, level: int) -> str:
         return repr(value)
     if not inside or not level:
         return f"<{kind.__module__}.{kind.__qualname__}>"
-    hidden = (
-        {f.name for f in dataclasses.fields(value) if not f.repr} if dataclasses.is_dataclass(kind) else ()
-    )
     named = [(n.removeprefix("."), v) for n, v in inside]
-    return f"{kind.__qualname__}({_fields(((n, v) for n, v in named if n not in hidden), level)})"
+    if dataclasses.is_dataclass(kind):  # what it keeps besides its fields is no part of its value
+        told = {f.name for f in dataclasses.fields(kind) if f.repr}
+        named = [(n, v) for n, v in named if n in told]
+    return f"{kind.__qualname__}({_fields(named, level)})"
+
+
+def _string(value: str | bytes, limit: int) -> str:
+    """Its beginning and its end: paths and prompts differ in either."""
+    if len(value) <= limit:
+        return repr(value)
+    half = limit // 2
+    return f"{value[:half]!r}…{value[-half:]!r} ({len(value):,} in all)"
+
+
+def _mesh(value: Any) -> str:
+    """Which devices it is made of and in which order: its own repr tells neither."""
+    axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
+    kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
+    devices = getattr(value, "devices", None)
+    placed = f", devices {device_ranges([d.id for d in devices.flat])}" if devices is not None else ""
+    return f"{type(value).__name__}({axes}, {kinds}{placed})"
 
 
 def _known(kind: type) -> bool:
@@ -134,7 +159,7 @@ def _first(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _joined(items: list[str], total: int) -> str:
-    return ", ".join(items + ["..."] * (total > len(items)))
+    return ", ".join(items + [f"... ({total:,} in all)"] * (total > len(items)))
 
 
 def _fields(named: Iterable[tuple[str, Any]], level: int) -> str:
@@ -156,7 +181,13 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """A static value; a partial with each value it binds, so that the one that changed has a path."""
+    """A static value; a partial with each value it binds, so that the one that changed has a path.
+
+    A graph definition of flax is told by its attributes.
+    """
+    inside = graphs.attributes(value) if graphs.is_definition(value) else []
+    if inside:
+        return [opaque(path, value), *(static(path + step, v, serials) for step, v in inside)]
     found = [static(path, value, serials)]
     if type(value) is functools.partial:
         found += [static(f"{path}.args[{i}]", v, serials) for i, v in enumerate(value.args[:MAX_BOUND])]
@@ -167,29 +198,85 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
-    """A value compared by its own ``__eq__`` and ``__hash__``."""
-    try:
-        hashed: int | None = hash(value)
-    except Exception:
-        hashed = None
+    """A value compared by its own ``__eq__`` and ``__hash__``.
+
+    A container that holds what compares by identity is told from others by its parts; its serial is that of
+    the newest such part.
+    """
+    hashed = _hash(value)
     kind = type(value)
-    by_identity = getattr(kind, "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
+    by_identity, unstable = [], False
+    for where, part in compared_parts(path, value):
+        if type(part) is MethodType:  # equal where the object is the same one, whatever its own == says
+            by_identity.append(serials.of(part.__self__))
+        elif _by_identity(part):
+            by_identity.append(serials.of(part))
+        elif not isinstance(part, paths.PLAIN):
+            unstable = serials.equal_with_another_hash(where, part, _hash(part)) or unstable
+    if by_identity and (type(value) is MethodType or not _by_identity(value)):
+        known = [n for n in by_identity if n is not None]
+        serial, compares = max(known) if len(known) == len(by_identity) else None, "parts"
+        if type(value) is MethodType:
+            compares = "identity"
+    else:
+        compares = "identity" if by_identity else "value"
+        serial = serials.of(value) if not isinstance(value, paths.PLAIN) else None
     return Static(
         path=path,
         repr=shown(value),
-        type=paths.kind_name(kind),
-        compares="identity" if by_identity else "value",
-        serial=serials.of(value) if not isinstance(value, paths.PLAIN) else None,
+        type=serials.class_name(kind),
+        compares=compares,
+        serial=serial,
         hash=hashed,
-        unstable_hash=not by_identity and serials.equal_with_another_hash(path, value, hashed),
+        unstable_hash=unstable,
     )
 
 
-def opaque(path: str, value: Any) -> Static:
+def _by_identity(value: Any) -> bool:
+    if issubclass(type(value), paths.PLAIN):
+        return False
+    return getattr(type(value), "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
+
+
+def _hash(value: Any) -> int | None:
     try:
-        hashed: int | None = hash(value)
+        return hash(value)
     except Exception:
-        hashed = None
+        return None
+
+
+def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
+    """(path, part) of everything that ``value == another`` compares: itself, and what its containers hold.
+
+    Tuples, sets and dataclasses compare what they hold; what another class with an ``__eq__`` compares,
+    only that knows.
+    """
+    found: list[tuple[str, Any]] = []
+    queue = collections.deque([(path, value, 0)])
+    while queue and len(found) < MAX_COMPARED:
+        where, part, depth = queue.popleft()
+        found.append((where, part))
+        kind = type(part)
+        if depth >= LEVELS:
+            continue
+        if issubclass(kind, (tuple, list, frozenset, set)):
+            inner = [(f"{where}[{i}]", v) for i, v in enumerate(itertools.islice(part, MAX_COMPARED))]
+        elif issubclass(kind, dict):
+            inner = [
+                (f"{where}[{i}]", v) for i, v in enumerate(itertools.islice(part.values(), MAX_COMPARED))
+            ]
+        elif dataclasses.is_dataclass(kind) and not isinstance(part, type):
+            names = {f.name for f in dataclasses.fields(kind) if f.compare}
+            steps = paths.children(part) or []
+            inner = [(where + step, v) for step, v in steps if step.removeprefix(".") in names]
+        else:
+            continue
+        queue.extend((at, v, depth + 1) for at, v in inner)
+    return found
+
+
+def opaque(path: str, value: Any) -> Static:
+    hashed = _hash(value)
     return Static(
         path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed
     )

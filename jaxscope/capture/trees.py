@@ -8,11 +8,12 @@ Reads ``PyTreeDef.node_data`` and ``children`` and attributes: no flatten functi
 from __future__ import annotations
 
 import collections
+import functools
 from typing import Any
 
 import msgspec
 
-from jaxscope.capture import paths
+from jaxscope.capture import graphs, paths
 from jaxscope.capture.functions import Serials
 from jaxscope.capture.statics import opaque, static
 from jaxscope.schema.keys import Static
@@ -23,6 +24,8 @@ MAX_DEPTH = 4  # how deep static data that is itself a container is taken apart
 
 _SEQUENCES = (list, tuple)
 
+Below = tuple[tuple[Any, ...], Any]  # the key path of a leaf, and its value
+
 
 class Nodes:
     """Containers by path (``dict``, ``list``, ``None``, a class's name) and static data of the custom ones."""
@@ -32,23 +35,25 @@ class Nodes:
         self.static: list[Static] = []
         self._serials = serials
 
-    def read(self, path: str, tree: Any, value: Any, leaves: list[tuple[Any, ...]], depth: int = 0) -> None:
+    def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
         """Walk ``tree`` (a PyTreeDef) beside the value it was made of.
 
         Args:
           path: what the node is called.
           value: the object; None where it could not be followed.
-          leaves: the key paths of the leaves below, from ``tree_flatten_with_path``; ``depth`` entries of
-            each lead to this node.
+          leaves: the key paths and values of the leaves below, from ``tree_flatten_with_path``; ``depth``
+            entries of each path lead to this node.
         """
         data = tree.node_data()
         if data is None or len(self.kinds) >= MAX_NODES:
             return  # a leaf
         kind, aux = data
-        name = paths.kind_name(kind)
+        name = self._serials.class_name(kind)
         if issubclass(kind, collections.OrderedDict):  # its order is part of the key
             name += f" {[k if issubclass(type(k), paths.PLAIN) else '?' for k in aux or ()]}"[:300]
         self.kinds.setdefault(path, name)
+        if issubclass(kind, collections.defaultdict) and type(aux) is tuple and len(aux) == 2:
+            self._add(f"{path}.default_factory", aux[0], 0)
         children = tree.children()
         start = 0
         empty = []  # children without leaves, which no key path names
@@ -58,8 +63,9 @@ class Nodes:
             if not below:
                 empty.append((i, child))
             elif child.num_leaves > 1 or child.num_nodes > 1:  # else a leaf: the arguments have it
-                inner = _follow(value, below[0][depth]) if len(below[0]) > depth else None
-                self.read(path + _step(below, depth), child, inner, below, depth + 1)
+                keys, leaf = below[0]
+                step, inner = _child(value, keys[depth:], leaf)
+                self.read(path + step, child, inner, below, depth + 1)
         left = attributes(value) if empty and type(value) is kind else []
         for i, child in empty:
             step, inner = _fallback(kind, aux, i), None
@@ -73,7 +79,10 @@ class Nodes:
             self._static(path, kind, aux, value)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any) -> None:
-        parts = named_parts(aux, attributes(value))
+        if graphs.is_definition(value):
+            parts = [(step[1:], held) for step, held in graphs.attributes(value)]
+        else:
+            parts = named_parts(aux, attributes(value))
         for name, item in parts:
             self._add(f"{path}.{name}", item, 0)
         # The whole beside the parts: where no part differs, something without a name does.
@@ -84,12 +93,19 @@ class Nodes:
         if len(self.static) >= MAX_STATICS:
             return
         kind = type(value)
-        if depth < MAX_DEPTH and issubclass(kind, tuple) and value:  # optax: a tuple of functions
+        if depth < MAX_DEPTH and issubclass(kind, tuple) and not _plain(value):  # optax: a tuple of functions
             fields = getattr(kind, "_fields", None)
             for i, item in enumerate(value):
                 self._add(f"{path}.{fields[i]}" if fields else f"{path}[{i}]", item, depth + 1)
             return
         self.static.append(static(path, value, self._serials))
+
+
+def _plain(value: Any) -> bool:
+    """Numbers and strings alone: a tuple of them reads better whole."""
+    if type(value) is tuple:
+        return all(_plain(v) for v in value[:MAX_STATICS])
+    return issubclass(type(value), paths.PLAIN)
 
 
 def attributes(value: Any) -> list[tuple[str, Any]]:
@@ -121,10 +137,52 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
     return found
 
 
-def _step(below: list[tuple[Any, ...]], depth: int) -> str:
+def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
+    """``jax.tree_util.keystr``, with attributes for the children that a class registered without keys numbers.
+
+    Such a child is the attribute that leads to the same leaf; ``[<flat index 1>]`` where there is none.
+    """
     import jax
 
-    return jax.tree_util.keystr(below[0][depth : depth + 1])
+    if any(isinstance(k, jax.tree_util.FlattenedIndexKey) for k in keys):
+        text = ""
+        while keys:
+            step, value = _child(value, keys, leaf)
+            text, keys = text + step, keys[1:]
+        return text
+    return jax.tree_util.keystr(keys)
+
+
+def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
+    """The step to the child that ``keys[0]`` leads to, and the child; None where it could not be followed."""
+    import jax
+
+    if not keys:
+        return "", None
+    key = keys[0]
+    if not isinstance(key, jax.tree_util.FlattenedIndexKey):
+        return jax.tree_util.keystr(keys[:1]), _follow(value, key)
+    for name, held in _numbered(value, key.key):
+        if _leads(held, keys[1:], leaf):
+            return f".{name}", held
+    return jax.tree_util.keystr(keys[:1]), None
+
+
+def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
+    """What may be the child ``index`` of a class registered without keys."""
+    if issubclass(type(value), functools.partial):
+        return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
+    return attributes(value)
+
+
+def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
+    import jax
+
+    for i, key in enumerate(keys):
+        if isinstance(key, jax.tree_util.FlattenedIndexKey):
+            return any(_leads(held, keys[i + 1 :], leaf) for _, held in _numbered(value, key.key))
+        value = _follow(value, key)
+    return value is leaf
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:

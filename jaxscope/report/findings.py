@@ -12,15 +12,18 @@ from jaxscope.report.phrases import Places, count, function_name, seconds
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Finding
 
 SHOWN = 6
+COSTLY = 0.2  # of the seconds of all findings: a note that cost as much is not left out
 STYLES = {ERROR: "bold red", NOTE: "dim"}
 MARKS = {ERROR: "✖", NOTE: "·"}  # colour alone says nothing without colour
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """What to do, the most seconds first, notes last; nothing where there is nothing to do."""
+    """What to do, the most seconds first, notes last and cheap ones not; nothing where there is nothing to do."""
     if not found:
         return
-    shown = found if everything else [f for f in found if f.severity != NOTE][:SHOWN] or found[:1]
+    worth = COSTLY * sum(f.seconds or 0.0 for f in found)
+    telling = [f for f in found if f.severity != NOTE or (f.seconds or 0.0) > worth]
+    shown = found if everything else telling[:SHOWN] or found[:1]
     yield BLANK
     yield line(("What to change", "underline"))
     for f in shown:

@@ -26,6 +26,7 @@ from jaxscope.report.phrases import Places, count, function_name, seconds
 
 KEYS = 10  # keys shown unless all are asked for
 ROWS = 16  # rows of one kind
+LONG = 300  # characters of a static value
 VALUE = 100
 
 Row = dict[str, str]  # name of the row -> its text in one key
@@ -181,7 +182,8 @@ def _rows(facts: Facts) -> Row:
         rows[path] = _leaf(leaf)
     for path, item in facts.static.items():
         mark = f", object #{item.serial}" if item.compares == "identity" and item.serial is not None else ""
-        rows[f"{path} (static)"] = f"{item.repr} ({item.type}{mark})"
+        text = item.repr if len(item.repr) <= LONG else f"{item.repr[:LONG]}… (hash {item.hash})"
+        rows[f"{path} (static)"] = f"{text} ({item.type}{mark})"
     for name, value in facts.whole.items():
         group, _, rest = name.partition(".")
         if rest:

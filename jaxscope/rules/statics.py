@@ -5,6 +5,8 @@ from __future__ import annotations
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
 
+FEW = 2  # values of a static argument: on and off
+
 
 @recompile_rule("JX107", "changing-static-value", NOTE, "static_value")
 def changing_static_value(group: Group) -> str | None:
@@ -42,8 +44,11 @@ def changing_static_value(group: Group) -> str | None:
     ```
     """
     path = group.cause.path or "it"
-    if len(group.compilations) == 1:
-        return f"nothing, if {path} has few values; else pass it as an array argument instead of a static one"
+    if len({value for c in group.causes for value in (c.before, c.after)}) <= FEW:
+        return (
+            f"nothing, if {path} is a mode of few values: each is a program of its own; else pass it as an"
+            " ordinary argument instead of a static one"
+        )
     return f"pass {path} as an ordinary argument: take it out of static_argnums/static_argnames"
 
 

@@ -49,10 +49,10 @@ class Leaf(msgspec.Struct, frozen=True):
 class Static(msgspec.Struct, frozen=True):
     """A value that is part of the key by its own equality, not by shape.
 
-    ``compares`` is ``"value"`` or ``"identity"`` (no ``__eq__`` of its own); ``serial`` numbers the
-    object within the process where it can be told apart from every earlier one, ``hash`` is what
-    ``hash(value)`` returned. ``unstable_hash``: it compared equal to the value that stood here before,
-    which had another hash.
+    ``compares`` is ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it holds such);
+    ``serial`` numbers the object within the process where it can be told apart from every earlier one
+    (of a container the newest such part), ``hash`` is what ``hash(value)`` returned. ``unstable_hash``:
+    it, or a part of it, compared equal to the value that stood here before, which had another hash.
     """
 
     path: str

@@ -23,7 +23,7 @@ from keys_by_hand import (
 from jaxscope.analysis import causes
 from jaxscope.analysis.causes import Circumstances
 from jaxscope.analysis.keys import flatten
-from jaxscope.analysis.levels import COMPILE, FAST_PATH, LEVELS, LOWER, TRACE
+from jaxscope.analysis.levels import COMPILE, FAST_PATH, LEVELS, LOWER, TRACE, sharding_level
 from jaxscope.schema.keys import Leaf, Static
 
 KINDS = {
@@ -349,3 +349,84 @@ def test_a_key_beside_itself_is_never_blamed_for_a_difference(a, level):
     [c] = between(a, a, level)
     assert c.kind in ("unknown", "effects")
     assert CPU0 not in (c.before, c.after)
+
+
+# -- what looks alike ------------------------------------------------------------------------------------
+
+
+def static(text="w", hashed=1, kind="m.Weights", compares="value", serial=None, **more):
+    return key(static=[Static("w", text, kind, compares, serial, hashed, **more)])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "certainty"),
+    [
+        (static(hashed=1), static(hashed=2), "static_value", "likely"),  # its text was cut, or shows nothing
+        (static("'a…", 1, "str"), static("'a…", 2, "str"), "static_value", "certain"),
+        (static(hashed=1, serial=4), static(hashed=2, serial=5), "static_value", "likely"),
+        (static(compares="identity", serial=4), static(compares="identity", serial=5), "static_identity", "certain"),
+        # a tuple that holds the same function as before, and something else that does not show
+        (static(hashed=1, compares="parts", serial=4), static(hashed=2, compares="parts", serial=4), "static_value", "likely"),
+        (static(hashed=1, compares="parts", serial=4), static(hashed=2, compares="parts", serial=5), "static_identity", "certain"),
+        (static(hashed=1), static(hashed=2, unstable_hash=True), "static_identity", "certain"),
+        (static(kind="m.C"), static(kind="m.C (class #2)"), "static_value", "certain"),
+    ],
+)  # fmt: skip
+def test_two_values_that_look_the_same_are_one_object_made_anew_only_where_that_is_known(
+    before, after, kind, certainty
+):
+    assert one(before, after) == (kind, "trace", "w", certainty)
+
+
+def test_the_static_data_of_an_argument_that_is_itself_a_node_is_data_of_the_tree():
+    def node(n):
+        return key(nodes={"b": "Graph"}, static=[Static("b", str(n), "Graph", "value", None, n)])
+
+    assert one(node(1), node(2)) == ("tree_static", "trace", "b", "certain")
+
+
+def test_another_number_of_keys_is_a_shape_another_implementation_is_not():
+    one_key, two = array("k", (), "key<fry>"), array("k", (2,), "key<fry>")
+    assert one(key(one_key), key(two))[0] == "rank"
+    assert one(key(two), key(array("k", (3,), "key<fry>")))[0] == "shape"
+
+
+def test_an_array_in_whose_place_a_container_stands_is_one_cause():
+    before = key(array("p['a']"), nodes={"p": "dict"})
+    after = key(array("p['a'][0]"), nodes={"p": "dict", "p['a']": "list"})
+    assert text(before, after) == "p['a'] is now a list, before f32[4]"
+    assert text(after, before) == "p['a'] is now f32[4], before a list"
+
+
+def test_a_container_that_came_with_several_leaves_is_told_once_and_its_static_data_not_at_all():
+    more = {"m": "Stack", "m[1]": "Layer"}
+    size = Static("m[1].size", "4", "int", "value", None, 4)
+    before = key(array("m[0].w"), nodes={"m": "Stack"})
+    after = key(array("m[0].w"), array("m[1].w"), array("m[1].b"), nodes=more, static=[size])
+    assert text(before, after) == "2 leaves under m[1] are new"
+
+
+def test_what_was_traced_inside_another_function_is_called_directly():
+    found = between(
+        key(Leaf("x", "Tracer", (4,), "float32", False)), key(array("x")), LOWER, entry_before="nested"
+    )
+    assert [(c.kind, c.level) for c in found] == [("transform", "lower")]
+
+
+def test_pmap_wraps_once_for_each_static_value_and_the_value_is_the_cause():
+    def call(n):
+        return key(static=[Static("n", str(n), "int", "value", None, n)], function_object=n)
+
+    assert one(call(2), call(3), wrappers=["jax.pmap"])[:3] == ("static_value", "trace", "n")
+
+
+def test_an_axis_of_size_one_splits_nothing():
+    mesh = [("d", 4, "Auto"), ("one", 1, "Auto")]
+    ones = [
+        on_mesh(spec, mesh) for spec in ("P('one',)", "P()", "P(('one', 'd'),)", "P('d', None)", "P('d',)")
+    ]
+    levels = [[sharding_level(a, b) for b in ones] for a in ones]
+    assert levels[0][1] == levels[2][3] == FAST_PATH
+    assert levels[0][3] == levels[1][2] == LOWER
+    explicit = [("one", 1, "Explicit")]
+    assert sharding_level(on_mesh("P('one',)", explicit), on_mesh("P()", explicit)) == TRACE

@@ -11,7 +11,8 @@ import types
 import numpy as np
 import pytest
 
-from jaxscope.capture.statics import MAX_REPR, shown
+from jaxscope.capture.functions import Serials
+from jaxscope.capture.statics import MAX_REPR, shown, static
 
 
 class Mode(enum.Enum):
@@ -98,7 +99,7 @@ def test_values_are_told_by_what_they_hold(value, text):
 
 
 def test_long_deep_and_circular_values_stay_short():
-    assert shown(list(range(10**6))).endswith("19, ...]")
+    assert shown(list(range(10**6))).endswith("99, ... (1,000,000 in all)]")
     assert len(shown("x" * 10**7)) <= MAX_REPR
     circle = []
     circle.append(circle)
@@ -107,3 +108,68 @@ def test_long_deep_and_circular_values_stay_short():
     loop.n = loop
     assert len(shown(loop)) <= MAX_REPR
     assert shown(Talks([Talks(list(range(50)))] * 50))[-1] == "…"
+
+
+def relu(x):
+    return x
+
+
+class Holder:
+    def method(self):
+        pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    weight: float
+    function: object
+
+
+def both(before, after):
+    serials = Serials()
+    return static("s", before, serials), static("s", after, serials)
+
+
+def test_a_value_that_is_cut_still_shows_its_end_or_its_length():
+    assert shown("a" * 5000 + "x") != shown("a" * 5000 + "y")
+    assert shown(tuple(range(1000))) != shown(tuple(range(1001)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "compares"),
+    [
+        ((lambda x: x, 1), (lambda x: x, 1), "parts"),
+        (Loss(1.0, Holder()), Loss(1.0, Holder()), "parts"),
+        (Holder().method, Holder().method, "identity"),
+        ({"f": [Holder()]}, {"f": [Holder()]}, "parts"),
+    ],
+)
+def test_a_container_of_what_compares_by_identity_is_told_from_another_by_its_newest_part(
+    before, after, compares
+):
+    a, b = both(before, after)
+    assert (a.compares, b.compares) == (compares, compares)
+    assert a.serial is not None and b.serial is not None and a.serial != b.serial
+
+
+@pytest.mark.parametrize("value", [(relu, 1), (relu, None), Loss(1.0, relu), Holder().method])
+def test_the_same_parts_again_are_the_same(value):
+    a, b = both(value, value)
+    assert a.serial == b.serial is not None
+
+
+def test_numbers_and_strings_compare_by_value_wherever_they_are():
+    a, b = both((1, None, ("x", frozenset({2}))), (1, None, ("x", frozenset({3}))))
+    assert a.compares == b.compares == "value" and a.serial is b.serial is None
+
+
+def test_two_classes_of_one_name_are_numbered():
+    def instance():
+        @dataclasses.dataclass(frozen=True)
+        class Cell:
+            n: int = 1
+
+        return Cell()
+
+    a, b = both(instance(), instance())
+    assert b.type == f"{a.type} (class #2)"

@@ -129,3 +129,23 @@ def test_a_numpy_state_that_comes_back_as_an_array_compiles_nothing(run, log):
     )
     compiled(log, key(host, BATCH), [out("[0].w", 4), out("[1]")])
     assert predictions(load(run)) == []
+
+
+def fed(log, run, arguments, *results):
+    compiled(log, key(*arguments), results)
+    return [p.argument for p in predictions(load(run))]
+
+
+def test_a_learning_rate_is_not_fed_by_the_loss(log, run):
+    rate = Leaf("rate", "float", (), "float32", True)
+    assert fed(log, run, [BATCH, rate], out("")) == []
+
+
+def test_a_python_number_is_fed_by_the_result_at_its_own_place(log, run):
+    start = Leaf("total", "float", (), "float32", True)
+    assert fed(log, run, [start, BATCH], out("[0]"), out("[1]")) == ["total"]
+
+
+def test_integers_that_come_back_as_floats_are_no_state(log, run):
+    images, labels = leaf("b.x", 4, dtype="uint8"), leaf("b.y", dtype="uint8")
+    assert fed(log, run, [images, labels], out("['x']", 4), out("['y']")) == []

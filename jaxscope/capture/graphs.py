@@ -1,0 +1,45 @@
+"""The static data in a flax graph definition, by the attribute it belongs to: ``graphdef.encoder.rate``.
+
+What ``nnx.split`` returns lists nodes and attributes flat, in the order of a walk from the root; each node says
+how many of the attributes are its own. Read as data: a definition of another form gives nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAX_ATTRIBUTES = 2000
+MAX_DEPTH = 50
+
+
+def is_definition(value: Any) -> bool:
+    kind = type(value)
+    return kind.__name__ == "GraphDef" and kind.__module__.partition(".")[0] == "flax"
+
+
+def attributes(definition: Any) -> list[tuple[str, Any]]:
+    """(path below the definition, value) of its static attributes; empty where they are not as expected."""
+    try:
+        nodes = iter(list(definition.nodes))
+        items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])
+        found: list[tuple[str, Any]] = []
+        _read(next(nodes), nodes, items, "", found, 0)
+    except Exception:  # another version's form, or more of it than is read
+        return []
+    return found
+
+
+def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, Any]], depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError("too deep")
+    for _ in range(getattr(node, "num_attributes", 0)):
+        key, item = next(items)
+        below = f"{path}.{key}" if isinstance(key, str) else f"{path}[{key!r}]"
+        if hasattr(item, "value"):
+            # _pytree__nodes and the like are flax's own: no name the user would know.
+            if not (isinstance(key, str) and key.startswith("_") and "__" in key):
+                found.append((below, item.value))
+        elif type(item).__name__ == "NodeAttr":
+            _read(next(nodes), nodes, items, below, found, depth + 1)
+        elif type(item).__name__ != "ArrayAttr":
+            raise ValueError(f"an attribute of another kind: {type(item).__name__}")
