@@ -5,6 +5,7 @@ JAX's caches live in one process, so only keys of the same process are compared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from jaxscope.analysis import causes
@@ -18,6 +19,7 @@ from jaxscope.schema.findings import Cause
 
 # Earlier keys looked at, the latest first: a function with thousands of keys must not cost the square of it.
 LOOK_BACK = 256
+LOOK_FURTHER = 32  # of the keys before those, that have the same shapes or static values
 # Calls of these two kinds serve one another; what was traced under a transform or inside another trace
 # is a thing of its own.
 _DIRECT = frozenset({"call", "aot"})
@@ -91,8 +93,28 @@ def _earlier(c: Compilation) -> list[Compilation]:
     alike = [o for o in found if o.entry == c.entry or {o.entry, c.entry} <= _DIRECT]
     if c.entry == "transform":  # forward and backward programs of one function are different things
         alike = [o for o in alike if _paths(o) == _paths(c) and _one_object(o, c)]
-        return (alike or [o for o in found if o.entry != c.entry] or found)[-LOOK_BACK:]
-    return (alike or found)[-LOOK_BACK:]
+        alike = alike or [o for o in found if o.entry != c.entry]
+    return _worth_a_look(alike or found, c)
+
+
+def _worth_a_look(earlier: list[Compilation], c: Compilation) -> list[Compilation]:
+    """The latest, and of those before the latest with the shapes, or the static values, of ``c``: in which
+    keys come by the hundred, while dtypes, settings and containers do not."""
+    latest, older = earlier[-LOOK_BACK:], earlier[:-LOOK_BACK]
+    if not older or c.key is None:
+        return latest
+    found: dict[int, Compilation] = {}
+    for name, fields in (("arguments", ("path", "shape")), ("static", ("path", "repr", "hash"))):
+        wanted = getattr(c.key, name)
+        matching = [o for o in older if o.key is not None and _agree(getattr(o.key, name), wanted, fields)]
+        found.update((o.call, o) for o in matching[-LOOK_FURTHER:])
+    return [*(found[call] for call in sorted(found)), *latest]
+
+
+def _agree(a: Sequence[object], b: Sequence[object], fields: Sequence[str]) -> bool:
+    return len(a) == len(b) and all(
+        getattr(x, n) == getattr(y, n) for x, y in zip(a, b, strict=True) for n in fields
+    )
 
 
 def _paths(c: Compilation) -> list[str]:
