@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,13 @@ from hypothesis import settings
 
 from jaxscope.log import reader, store
 from jaxscope.schema import events as ev
+
+# Under nohup, or in the background of a script, these are ignored, and whatever is started inherits that.
+for _name in ("SIGHUP", "SIGINT", "SIGQUIT"):
+    if signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
+        signal.signal(
+            getattr(signal, _name), signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL
+        )
 
 settings.register_profile("suite", deadline=None)  # machines are shared: no test asserts on a clock
 settings.load_profile("suite")

@@ -14,11 +14,6 @@ from launching import HERE, RUN
 from jaxscope.log.reader import read
 from jaxscope.log.store import RunDir
 
-if (
-    signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-):  # started under nohup: the programs under test are not to be
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
 # In the place of jaxscope's capture, so that these tests need neither JAX nor its second of import time:
 # says in the log that the process recorded, as the real one does.
 STUB_SESSION = """
