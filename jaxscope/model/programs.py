@@ -35,30 +35,33 @@ class Reader:
         return self._read[key]
 
     def _load(self, p: Program, hlo: str | None, stablehlo: str | None) -> Texts:
-        around = circumstances(p)
-        name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[
-            :32
-        ]
-        kept = self._directory.path / "derived" / f"{name}.msgpack"
-        try:
-            return msgspec.msgpack.decode(kept.read_bytes(), type=Texts)
-        except (OSError, msgspec.MsgspecError):
-            pass
-        found = programs.analyse(self._text(hlo), self._text(stablehlo), around)
-        try:
-            kept.parent.mkdir(exist_ok=True)
-            part = kept.with_suffix(".part")
-            part.write_bytes(msgspec.msgpack.encode(found))
-            part.replace(kept)
-        except OSError:  # somebody else's run, or a full disk: read it again next time
-            pass
-        return found
+        return read_texts(self._directory, hlo, stablehlo, circumstances(p))
 
-    def _text(self, blob: str | None) -> str | None:
-        try:
-            return None if blob is None else self._directory.text(blob)
-        except Exception:  # the blob is damaged or gone: the rest is still worth reading
-            return None
+
+def read_texts(directory: RunDir, hlo: str | None, stablehlo: str | None, around: Around) -> Texts:
+    """What two texts of the run in ``directory`` say: as it is kept there, else read now and kept."""
+    name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
+    kept = directory.path / "derived" / f"{name}.msgpack"
+    try:
+        return msgspec.msgpack.decode(kept.read_bytes(), type=Texts)
+    except (OSError, msgspec.MsgspecError):
+        pass
+    found = programs.analyse(_text(directory, hlo), _text(directory, stablehlo), around)
+    try:
+        kept.parent.mkdir(exist_ok=True)
+        part = kept.with_suffix(".part")
+        part.write_bytes(msgspec.msgpack.encode(found))
+        part.replace(kept)
+    except OSError:  # somebody else's run, or a full disk: read it again next time
+        pass
+    return found
+
+
+def _text(directory: RunDir, blob: str | None) -> str | None:
+    try:
+        return None if blob is None else directory.text(blob)
+    except Exception:  # the blob is damaged or gone: the rest is still worth reading
+        return None
 
 
 def circumstances(p: Program) -> Around:

@@ -1,0 +1,181 @@
+"""The app: the feed, what is selected, the seven screens; everything shown is made elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from typing import ClassVar, cast
+
+import textual.app
+from textual.binding import Binding
+from textual.message import Message
+from textual.screen import Screen
+
+from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
+from jaxscope.schema.keys import Frame
+from jaxscope.tui import actions, editor, style
+from jaxscope.tui.dialogs import Help, Leave
+from jaxscope.tui.feed import PERIOD_S, Feed
+from jaxscope.tui.lineview import LineView
+from jaxscope.tui.palette import Commands
+from jaxscope.tui.rows.output import Output
+from jaxscope.tui.screens.arrays import Arrays
+from jaxscope.tui.screens.collectives import Collectives
+from jaxscope.tui.screens.findings import Findings
+from jaxscope.tui.screens.frame import View
+from jaxscope.tui.screens.functions import Functions
+from jaxscope.tui.screens.output import OutputView
+from jaxscope.tui.screens.overview import Overview
+from jaxscope.tui.screens.program import ProgramView
+
+REST = 3  # after a redraw, this many times what it took belong to keys
+
+
+class RunChanged(Message):
+    """The run, or what is concluded of it, is not what the screens show any more."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self.version = version
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, RunChanged)
+
+
+class App(textual.app.App[str]):
+    """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
+
+    ``owned``: was the program started by this command? Then leaving asks first.
+    """
+
+    CSS = style.CSS
+    TITLE = "jaxscope"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {Commands}
+    BINDINGS: ClassVar[list[Binding]] = actions.bindings("app")  # type: ignore[assignment]
+    MODES: ClassVar[dict[str, Callable[[], Screen[None]]]] = {  # type: ignore[assignment]
+        screen.NAME: screen
+        for screen in (Overview, Functions, ProgramView, Collectives, Arrays, Findings, OutputView)
+    }  # fmt: skip
+    DEFAULT_MODE = "overview"
+
+    def __init__(self, directory: RunDir, *, owned: bool = False) -> None:
+        super().__init__()
+        self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
+        self.function: str | None = None  # what all screens speak of
+        self.compilation: str | None = None
+        self.instruction: str | None = None  # to be gone to in the program
+        self.place: Frame | None = None
+        self.finding: str | None = None
+        self.starred: frozenset[str] = frozenset()
+        self.hidden: frozenset[str] = frozenset()  # codes of findings
+        self._trail: list[str] = []
+        self._seen = -1
+        self._free_at = 0.0
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return style.DARK if self.current_theme.dark else style.LIGHT
+
+    def on_mount(self) -> None:
+        self.theme = "textual-light" if style.is_light() else "textual-dark"
+        self.feed.start()
+        self.set_interval(PERIOD_S, self._tick)
+
+    def on_unmount(self) -> None:
+        self.feed.stop()
+
+    def _tick(self) -> None:
+        """Take in what has come; redraw, but never so often that keys wait."""
+        self.feed.take()
+        if not self.feed.paused:
+            self.output.poll()
+        if isinstance(self.screen, View):
+            self.screen.tick()
+        if self.feed.ready and self.feed.version != self._seen and time.monotonic() >= self._free_at:
+            self._seen = self.feed.version
+            self.post_message(RunChanged(self._seen))
+
+    def on_run_changed(self, event: RunChanged) -> None:
+        began = time.monotonic()
+        if isinstance(self.screen, View):
+            self.screen.renew()
+        self._free_at = time.monotonic() + REST * (time.monotonic() - began)
+
+    def output_tail(self) -> list[str]:
+        lines = self.output.lines
+        return [lines[n] for n in range(max(0, len(lines) - 200), len(lines))]
+
+    # -- what is selected -------------------------------------------------------------------------
+
+    def select(self, *, function: str, compilation: str | None = None, instruction: str | None = None, place: Frame | None = None) -> None:  # fmt: skip
+        """What all screens speak of from now on."""
+        self.function, self.compilation, self.instruction, self.place = (
+            function,
+            compilation,
+            instruction,
+            place,
+        )
+
+    def open_function(self, function: str) -> None:
+        self.select(function=function)
+        self.action_show("functions")
+
+    # -- actions ----------------------------------------------------------------------------------
+
+    def action_show(self, name: str) -> None:
+        if name != self.current_mode:
+            self._trail = [*self._trail[-20:], str(self.current_mode)]
+            self.switch_mode(name)
+
+    async def action_back(self) -> None:
+        screen = cast(View, self.screen)
+        if screen.stop_finding(keep=False):
+            return
+        if screen.maximized is not None:
+            screen.minimize()
+        elif self._trail:
+            self.switch_mode(self._trail.pop())
+
+    def action_find(self) -> None:
+        cast(View, self.screen).start_finding()
+
+    def action_zoom(self) -> None:
+        if self.screen.maximized is not None:
+            self.screen.minimize()
+        elif isinstance(self.screen.focused, LineView):
+            self.screen.maximize(self.screen.focused)
+
+    def action_pause(self) -> None:
+        self.feed.paused = not self.feed.paused
+        cast(View, self.screen).renew()
+
+    def action_theme(self) -> None:
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+
+    def action_help(self) -> None:
+        screen = cast(View, self.screen)
+        view = screen.focused_view()
+        title = str(view.border_title) if view is not None else screen.NAME
+        self.push_screen(Help(title, view.about if view is not None else "", screen.scopes()))
+
+    def action_source(self) -> None:
+        """The editor, at the line that is meant here; the terminal is its own meanwhile."""
+        place = cast(View, self.screen).place()
+        command = editor.command(place.file, place.line) if place is not None else None
+        if place is None or command is None:
+            said = "no line of yours is known here" if place is None else f"set EDITOR to open {place.file}:{place.line}"  # fmt: skip
+            self.notify(escape(said), markup=False)
+            return
+        try:
+            with self.suspend():
+                subprocess.run(command, check=False)
+        except (OSError, textual.app.SuspendNotSupported) as e:
+            self.notify(escape(f"{command[0]}: {e}"), severity="error", markup=False)
+
+    def action_leave(self) -> None:
+        if self.owned and self.feed.running:
+            self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
+        else:
+            self.exit(None)
