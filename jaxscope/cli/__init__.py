@@ -25,8 +25,8 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         ("run", "run it as python would, and record what JAX compiles", "jaxscope run train.py --lr 0.1"),
     ],
     "See what happened": [
-        ("view", "the terminal interface on a run, over or going on", "jaxscope view"),
         ("report", "what was compiled, how long it took, what differed", "jaxscope report"),
+        ("view", "the terminal interface on a run, over or going on", "jaxscope view"),
         ("hlo", "what XLA made of a compiled text from anywhere", "jaxscope hlo step.hlo.txt --mesh data=8"),
         (
             "dump",

@@ -30,6 +30,7 @@ from jaxscope.tui.screens.output import OutputView
 from jaxscope.tui.screens.overview import Overview
 from jaxscope.tui.screens.program import ProgramView
 
+CLOCK_S = 1.0
 REST = 3  # after a redraw, this many times what it took belong to keys
 
 
@@ -73,7 +74,7 @@ class App(textual.app.App[str]):
         self.hidden: frozenset[str] = frozenset()  # codes of findings
         self._trail: list[str] = []
         self._seen = -1
-        self._free_at = 0.0
+        self._free_at = self._drawn_at = 0.0
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return style.DARK if self.current_theme.dark else style.LIGHT
@@ -88,12 +89,15 @@ class App(textual.app.App[str]):
 
     def _tick(self) -> None:
         """Take in what has come; redraw, but never so often that keys wait."""
+        now = time.monotonic()
         self.feed.take()
         if not self.feed.paused:
             self.output.poll()
         if isinstance(self.screen, View):
             self.screen.tick()
-        if self.feed.ready and self.feed.version != self._seen and time.monotonic() >= self._free_at:
+        if self.feed.running and now - self._drawn_at > CLOCK_S:
+            self._seen = -1  # time passes, and is on the screen
+        if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
             self._seen = self.feed.version
             self.post_message(RunChanged(self._seen))
 
@@ -101,7 +105,8 @@ class App(textual.app.App[str]):
         began = time.monotonic()
         if isinstance(self.screen, View):
             self.screen.renew()
-        self._free_at = time.monotonic() + REST * (time.monotonic() - began)
+        self._drawn_at = time.monotonic()
+        self._free_at = self._drawn_at + REST * (self._drawn_at - began)
 
     def output_tail(self) -> list[str]:
         lines = self.output.lines
@@ -138,8 +143,8 @@ class App(textual.app.App[str]):
         elif self._trail:
             self.switch_mode(self._trail.pop())
 
-    def action_find(self) -> None:
-        cast(View, self.screen).start_finding()
+    async def action_find(self) -> None:
+        await cast(View, self.screen).start_finding()
 
     def action_zoom(self) -> None:
         if self.screen.maximized is not None:
@@ -173,6 +178,9 @@ class App(textual.app.App[str]):
                 subprocess.run(command, check=False)
         except (OSError, textual.app.SuspendNotSupported) as e:
             self.notify(escape(f"{command[0]}: {e}"), severity="error", markup=False)
+
+    async def action_quit(self) -> None:  # Textual's own ctrl+q does not ask
+        self.action_leave()
 
     def action_leave(self) -> None:
         if self.owned and self.feed.running:

@@ -63,6 +63,7 @@ class LineView(ScrollView, can_focus=True):
         self.empty = empty
         self.about = about
         self.needle = ""
+        self.held = False  # has somebody put the cursor somewhere? Until then it stays at the top
         self._drawn: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._styles: dict[str, Style] = {}
         self.entitle(title)
@@ -178,6 +179,7 @@ class LineView(ScrollView, can_focus=True):
         """Put the cursor there and scroll so that it is seen."""
         if not self.line_count:
             return
+        self.held = True
         self.cursor = max(0, min(line, self.line_count - 1))
         self.reveal(self.cursor, centre=centre)
 

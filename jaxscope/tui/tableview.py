@@ -89,6 +89,8 @@ class TableView(LineView, Generic[T]):
         self._version += 1
         self._drawn.clear()
         at = next((n for n, i in enumerate(items) if self.ident(i) == before), None) if before else None
+        if not self.held and items:
+            at, row = 0, 0
         if at is not None and at != self.cursor:
             with self.prevent(self.Moved):
                 self.cursor = at

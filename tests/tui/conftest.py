@@ -12,14 +12,30 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import runs_to_see
 
-
-@pytest.fixture(params=list(runs_to_see.ALL))
-def every_run(request, tmp_path, monkeypatch):
-    """(name, directory) of each."""
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    return request.param, runs_to_see.ALL[request.param](tmp_path / "run")
+from jaxscope.model import sources
 
 
 @pytest.fixture
-def typical(tmp_path):
-    return runs_to_see.typical(tmp_path / "run")
+def made(tmp_path, monkeypatch):
+    """``made(name)``: the run of that name; where it has a source, in the directory of that."""
+
+    def make(name: str):
+        directory = runs_to_see.ALL[name](tmp_path / "run")
+        source = directory.path / "src"
+        monkeypatch.chdir(source if source.exists() else tmp_path)
+        monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
+        sources.text.cache_clear()
+        return directory
+
+    return make
+
+
+@pytest.fixture(params=list(runs_to_see.ALL))
+def every_run(request, made):
+    """(name, directory) of each."""
+    return request.param, made(request.param)
+
+
+@pytest.fixture
+def typical(made):
+    return made("typical")

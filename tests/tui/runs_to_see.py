@@ -73,7 +73,7 @@ def texts(file: str) -> dict[str, str]:
 
 
 def typical(path: Path) -> RunDir:
-    """Three shapes, one of them with the last step; a program that communicates; its source at hand."""
+    """Three shapes; a program that communicates; its source is train.py in ``src``, to be the current directory."""
     run = store.create(path, name="train", argv=["train.py", "--epochs", "3"])
     source = path / "src" / "train.py"
     source.parent.mkdir()
@@ -81,19 +81,19 @@ def typical(path: Path) -> RunDir:
     log = Log(run, cwd=str(source.parent))
     log.now = 1.0
     log.backend(8)
-    step = function("train_step", str(source), 10)
-    evaluate = function("eval_step", str(source), 4)
+    step = function("train_step", "train.py", 10)
+    evaluate = function("eval_step", "train.py", 4)
     add = function("add", None, None, eager=True, form="primitive")
     for f in (step, evaluate, add):
         log.say(f)
     log.say(ev.Watched(function=step.function, step=True))
-    site = Frame(str(source), 11, "main")
+    site = Frame("train.py", 11, "main")
     log.compiled(add, key(leaf("x", 3)), (0.01, 0.01, 0.2), site=site)
     for n, rows in enumerate((32, 31, 30)):
         log.now += 8
         log.compiled(
             step, key(leaf("w", 4, 4), leaf("x", rows, 4)), (0.5, 0.1, 2.4 + n), step=10 * n + 1,
-            program=f"p{n}", texts=texts(str(source)), site=site,
+            program=f"p{n}", texts=texts("train.py"), site=site,
         )  # fmt: skip
     log.compiled(evaluate, key(leaf("w", 4, 4)), (0.2, 0.1, 1.0), step=22, site=site)
     log.say(ev.Called(function=step.function, count=40))

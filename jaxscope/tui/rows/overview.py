@@ -66,9 +66,10 @@ def _spans(run: Run, compilations: Sequence[Compilation]) -> list[tuple[float, f
             ("lower", c.lowered, c.lower_seconds),
             ("hit" if c.persistent_hit else "compile", c.compiled, c.compile_seconds),
         ):
-            event = event or (c.failed if c.failed is not None and c.failed.phase == phase else None)
-            if event is not None and spent:
-                end = (event.t_ns - begin) / 1e9
+            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
+            ended = event or failed
+            if ended is not None and spent:
+                end = (ended.t_ns - begin) / 1e9
                 made.append((end - spent, end, phase))
         if c.phase is not None and run.last_ns is not None:
             made.append(((c.phase_ns - begin) / 1e9, (run.last_ns - begin) / 1e9, c.phase))

@@ -77,7 +77,6 @@ class View(Screen[None]):
         yield from self.panes()
         with Horizontal(id="finding"):
             yield Static("/", id="slash", markup=False)
-            yield Input(id="find", select_on_focus=False)
             yield Words(id="found", classes="stays")
         yield Words(id="footer", classes="stays")
 
@@ -171,13 +170,16 @@ class View(Screen[None]):
     def _searched(self) -> LineView | None:
         return next((v for v in self.query(LineView) if v.has_class("searched")), None)
 
-    def start_finding(self) -> None:
+    async def start_finding(self) -> None:
         view = self.focused_view() or next(iter(self.query(LineView)), None)
         if view is None:
             return
         for other in self.query(LineView):
             other.set_class(other is view, "searched")
         self.query_one("#finding").display = True
+        if not self.query("#find"):
+            # Not before: an Input that is made before the app's first screen stands on the stack ends the app.
+            await self.query_one("#finding").mount(Input(id="find", select_on_focus=False), after="#slash")
         field = self.query_one("#find", Input)
         with field.prevent(Input.Changed):
             field.value = view.needle
