@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import textual.app
 from textual.binding import Binding
@@ -13,12 +12,9 @@ from textual.message import Message
 from textual.screen import Screen
 
 from jaxscope.log.store import RunDir
-from jaxscope.report.escape import escape
 from jaxscope.schema.keys import Frame
-from jaxscope.tui import actions, editor, style
-from jaxscope.tui.dialogs import Help, Leave
+from jaxscope.tui import actions, style
 from jaxscope.tui.feed import PERIOD_S, Feed
-from jaxscope.tui.lineview import LineView
 from jaxscope.tui.palette import Commands
 from jaxscope.tui.rows.output import Output
 from jaxscope.tui.screens.arrays import Arrays
@@ -29,6 +25,7 @@ from jaxscope.tui.screens.functions import Functions
 from jaxscope.tui.screens.output import OutputView
 from jaxscope.tui.screens.overview import Overview
 from jaxscope.tui.screens.program import ProgramView
+from jaxscope.tui.verbs import Verbs
 
 CLOCK_S = 1.0
 REST = 3  # after a redraw, this many times what it took belong to keys
@@ -45,7 +42,7 @@ class RunChanged(Message):
         return isinstance(message, RunChanged)
 
 
-class App(textual.app.App[str]):
+class App(Verbs):
     """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
 
     ``owned``: was the program started by this command? Then leaving asks first.
@@ -72,7 +69,7 @@ class App(textual.app.App[str]):
         self.finding: str | None = None
         self.starred: frozenset[str] = frozenset()
         self.hidden: frozenset[str] = frozenset()  # codes of findings
-        self._trail: list[str] = []
+        self.trail: list[str] = []
         self._seen = -1
         self._free_at = self._drawn_at = 0.0
 
@@ -93,8 +90,9 @@ class App(textual.app.App[str]):
         self.feed.take()
         if not self.feed.paused:
             self.output.poll()
-        if isinstance(self.screen, View):
-            self.screen.tick()
+        view = self.view
+        if view is not None:
+            view.tick()
         if self.feed.running and now - self._drawn_at > CLOCK_S:
             self._seen = -1  # time passes, and is on the screen
         if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
@@ -103,10 +101,18 @@ class App(textual.app.App[str]):
 
     def on_run_changed(self, event: RunChanged) -> None:
         began = time.monotonic()
-        if isinstance(self.screen, View):
-            self.screen.renew()
+        if self.view is not None:
+            self.view.renew()
         self._drawn_at = time.monotonic()
         self._free_at = self._drawn_at + REST * (self._drawn_at - began)
+
+    @property
+    def view(self) -> View | None:
+        """The screen, where it is one of ours, with all its panes: none while one gives way to another."""
+        try:
+            return self.screen if isinstance(self.screen, View) and self.screen.complete else None
+        except textual.app.ScreenStackError:
+            return None
 
     def output_tail(self) -> list[str]:
         lines = self.output.lines
@@ -125,65 +131,8 @@ class App(textual.app.App[str]):
 
     def open_function(self, function: str) -> None:
         self.select(function=function)
-        self.action_show("functions")
+        self.go("functions")
 
-    # -- actions ----------------------------------------------------------------------------------
-
-    def action_show(self, name: str) -> None:
-        if name != self.current_mode:
-            self._trail = [*self._trail[-20:], str(self.current_mode)]
-            self.switch_mode(name)
-
-    async def action_back(self) -> None:
-        screen = cast(View, self.screen)
-        if screen.stop_finding(keep=False):
-            return
-        if screen.maximized is not None:
-            screen.minimize()
-        elif self._trail:
-            self.switch_mode(self._trail.pop())
-
-    async def action_find(self) -> None:
-        await cast(View, self.screen).start_finding()
-
-    def action_zoom(self) -> None:
-        if self.screen.maximized is not None:
-            self.screen.minimize()
-        elif isinstance(self.screen.focused, LineView):
-            self.screen.maximize(self.screen.focused)
-
-    def action_pause(self) -> None:
-        self.feed.paused = not self.feed.paused
-        cast(View, self.screen).renew()
-
-    def action_theme(self) -> None:
-        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
-
-    def action_help(self) -> None:
-        screen = cast(View, self.screen)
-        view = screen.focused_view()
-        title = str(view.border_title) if view is not None else screen.NAME
-        self.push_screen(Help(title, view.about if view is not None else "", screen.scopes()))
-
-    def action_source(self) -> None:
-        """The editor, at the line that is meant here; the terminal is its own meanwhile."""
-        place = cast(View, self.screen).place()
-        command = editor.command(place.file, place.line) if place is not None else None
-        if place is None or command is None:
-            said = "no line of yours is known here" if place is None else f"set EDITOR to open {place.file}:{place.line}"  # fmt: skip
-            self.notify(escape(said), markup=False)
-            return
-        try:
-            with self.suspend():
-                subprocess.run(command, check=False)
-        except (OSError, textual.app.SuspendNotSupported) as e:
-            self.notify(escape(f"{command[0]}: {e}"), severity="error", markup=False)
-
-    async def action_quit(self) -> None:  # Textual's own ctrl+q does not ask
-        self.action_leave()
-
-    def action_leave(self) -> None:
-        if self.owned and self.feed.running:
-            self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
-        else:
-            self.exit(None)
+    def go(self, name: str) -> None:
+        """``action_show`` for screens: in turn with the keys."""
+        self.call_later(self.action_show, name)

@@ -64,6 +64,7 @@ class LineView(ScrollView, can_focus=True):
         self.about = about
         self.needle = ""
         self.held = False  # has somebody put the cursor somewhere? Until then it stays at the top
+        self._centred = False
         self._drawn: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._styles: dict[str, Style] = {}
         self.entitle(title)
@@ -184,6 +185,10 @@ class LineView(ScrollView, can_focus=True):
         self.reveal(self.cursor, centre=centre)
 
     def reveal(self, line: int, *, centre: bool = False) -> None:
+        """Scroll no further than needed to see it; ``centre``: to the middle."""
+        self._centred = centre
+        if not self.size.height:
+            return  # not laid out yet: on_resize comes back to it
         room = max(1, self.size.height - self.heading)
         top = self.scroll_offset.y
         if top <= line < top + room and not centre:
@@ -197,7 +202,7 @@ class LineView(ScrollView, can_focus=True):
     def on_resize(self, event: Resize) -> None:
         self._drawn.clear()
         if self.cursor >= 0:
-            self.call_after_refresh(self.reveal, self.cursor)
+            self.call_after_refresh(lambda: self.reveal(self.cursor, centre=self._centred))
 
     def _page(self) -> int:
         return max(1, self.size.height - self.heading - 1)

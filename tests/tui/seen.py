@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from jaxscope.tui.app import App
+from jaxscope.tui.lineview import LineView
 from jaxscope.tui.screens.frame import View
 
 
@@ -23,7 +24,13 @@ async def settled(pilot) -> None:
         await asyncio.sleep(0.02)
     for _ in range(500):
         await pilot.pause()
-        busy = [w for w in app.workers if not w.is_finished] or [
+        busy = [app.screen] if isinstance(app.screen, View) and not app.screen.complete else []
+        busy += (
+            [app.screen]
+            if isinstance(app.screen, View) and app.screen.query(LineView) and app.focused is None
+            else []
+        )
+        busy += [w for w in app.workers if not w.is_finished] or [
             w for w in app.screen.query("*") if w.loading
         ]
         if not busy:

@@ -310,7 +310,7 @@ def test_the_editor_opens_at_the_line(typical, monkeypatch, tmp_path):
     opened = []
     monkeypatch.setenv("EDITOR", "vim -R")
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setattr("jaxscope.tui.app.subprocess.run", lambda command, **_: opened.append(command))
+    monkeypatch.setattr("jaxscope.tui.verbs.subprocess.run", lambda command, **_: opened.append(command))
 
     async def steps(pilot, app):
         monkeypatch.setattr(app, "suspend", contextlib.nullcontext)

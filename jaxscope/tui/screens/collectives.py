@@ -62,7 +62,7 @@ class Collectives(View):
         if row is not None and row.program.compilations:
             c = row.program.compilations[0]
             self.scope.select(function=c.function.id, compilation=c.id, instruction=row.collective.name)
-            self.scope.action_show("program")
+            self.scope.go("program")
 
     def place(self) -> Frame | None:
         row = self.table.current

@@ -67,17 +67,17 @@ class Findings(View):
             c = run.compilations.get(e.compilation or "")
             if c is not None:
                 self.scope.select(function=c.function.id, compilation=c.id)
-                self.scope.action_show("functions")
+                self.scope.go("functions")
                 return
             program = run.programs.get(e.program or "")
             if program is not None and program.compilations:
                 c = program.compilations[0]
                 self.scope.select(function=c.function.id, compilation=c.id, place=e.source or f.source)
-                self.scope.action_show("program")
+                self.scope.go("program")
                 return
         if f.function in run.functions:
             self.scope.select(function=f.function)
-            self.scope.action_show("functions")
+            self.scope.go("functions")
         else:
             self.notify("This finding has no evidence to go to.", markup=False)
 

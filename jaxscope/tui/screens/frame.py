@@ -69,6 +69,7 @@ class View(Screen[None]):
     SCOPES: ClassVar[tuple[str, ...]] = ()
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
     AUTO_FOCUS = "LineView"
+    complete = False  # are all its panes there? A screen is told to draw before they are
 
     def compose(self) -> ComposeResult:
         yield Words(id="header", classes="stays")
@@ -106,8 +107,10 @@ class View(Screen[None]):
     # -- what all screens do ----------------------------------------------------------------------
 
     def on_mount(self) -> None:
+        self.complete = True
         self.query_one("#finding").display = False
         self.set_class(self.app.size.width < NARROW, "narrow")
+        self.renew()
 
     def on_screen_resume(self) -> None:
         self.renew()
@@ -118,8 +121,10 @@ class View(Screen[None]):
 
     def renew(self) -> None:
         """Header, tabs, panes, footer."""
+        if not self.complete:
+            return
         self.tick()
-        if self.feed.ready and self.is_mounted:
+        if self.feed.ready:
             self.fill()
         self.foot()
 
@@ -140,6 +145,8 @@ class View(Screen[None]):
 
     def foot(self) -> None:
         """The keys that apply now; while one searches, where one is in it."""
+        if not self.complete:
+            return
         made: list[Part] = []
         for key, words in actions.footer(self.scopes(), self.app.size.width):
             made += [(f" {key}", "key"), f" {words} "]

@@ -123,7 +123,7 @@ class Functions(View):
             self.action_program()
 
     def action_program(self) -> None:
-        self.scope.action_show("program")
+        self.scope.go("program")
 
     def action_star(self) -> None:
         f = self.functions.current

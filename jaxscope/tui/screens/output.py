@@ -43,7 +43,7 @@ class OutputView(View):
 
     def tick(self) -> None:
         super().tick()
-        if self.is_mounted and len(self.scope.output.lines) != self.text.virtual_size.height:
+        if len(self.scope.output.lines) != self.text.virtual_size.height:
             self.fill()
 
     def _to_the_end(self) -> None:

@@ -93,13 +93,13 @@ class Overview(View):
         lane, finding, latest = self.lanes.current, self.findings.current, self.latest.current
         if event.view is self.lanes and lane is not None:
             app.select(function=lane.members[0].id)
-            app.action_show("functions")
+            app.go("functions")
         elif event.view is self.findings and finding is not None:
             app.finding = rows.finding_id(finding)
-            app.action_show("findings")
+            app.go("findings")
         elif event.view is self.latest and latest is not None:
             app.select(function=latest.compilation.function.id, compilation=latest.compilation.id)
-            app.action_show("functions")
+            app.go("functions")
 
     def place(self) -> Frame | None:
         view = self.focused_view()
