@@ -37,7 +37,7 @@ def milliseconds(values: list[float]) -> dict[str, float]:
 async def drawn(app) -> None:
     """Until everything asked for so far is on the screen."""
     done = asyncio.Event()
-    app.screen.call_after_refresh(done.set)
+    app.call_after_refresh(done.set)
     await asyncio.wait_for(done.wait(), 60)
 
 

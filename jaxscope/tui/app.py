@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import ClassVar
 
 import textual.app
 from textual.binding import Binding
+from textual.css.query import NoMatches
 from textual.message import Message
 from textual.screen import Screen
 
@@ -92,7 +94,8 @@ class App(Verbs):
             self.output.poll()
         view = self.view
         if view is not None:
-            view.tick()
+            with contextlib.suppress(NoMatches):  # the app closes, and its panes go one by one
+                view.tick()
         if self.feed.running and now - self._drawn_at > CLOCK_S:
             self._seen = -1  # time passes, and is on the screen
         if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
@@ -102,7 +105,8 @@ class App(Verbs):
     def on_run_changed(self, event: RunChanged) -> None:
         began = time.monotonic()
         if self.view is not None:
-            self.view.renew()
+            with contextlib.suppress(NoMatches):
+                self.view.renew()
         self._drawn_at = time.monotonic()
         self._free_at = self._drawn_at + REST * (self._drawn_at - began)
 
