@@ -8,9 +8,6 @@ import contextlib
 import threading
 import time
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from typing import Any
 
 from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.log.store import RunDir
@@ -21,6 +18,7 @@ from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.rules import registry
 from jaxscope.schema.findings import Finding
+from jaxscope.tui.apart import Others
 
 PERIOD_S = 0.1
 SLICE = 500  # events folded at once: about 5 ms
@@ -57,7 +55,7 @@ class Feed:
         self._lock = threading.Lock()  # held while the run changes, or while rules read it
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._pool: ProcessPoolExecutor | None = None
+        self.others = Others()
 
     @property
     def run(self) -> Run:
@@ -75,10 +73,7 @@ class Feed:
 
     def stop(self) -> None:
         self._stop.set()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-                process.terminate()  # it would read to the end of a text nobody waits for
+        self.others.stop()  # they would read to the end of a text nobody waits for
         for thread in self._threads:
             thread.join(1.0)
 
@@ -107,16 +102,10 @@ class Feed:
         if sum(program.text_bytes.values()) > APART_BYTES:
             # It leaves what it read beside the run, where it is then found.
             with contextlib.suppress(Exception):
-                self.apart(read_texts, self.directory, program.texts.get("hlo"), program.texts.get("stablehlo"), circumstances(program))  # fmt: skip
+                self.others.call(read_texts, self.directory, program.texts.get("hlo"), program.texts.get("stablehlo"), circumstances(program))  # fmt: skip
         if self._stop.is_set():
             return NOTHING
         return self.run.texts_of(program)
-
-    def apart(self, work: Any, *arguments: Any) -> Any:
-        """``work(*arguments)`` in another process, so that nothing it does holds up the screen."""
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
-        return self._pool.submit(work, *arguments).result()
 
     def _follow(self) -> None:
         def told(done: int, total: int) -> None:

@@ -109,6 +109,17 @@ def test_a_line_of_source_marks_what_it_became_and_back(typical):
     drive(typical, steps)
 
 
+def test_a_large_program_is_read_in_another_process_to_the_same_links(typical, monkeypatch):
+    monkeypatch.setattr("jaxscope.tui.screens.program.APART_BYTES", 0)
+    monkeypatch.setattr("jaxscope.tui.feed.APART_BYTES", 0)
+
+    async def steps(pilot, app):
+        await press(pilot, "3")
+        assert "train.py:11 → 1 StableHLO operation: subtract → 1 instruction: sub.1" in screen(app)
+
+    drive(typical, steps)
+
+
 def test_searching_a_text_goes_to_the_places_found_and_escape_ends_it(typical):
     async def steps(pilot, app):
         await press(pilot, "3", "tab", "tab", "slash", *"fus")

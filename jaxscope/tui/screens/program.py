@@ -105,7 +105,7 @@ class ProgramView(View):
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
         try:
-            found = self.feed.apart(links.of_run, *arguments) if large else links.of_run(*arguments)
+            found = self.feed.others.call(links.of_run, *arguments) if large else links.of_run(*arguments)
         except Exception:  # the other process was ended with the view
             found = links.NONE
         by = {"stablehlo": found.stablehlo.lines(), "hlo": found.hlo.lines()}
