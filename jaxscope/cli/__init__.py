@@ -26,6 +26,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "See what happened": [
         ("report", "what was compiled, how long it took, what differed", "jaxscope report"),
+        ("view", "the terminal interface on a run, over or going on", "jaxscope view"),
         ("hlo", "what XLA made of a compiled text from anywhere", "jaxscope hlo step.hlo.txt --mesh data=8"),
         (
             "dump",

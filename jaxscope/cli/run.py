@@ -88,6 +88,11 @@ def options_parser() -> argparse.ArgumentParser:
         "--no-tui", action="store_true", help="no terminal interface; the program keeps the terminal"
     )
     how.add_argument(
+        "--tui",
+        action="store_true",
+        help="show the run in this terminal as it goes; the program's output is kept beside it",
+    )
+    how.add_argument(
         "--live", action="store_true", default=None, help="one line on stderr per recompile, as it happens"
     )
     how.add_argument(
@@ -148,6 +153,10 @@ def handle(args: argparse.Namespace) -> int:
     _configure(opts)
     if opts.detach:
         return _detach(program, opts)
+    if opts.tui and not opts.no_tui:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            return _attach(program, opts)
+        _say("no terminal to show the run in: it goes on without --tui")
     record = _make_run(program, opts)
     env = dict(os.environ) if record is None else command.environment(record.path, _wishes(opts))
     ended = runner.run(
@@ -204,6 +213,27 @@ def _detach(program: Command, opts: argparse.Namespace) -> int:
             f"{program.shown} goes on without this terminal; its output: {record.output}", _how_to_see(record)
         )
     return 0
+
+
+def _attach(program: Command, opts: argparse.Namespace) -> int:
+    if not program.runnable:
+        raise UsageError(
+            f"there is no program {program.words[0]!r}", hint="see: jaxscope run --help", slug="no-program"
+        )
+    record = _create(program, opts)
+    from jaxscope.cli import attach
+
+    left = attach.attach(program.argv, command.environment(record.path, _wishes(opts)), record)
+    if isinstance(left, str):
+        _say(
+            f"{program.shown} {left}; its output: {record.output}",
+            _how_to_see(record).replace("report", "view", 1),
+        )
+        return 0
+    if not opts.quiet:
+        _say(f"the program's output: {record.output}")
+        _report(record, left)
+    return left.leave()
 
 
 def _make_run(program: Command, opts: argparse.Namespace) -> RunDir | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from jaxscope.log import reader
 from jaxscope.log.store import RunDir
 from jaxscope.model.programs import Reader
@@ -16,8 +18,22 @@ Progress = Callable[[int, int], None]
 STALE_S = 10.0  # ten missed heartbeats: a loaded machine skips some
 
 
+class Batch(msgspec.Struct):
+    """What was new in the logs at one moment, and how far it has been taken in."""
+
+    entries: list[tuple[str, AnyEvent | Unknown]]
+    counts: dict[str, memoryview]
+    damaged: int
+    taken: int = 0
+
+    @property
+    def news(self) -> bool:
+        return bool(self.entries)
+
+
 class Tail:
-    """A Run that grows with its logs. ``poll`` takes in what is new."""
+    """A Run that grows with its logs. ``poll`` takes in what is new; ``read`` and ``take`` are its halves,
+    for a reader whose files may be slow and whose screen must not be."""
 
     def __init__(self, directory: RunDir, run: Run | None = None) -> None:
         self.directory = directory
@@ -27,14 +43,28 @@ class Tail:
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
         """The new events, each with the compilation it speaks of. ``progress(done, total)`` counts bytes."""
-        taken: list[tuple[AnyEvent | Unknown, Compilation | None]] = []
-        for log, event in self._reader.entries(progress):
-            taken.append((event, self.run.apply(event, log)))
-        for log, numbers in self._reader.counts().items():
-            self.run.count(log, numbers)
-        self.run.damaged = self._reader.damaged
-        self.run.alive_ns = _alive_ns(self.run, self.directory)
-        return taken
+        return self.take(self.read(progress))[0]
+
+    def read(self, progress: Progress | None = None) -> Batch:
+        """What is new, decoded. The run is not touched."""
+        entries = self._reader.entries(progress)
+        return Batch(entries, self._reader.counts(), self._reader.damaged)
+
+    def take(
+        self, batch: Batch, limit: int | None = None
+    ) -> tuple[list[tuple[AnyEvent | Unknown, Compilation | None]], bool]:
+        """Fold at most ``limit`` events of ``batch``; whether that was all of it."""
+        end = len(batch.entries) if limit is None else batch.taken + limit
+        part = batch.entries[batch.taken : end]
+        taken = [(event, self.run.apply(event, log)) for log, event in part]
+        batch.taken += len(part)
+        done = batch.taken >= len(batch.entries)
+        if done:
+            for log, numbers in batch.counts.items():
+                self.run.count(log, numbers)
+            self.run.damaged = batch.damaged
+            self.run.alive_ns = _alive_ns(self.run, self.directory)
+        return taken, done
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:

@@ -38,37 +38,40 @@ class Reader:
         return self._read[key]
 
     def _load(self, p: Program, hlo: str | None, stablehlo: str | None, heard: list[str] | None) -> Texts:
-        around = msgspec.structs.replace(circumstances(p), heard=heard)
-        name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[
-            :32
-        ]
-        kept = self._directory.path / "derived" / f"{name}.msgpack"
-        try:
-            return msgspec.msgpack.decode(kept.read_bytes(), type=Texts)
-        except (OSError, msgspec.MsgspecError):
-            pass
-        found = programs.analyse(self._text(hlo), self._text(stablehlo), around)
-        try:
-            kept.parent.mkdir(exist_ok=True)
-            part = kept.with_suffix(".part")
-            part.write_bytes(msgspec.msgpack.encode(found))
-            part.replace(kept)
-        except OSError:  # somebody else's run, or a full disk: read it again next time
-            pass
-        return found
-
-    def _text(self, blob: str | None) -> str | None:
-        try:
-            return None if blob is None else self._directory.text(blob)
-        except Exception:  # the blob is damaged or gone: the rest is still worth reading
-            return None
+        return read_texts(self._directory, hlo, stablehlo, circumstances(p, heard))
 
 
-def circumstances(p: Program) -> Around:
-    """What was recorded of the call that ``p`` was first compiled for."""
+def read_texts(directory: RunDir, hlo: str | None, stablehlo: str | None, around: Around) -> Texts:
+    """What two texts of the run in ``directory`` say: as it is kept there, else read now and kept."""
+    name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
+    kept = directory.path / "derived" / f"{name}.msgpack"
+    try:
+        return msgspec.msgpack.decode(kept.read_bytes(), type=Texts)
+    except (OSError, msgspec.MsgspecError):
+        pass
+    found = programs.analyse(_text(directory, hlo), _text(directory, stablehlo), around)
+    try:
+        kept.parent.mkdir(exist_ok=True)
+        part = kept.with_suffix(".part")
+        part.write_bytes(msgspec.msgpack.encode(found))
+        part.replace(kept)
+    except OSError:  # somebody else's run, or a full disk: read it again next time
+        pass
+    return found
+
+
+def _text(directory: RunDir, blob: str | None) -> str | None:
+    try:
+        return None if blob is None else directory.text(blob)
+    except Exception:  # the blob is damaged or gone: the rest is still worth reading
+        return None
+
+
+def circumstances(p: Program, heard: list[str] | None = None) -> Around:
+    """What was recorded of the call that ``p`` was first compiled for; ``heard``: warnings of its compilation."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
-        return Around()
+        return Around(heard=heard)
     traced = _trace_of(c)
     return Around(
         mesh=mesh_of(c),
@@ -76,6 +79,7 @@ def circumstances(p: Program) -> Around:
         dropped=list(p.compiled.dropped_arguments) if p.compiled is not None else [],
         donated=list(p.lowered.donated) if p.lowered is not None else None,
         captured=list(traced.traced.captured) if traced is not None and traced.traced is not None else [],
+        heard=heard,
     )
 
 

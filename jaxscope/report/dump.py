@@ -87,7 +87,7 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
     for stage, ending in STAGES:
         blob = program.texts.get(stage) if program is not None else None
         if blob is None:
-            absent.append(f"{stage}: {_why_not(run, c, stage)}")
+            absent.append(f"{stage}: {why_not(run, c, stage)}")
             continue
         try:
             text = directory.text(blob)
@@ -100,7 +100,7 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
     return Written(function_name(f), n, files, absent)
 
 
-def _why_not(run: Run, c: Compilation, stage: str) -> str:
+def why_not(run: Run, c: Compilation, stage: str) -> str:
     phase = "lowered" if stage == "stablehlo" else "compiled"
     if c.phase is not None and phase not in c.reached:
         return "it was not made yet when the log ends"

@@ -74,7 +74,7 @@ def _function(
     facts = [k.facts for _, _, k in found if k is not None]
     if number is not None:
         facts += [k.nearest_facts for _, _, k in found if k is not None and k.nearest_facts is not None]
-    rows = [_rows(f) for f in facts]
+    rows = [key_rows(f) for f in facts]
     same, varying = _groups(rows, everything=everything)
     before = 0
     for n, c, comparison in found:
@@ -167,15 +167,15 @@ def _key(
             yield line(
                 (f"against {nearest}: " if i == 0 else "  ", "dim"), (sentence, "yellow"), indent=4, hang=4
             )
-    now = _rows(comparison.facts)
-    was = _rows(comparison.nearest_facts) if comparison.nearest_facts is not None else now
+    now = key_rows(comparison.facts)
+    was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else now
     table = [
         (label, _text(names, now), any(_changed(x, was, now) for x in names)) for label, names in varying
     ]
     yield from _table(table, everything=everything)
 
 
-def _rows(facts: Facts) -> Row:
+def key_rows(facts: Facts) -> Row:
     """A key as named texts: arguments, static values, then what belongs to the whole call."""
     rows: Row = {}
     for path, leaf in facts.leaves.items():

@@ -1,0 +1,260 @@
+"""How long the terminal view takes to its first paint, and to answer a key, under load.
+
+    python benchmarks/tui.py [--rounds 30] [-o benchmarks/tui.json]
+
+Headless, 160x50. Cases: an idle run; 1,000 events a second arriving; 100,000 functions in the table, and
+100,000 compilations of one; a program with 100 MB of HLO, from the opening of its screen to its text, and
+keys while another process still reads it. A key is answered when the frame that shows it has been drawn.
+No JAX: the runs are written here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "log"), str(ROOT / "tests" / "tui")]
+
+
+def milliseconds(values: list[float]) -> dict[str, float]:
+    values = sorted(values)
+    return {
+        "median": round(1e3 * statistics.median(values), 1),
+        "p95": round(1e3 * values[int(0.95 * (len(values) - 1))], 1),
+        "max": round(1e3 * values[-1], 1),
+    }
+
+
+async def drawn(app) -> None:
+    """Until everything asked for so far is on the screen."""
+    await asyncio.sleep(0)
+    done = asyncio.Event()
+    app.call_after_refresh(done.set)
+    try:
+        await asyncio.wait_for(done.wait(), 5)
+    except TimeoutError:  # the screen it was asked of gave way to another
+        print("no frame was drawn for 5 s", file=sys.stderr)
+
+
+async def keys(app, pressed: list[str], rounds: int) -> dict[str, float]:
+    from textual import events
+
+    took = []
+    for n in range(rounds):
+        await asyncio.sleep(0.05)
+        began = time.perf_counter()
+        key = pressed[n % len(pressed)]
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await drawn(app)
+        took.append(time.perf_counter() - began)
+    return milliseconds(took)
+
+
+async def opened(directory):
+    """(app context, seconds to the first paint of the run)."""
+    from jaxscope.tui.app import App
+
+    began = time.perf_counter()
+    app = App(directory)
+    context = app.run_test(size=(160, 50))
+    await context.__aenter__()
+    while not (app.feed.ready and app._seen >= 0):
+        await asyncio.sleep(0.002)
+    await drawn(app)
+    return app, context, time.perf_counter() - began
+
+
+async def concluded(app, patience: float = 30.0) -> float | None:
+    """Seconds until the rules have run; None: not within ``patience``."""
+    began = time.perf_counter()
+    while app.feed.concluded < app.feed.run.version:
+        await asyncio.sleep(0.01)
+        if time.perf_counter() - began > patience:
+            return None
+    return round(time.perf_counter() - began, 1)
+
+
+def functions(path: Path, count: int, each: int):
+    from written import Log, exited, function, key, leaf
+
+    from jaxscope.log import store
+
+    run = store.create(path, name="many", argv=["many.py"])
+    log = Log(run)
+    log.backend(8)
+    for n in range(count):
+        seen = function(f"function_{n}", line=n + 1)
+        log.say(seen)
+        for m in range(each):
+            log.now += 0.001
+            log.compiled(seen, key(leaf("x", m + 1)), (0.0001, 0.0001, 0.0005))
+    log.end()
+    exited(run)
+    return run
+
+
+def hlo(size: int) -> str:
+    line = '  %fusion.{n} = bf16[32,511,1024]{{2,1,0}} fusion(%fusion.{m}), kind=kLoop, calls=%body, metadata={{op_name="jit(train_step)/transformer/layer_{k}/mlp/dot_general" source_file="/home/ann/train.py" source_line={k}}}\n'
+    parts = ["HloModule big, is_scheduled=true\n\nENTRY %main (fusion.0: bf16[32,511,1024]) -> bf16[32,511,1024] {\n  %fusion.0 = bf16[32,511,1024]{2,1,0} parameter(0)\n"]  # fmt: skip
+    total, n = 0, 0
+    while total < size:
+        n += 1
+        parts.append(line.format(n=n, m=n - 1, k=n % 400 + 1))
+        total += len(parts[-1])
+    return "".join([*parts, "}\n"])
+
+
+async def measure(rounds: int, folder: Path, scale: float) -> dict[str, object]:
+    import runs_to_see
+    from written import Log, function, key, leaf
+
+    from jaxscope.log import store
+
+    found: dict[str, object] = {}
+    os.chdir(folder)
+
+    # what a frame costs when nothing happens
+    app, context, first = await opened(runs_to_see.typical(folder / "typical"))
+    await concluded(app)
+    found["idle"] = {
+        "first_paint_ms": round(1e3 * first),
+        "key_ms": await keys(app, ["2", "down", "1"], rounds),
+    }
+    await context.__aexit__(None, None, None)
+
+    # 1,000 events a second
+    run = store.create(folder / "live", name="live", argv=["live.py"])
+    log = Log(run)
+    log.backend(8)
+    run.heartbeat.touch()
+    stop = threading.Event()
+
+    def write() -> None:
+        n = 0
+        while not stop.wait(0.01):
+            seen = function(f"function_{n // 100 % 50}", line=n // 100 % 50 + 1)
+            log.say(seen)
+            log.now += 0.01
+            log.compiled(seen, key(leaf("x", n + 1)), (0.001, 0.001, 0.005))
+            log.say(log_step(n))
+            run.heartbeat.touch()
+            n += 1
+
+    def log_step(n: int):
+        from jaxscope.schema import events as ev
+
+        return ev.Step(index=n + 1)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        app, context, first = await opened(run)
+        before, began = app.feed.run.version, time.perf_counter()
+        latency = await keys(app, ["2", "down", "tab", "down", "1", "down"], 4 * rounds)
+        rate = (app.feed.run.version - before) / (time.perf_counter() - began)
+        found["events"] = {"per_second": round(rate), "first_paint_ms": round(1e3 * first), "key_ms": latency}
+    finally:
+        stop.set()
+        thread.join()
+    await context.__aexit__(None, None, None)
+
+    # 100,000 rows
+    for name, count, each in (("functions", 100_000, 0), ("compilations", 10, 10_000)):
+        count, each = max(1, int(count * scale)), int(each * scale)
+        app, context, first = await opened(functions(folder / name, count, each))
+        await drawn(app)
+        await app.action_show("functions")
+        await asyncio.sleep(1)
+        table = app.screen.functions if each == 0 else app.screen.attempts
+        table.focus()
+        busy = await keys(app, ["down", "G", "g", "pagedown"], rounds)
+        waited = await concluded(app)
+        await drawn(app)
+        calm = await keys(app, ["down", "G", "g", "pagedown"], rounds)
+        began = time.perf_counter()
+        table.look_for("99")
+        await drawn(app)
+        filtered = time.perf_counter() - began
+        table.look_for("")
+        await drawn(app)
+        began = time.perf_counter()
+        table.action_sort()
+        await drawn(app)
+        found[name] = {
+            "rows": table.line_count, "first_paint_ms": round(1e3 * first), "key_ms": calm, "key_ms_while_rules_run": busy,
+            "rules_s": waited, "filter_ms": round(1e3 * filtered), "sort_ms": round(1e3 * (time.perf_counter() - began)),
+        }  # fmt: skip
+        print(name, found[name], file=sys.stderr)
+        await context.__aexit__(None, None, None)
+
+    # 100 MB of HLO
+    text = hlo(int(100e6 * scale))
+    run = store.create(folder / "large", name="large", argv=["large.py"])
+    log = Log(run)
+    log.backend(8)
+    seen = function("train_step")
+    log.say(seen)
+    log.compiled(seen, key(leaf("x", 8)), program="p", texts={"hlo": text})
+    log.end()
+    size = len(text)
+    del text
+    app, context, first = await opened(run)
+    await app.action_show("program")
+    began = time.perf_counter()
+    while not getattr(app.screen, "stages", None) or not app.screen.stages["hlo"].line_count:
+        await asyncio.sleep(0.005)
+    await drawn(app)
+    shown = time.perf_counter() - began
+    view = app.screen.stages["hlo"]
+    view.focus()
+    busy = await keys(app, ["down", "G", "g", "pagedown"], rounds)
+    began = time.perf_counter()
+    view.look_for("layer_399/mlp")
+    await drawn(app)
+    searched = time.perf_counter() - began
+    began = time.perf_counter()
+    view.look_for("nowhere to be found")
+    await drawn(app)
+    nothing = time.perf_counter() - began
+    view.look_for("")
+    while not app.screen.links.hlo.places:
+        await asyncio.sleep(0.05)
+    calm = await keys(app, ["down", "G", "g", "pagedown"], rounds)
+    found["hlo"] = {
+        "bytes": size, "lines": view.line_count, "first_paint_ms": round(1e3 * first), "text_shown_ms": round(1e3 * shown),
+        "key_ms_while_it_is_read": busy, "key_ms": calm, "search_ms": round(1e3 * searched), "search_for_nothing_ms": round(1e3 * nothing),
+    }  # fmt: skip
+    await context.__aexit__(None, None, None)
+    return found
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rounds", type=int, default=30)
+    options.add_argument(
+        "--scale", type=float, default=1.0, help="of the large cases, to try this script out"
+    )
+    options.add_argument("-o", "--out", type=Path)
+    given = options.parse_args()
+    out = given.out.absolute() if given.out else None
+    import textual
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = asyncio.run(measure(given.rounds, Path(folder), given.scale))
+    text = json.dumps({"python": sys.version.split()[0], "textual": textual.__version__, **found}, indent=2)
+    print(text)
+    if out:
+        out.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""``jaxscope view``: the terminal interface on a run that is over, or one that goes on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from jaxscope.cli.output import chosen
+from jaxscope.cli.progress import reading
+from jaxscope.log.store import RunDir
+
+DESCRIPTION = """\
+Look around in a run: what compiles now, every function with its compilations and the cause of each, your
+lines beside their StableHLO and HLO, collectives, findings, output. A run that goes on is followed as it
+is written; leaving does not touch it. Without a terminal the text report is printed instead.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope view                            the latest run
+  jaxscope view train-20260102-0304        a run by name (or the beginning of it), or its directory
+inside: 1 to 7 are the screens, ? is help for the focused pane, ctrl+p finds every command, q leaves
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``view``."""
+    parser = subparsers.add_parser(
+        "view", help="the terminal interface", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="a run's name, its directory, or latest (default)"
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Show it."""
+    directory = chosen(args.run)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
+        return _report(directory)
+    show(directory)
+    return 0
+
+
+def show(directory: RunDir, *, owned: bool = False) -> str | None:
+    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs."""
+    from jaxscope.tui.app import App
+
+    return App(directory, owned=owned).run()
+
+
+def _report(directory: RunDir) -> int:
+    from jaxscope.model.load import load
+    from jaxscope.report.console import console
+    from jaxscope.report.text import render
+
+    with reading(f"reading {directory.path.name}") as progress:
+        run = load(directory, progress)
+    render(run, console(sys.stdout), directory)
+    return 0

@@ -1,0 +1,142 @@
+"""The app: the feed, what is selected, the seven screens; everything shown is made elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+import textual.app
+from textual.binding import Binding
+from textual.css.query import NoMatches
+from textual.message import Message
+from textual.screen import Screen
+
+from jaxscope.log.store import RunDir
+from jaxscope.schema.keys import Frame
+from jaxscope.tui import actions, style
+from jaxscope.tui.feed import PERIOD_S, Feed
+from jaxscope.tui.palette import Commands
+from jaxscope.tui.rows.output import Output
+from jaxscope.tui.screens.arrays import Arrays
+from jaxscope.tui.screens.collectives import Collectives
+from jaxscope.tui.screens.findings import Findings
+from jaxscope.tui.screens.frame import View
+from jaxscope.tui.screens.functions import Functions
+from jaxscope.tui.screens.output import OutputView
+from jaxscope.tui.screens.overview import Overview
+from jaxscope.tui.screens.program import ProgramView
+from jaxscope.tui.verbs import Verbs
+
+CLOCK_S = 1.0
+REST = 3  # after a redraw, this many times what it took belong to keys
+
+
+class RunChanged(Message):
+    """The run, or what is concluded of it, is not what the screens show any more."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self.version = version
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, RunChanged)
+
+
+class App(Verbs):
+    """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
+
+    ``owned``: was the program started by this command? Then leaving asks first.
+    """
+
+    CSS = style.CSS
+    TITLE = "jaxscope"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {Commands}
+    BINDINGS: ClassVar[list[Binding]] = actions.bindings("app")  # type: ignore[assignment]
+    MODES: ClassVar[dict[str, Callable[[], Screen[None]]]] = {  # type: ignore[assignment]
+        screen.NAME: screen
+        for screen in (Overview, Functions, ProgramView, Collectives, Arrays, Findings, OutputView)
+    }  # fmt: skip
+    DEFAULT_MODE = "overview"
+
+    def __init__(self, directory: RunDir, *, owned: bool = False) -> None:
+        super().__init__()
+        self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
+        self.function: str | None = None  # what all screens speak of
+        self.compilation: str | None = None
+        self.instruction: str | None = None  # to be gone to in the program
+        self.place: Frame | None = None
+        self.finding: str | None = None
+        self.starred: frozenset[str] = frozenset()
+        self.hidden: frozenset[str] = frozenset()  # codes of findings
+        self.trail: list[str] = []
+        self._seen = -1
+        self._free_at = self._drawn_at = 0.0
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return style.DARK if self.current_theme.dark else style.LIGHT
+
+    def on_mount(self) -> None:
+        self.theme = "textual-light" if style.is_light() else "textual-dark"
+        self.feed.start()
+        self.set_interval(PERIOD_S, self._tick)
+
+    def on_unmount(self) -> None:
+        self.feed.stop()
+
+    def _tick(self) -> None:
+        """Take in what has come; redraw, but never so often that keys wait."""
+        now = time.monotonic()
+        self.feed.take()
+        if not self.feed.paused:
+            self.output.poll()
+        view = self.view
+        if view is not None:
+            with contextlib.suppress(NoMatches):  # the app closes, and its panes go one by one
+                view.tick()
+        if self.feed.running and now - self._drawn_at > CLOCK_S:
+            self._seen = -1  # time passes, and is on the screen
+        if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
+            self._seen = self.feed.version
+            self.post_message(RunChanged(self._seen))
+
+    def on_run_changed(self, event: RunChanged) -> None:
+        began = time.monotonic()
+        if self.view is not None:
+            with contextlib.suppress(NoMatches):
+                self.view.renew()
+        self._drawn_at = time.monotonic()
+        self._free_at = self._drawn_at + REST * (self._drawn_at - began)
+
+    @property
+    def view(self) -> View | None:
+        """The screen, where it is one of ours, with all its panes: none while one gives way to another."""
+        try:
+            return self.screen if isinstance(self.screen, View) and self.screen.complete else None
+        except textual.app.ScreenStackError:
+            return None
+
+    def output_tail(self) -> list[str]:
+        lines = self.output.lines
+        return [lines[n] for n in range(max(0, len(lines) - 200), len(lines))]
+
+    # -- what is selected -------------------------------------------------------------------------
+
+    def select(self, *, function: str, compilation: str | None = None, instruction: str | None = None, place: Frame | None = None) -> None:  # fmt: skip
+        """What all screens speak of from now on."""
+        self.function, self.compilation, self.instruction, self.place = (
+            function,
+            compilation,
+            instruction,
+            place,
+        )
+
+    def open_function(self, function: str) -> None:
+        self.select(function=function)
+        self.go("functions")
+
+    def go(self, name: str) -> None:
+        """``action_show`` for screens: in turn with the keys."""
+        self.call_later(self.action_show, name)

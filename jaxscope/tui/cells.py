@@ -1,0 +1,83 @@
+"""Text in parts with a meaning each, and columns of a table: what rows are made of.
+
+A part's style is one of STYLES; what colour that is, the theme decides. Nothing here is escaped: the
+widgets escape everything they draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+
+from jaxscope.report.escape import escape
+
+# Colour alone says nothing: where one of these matters, a glyph or a word stands beside it.
+STYLES = (
+    "dim", "bold", "title", "error", "warning", "note", "good", "retrace", "collective",
+    "trace", "lower", "compile", "hit", "before", "after", "key",
+)  # fmt: skip
+
+Part = str | tuple[str, str]
+Cell = str | list[Part]
+
+T = TypeVar("T")
+
+
+class Column(NamedTuple, Generic[T]):
+    """One column.
+
+    Attributes:
+      cell: the item, and how many columns of the screen it gets, to its text.
+      width: columns; 0 takes what is left, shared with others of width 0.
+      order: what to sort by, a number or a text; None: not sorted by.
+      first: of a descending order, where the largest is what people look for.
+      wide: only shown where the table has at least this many columns of the screen.
+      found: does a filter look at it?
+    """
+
+    title: str
+    cell: Callable[[T, int], Cell]
+    width: int = 0
+    right: bool = False
+    order: Callable[[T], Any] | None = None
+    first: bool = False
+    wide: int = 0
+    found: bool = True
+
+
+def parts(cell: Cell) -> list[tuple[str, str]]:
+    """Every part with its style, escaped."""
+    if isinstance(cell, str):
+        return [(escape(cell), "")]
+    return [(escape(p), "") if isinstance(p, str) else (escape(p[0]), p[1]) for p in cell]
+
+
+def plain(cell: Cell) -> str:
+    """The text alone, escaped."""
+    return "".join(text for text, _ in parts(cell))
+
+
+def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:
+    """The parts cut or filled to exactly ``width`` columns of the screen; what is cut ends in ``…``."""
+    made: list[tuple[str, str]] = []
+    left = width
+    all_parts = parts(cell)
+    total = sum(cell_len(text) for text, _ in all_parts)
+    if right and total < width:
+        made.append((" " * (width - total), ""))
+        left = total
+    for text, style in all_parts:
+        size = cell_len(text)
+        if size <= left and not (size == left and total > width):
+            made.append((text, style))
+            left -= size
+            continue
+        if left > 0:
+            made.append((set_cell_size(text, left - 1) + "…", style))
+        left = 0
+        break
+    if left > 0:
+        made.append((" " * left, ""))
+    return made

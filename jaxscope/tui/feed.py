@@ -1,0 +1,172 @@
+"""The run directory, followed: a thread reads what is new ten times a second, the screen's own thread folds
+it a little at a time, and a third draws conclusions when there is time. Nothing here knows a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+
+from jaxscope.analysis.programs import NOTHING, Texts
+from jaxscope.log.store import RunDir
+from jaxscope.model import causes
+from jaxscope.model.load import Batch, Tail, state
+from jaxscope.model.programs import circumstances, read_texts
+from jaxscope.model.records import Program
+from jaxscope.model.run import Run
+from jaxscope.rules import registry
+from jaxscope.schema.findings import Finding
+from jaxscope.tui.apart import Others
+
+PERIOD_S = 0.1
+SLICE = 500  # events folded at once: about 5 ms
+FOLD_S = 0.02  # of every period: the rest is for keys and drawing
+APART_BYTES = 2_000_000  # a larger text is read by another process: one regular expression holds all threads
+REST = 4  # conclusions are drawn again after this many times what they took
+
+
+class Feed:
+    """A Run that grows, and what is concluded of it.
+
+    Attributes:
+      ready: the beginning has been read: ``run`` may be looked at.
+      progress: (done, total) bytes of that beginning.
+      version: grows when ``run``, ``findings`` or ``texts`` have changed.
+      texts: of programs that have been read, by program id.
+      trouble: why there are no conclusions.
+    """
+
+    def __init__(self, directory: RunDir) -> None:
+        self.directory = directory
+        self.tail = Tail(directory)
+        self.ready = False
+        self.paused = False
+        self.progress = (0, 0)
+        self.version = 0
+        self.state = "running"
+        self.findings: list[Finding] = []
+        self.concluded = -1  # the version of the run that the findings are of
+        self.texts: dict[str, Texts] = {}
+        self.trouble: str | None = None
+        self._folded = 0
+        self._batches: deque[Batch] = deque()
+        self._lock = threading.Lock()  # held while the run changes, or while rules read it
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.others = Others()
+
+    @property
+    def run(self) -> Run:
+        return self.tail.run
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+    def start(self) -> None:
+        for work in (self._follow, self._conclude):
+            thread = threading.Thread(target=work, daemon=True, name=f"jaxscope{work.__name__}")
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.others.stop()  # they would read to the end of a text nobody waits for
+        for thread in self._threads:
+            thread.join(1.0)
+
+    def take(self) -> bool:
+        """Fold what has arrived, for FOLD_S at most. Called by the thread that draws; says whether to redraw."""
+        if self.paused or not self.ready or not self._batches or not self._lock.acquire(blocking=False):
+            return False
+        try:
+            end = time.monotonic() + FOLD_S
+            while self._batches and time.monotonic() < end:
+                batch = self._batches[0]
+                if self.tail.take(batch, SLICE)[1]:
+                    self._batches.popleft()
+            grown = self.run.version != self._folded
+            self._folded = self.run.version
+            self.version += grown
+            return grown
+        finally:
+            self._lock.release()
+
+    def read(self, program: Program) -> Texts:
+        """What the texts of ``program`` say; takes as long as it takes. Not for the thread that draws."""
+        known = self.texts.get(program.id)
+        if known is not None:
+            return known
+        if sum(program.text_bytes.values()) > APART_BYTES:
+            # It leaves what it read beside the run, where it is then found.
+            with contextlib.suppress(Exception):
+                around = circumstances(program, self.run.overheard.of(program))
+                self.others.call(
+                    read_texts,
+                    self.directory,
+                    program.texts.get("hlo"),
+                    program.texts.get("stablehlo"),
+                    around,
+                )
+        if self._stop.is_set():
+            return NOTHING
+        return self.run.texts_of(program)
+
+    def _follow(self) -> None:
+        def told(done: int, total: int) -> None:
+            self.progress = done, total
+
+        self.tail.poll(told)
+        self.state = state(self.run, self.directory)
+        self.ready = True
+        self.version += 1
+        while not self._stop.wait(PERIOD_S):
+            if self.paused or len(self._batches) > 50:
+                continue
+            batch = self.tail.read()
+            self.state = state(self.run, self.directory)
+            if batch.news or self.running:  # time passes for what is in progress
+                self._batches.append(batch)
+        with contextlib.suppress(Exception):
+            self._batches.clear()
+
+    def _conclude(self) -> None:
+        rest = 0.0
+        while not self._stop.wait(max(PERIOD_S, rest)):
+            if not self.ready or self.run.version == self.concluded or self.paused:
+                rest = 0.0
+                continue
+            began = time.monotonic()
+            try:
+                self._draw_conclusions()
+                self.trouble = None
+            except Exception as e:  # a rule that fails must not end the view
+                self.trouble = f"{type(e).__name__}: {e}"
+                self.concluded = self.run.version
+            self.version += 1
+            rest = REST * (time.monotonic() - began)
+
+    def _draw_conclusions(self) -> None:
+        for program in list(self.run.programs.values()):
+            if self._stop.is_set():
+                return
+            if program.texts and program.id not in self.texts:
+                complete = program.compiled is not None and "hlo" in program.texts
+                found = self.read(program)
+                if complete or not self.running:
+                    self.texts[program.id] = found
+                    self.version += 1
+        with self._lock:
+            version = self.run.version
+            self.findings = registry.findings(self.run)
+        self.version += 1
+        compilations = list(self.run.compilations.values())
+        for at in range(0, len(compilations), SLICE):
+            with self._lock:  # what the lists of functions and compilations show of each
+                for c in compilations[at : at + SLICE]:
+                    causes.of(self.run, c)
+            if self._stop.wait(0.001):
+                return
+        self.concluded = version

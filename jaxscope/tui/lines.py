@@ -1,0 +1,118 @@
+"""Texts by line number, of any size, searched whole: a file of 100 MB as an index of its line ends, and an
+output that grows at its end."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Protocol
+
+from jaxscope.tui.tokens import matches
+
+LONGEST = 4_000  # characters of one line that are shown
+MOST_MATCHES = 100_000
+MOST_LINES = 500_000  # of a growing text: older ones are let go
+_SLICE = 1 << 20  # of a search or an index: between two slices other threads get their turn
+
+
+class Lined(Protocol):
+    """What a TextView shows."""
+
+    longest: int
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, line: int) -> str: ...
+    def find(self, needle: str) -> list[int]: ...
+
+
+class Lines:
+    """The lines of one text that does not change; not cut into pieces until they are looked at."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        starts = array("Q", [0])
+        longest = begin = 0
+        for at in range(0, len(text), _SLICE):
+            ends = [at + m.end() for m in re.finditer("\n", text[at : at + _SLICE])]
+            starts.extend(ends)
+            for end in ends:
+                if end - begin > longest:
+                    longest = end - begin
+                begin = end
+        if len(starts) > 1 and starts[-1] == len(text):
+            starts.pop()  # a line break at the end begins no further line
+        self._starts = starts
+        self.longest = min(LONGEST, max(longest, len(text) - begin))
+
+    def __len__(self) -> int:
+        return len(self._starts) if self.text else 0
+
+    def __getitem__(self, line: int) -> str:
+        """Without its line break; at most LONGEST characters and an ellipsis."""
+        begin = self._starts[line]
+        end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.text)
+        if end - begin > LONGEST:
+            return self.text[begin : begin + LONGEST] + "…"
+        return self.text[begin:end].rstrip("\r\n")
+
+    def find(self, needle: str) -> list[int]:
+        """The lines that ``needle`` stands in, at most MOST_MATCHES."""
+        found: list[int] = []
+        if not needle:
+            return found
+        fold = needle == needle.lower()
+        line, first = 0, 0
+        while first < len(self.text) and len(found) < MOST_MATCHES:
+            # Whole lines a slice, so that nothing is missed at an edge.
+            last = bisect_right(self._starts, first + _SLICE)
+            stop = self._starts[last] if last < len(self._starts) else len(self.text)
+            piece = self.text[first:stop]
+            low = piece.lower() if fold else piece
+            if len(low) != len(piece):  # some letters are two in lower case: these lines one by one
+                found += [n for n in range(line, last) if any(matches(self[n], needle))]
+            else:
+                at = low.find(needle)
+                while at >= 0 and len(found) < MOST_MATCHES:
+                    n = bisect_right(self._starts, first + at) - 1
+                    found.append(n)
+                    after = self._starts[n + 1] if n + 1 < len(self._starts) else stop
+                    at = low.find(needle, after - first)
+            line, first = last, stop
+        return found
+
+
+class Growing:
+    """Lines that are added at the end; the oldest are let go when there are too many."""
+
+    def __init__(self, lines: Iterable[str] = ()) -> None:
+        self._lines: list[str] = []
+        self.longest = 0
+        self.dropped = 0
+        self.extend(lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, line: int) -> str:
+        return self._lines[line]
+
+    def extend(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            shown = line if len(line) <= LONGEST else line[:LONGEST] + "…"
+            self._lines.append(shown)
+            self.longest = max(self.longest, len(shown))
+        if len(self._lines) > MOST_LINES:
+            over = len(self._lines) - MOST_LINES + MOST_LINES // 10
+            del self._lines[:over]
+            self.dropped += over
+
+    def replace_last(self, line: str) -> None:
+        """The last line again: it was not finished."""
+        if self._lines:
+            self._lines.pop()
+        self.extend([line])
+
+    def find(self, needle: str) -> list[int]:
+        return [n for n, line in enumerate(self._lines) if any(matches(line, needle))][:MOST_MATCHES]

@@ -1,0 +1,256 @@
+"""What TextView and TableView have in common: a cursor over any number of lines, scrolling, searching,
+copying. A line is drawn when it is looked at, and kept until what it shows changes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding
+from textual.content import Content
+from textual.events import Click, Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from jaxscope.report.escape import escape
+from jaxscope.tui.actions import bindings
+from jaxscope.tui.cells import STYLES
+from jaxscope.tui.tokens import KINDS
+
+_KEPT = 1_000  # drawn lines
+_COLUMNS = 8  # one step to the side
+
+
+class LineView(ScrollView, can_focus=True):
+    """Subclasses say how many lines there are and what each looks like.
+
+    Attributes:
+      cursor: the line that keys act on; -1 where there is none.
+      empty: what to say where there is nothing, and the key or command that fills it.
+    """
+
+    BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"line--{name}" for name in (*KINDS, *STYLES)),
+        *("line--cursor", "line--linked", "line--match", "line--gutter", "line--heading"),
+    }
+    SCOPES: ClassVar[tuple[str, ...]] = ("lines",)
+    about: str = ""  # for help: what this pane shows
+
+    cursor = reactive(-1, repaint=False)
+
+    class Moved(Message):
+        """The cursor stands somewhere else."""
+
+        def __init__(self, view: LineView) -> None:
+            super().__init__()
+            self.view = view
+
+        @property
+        def control(self) -> LineView:
+            return self.view
+
+    class Opened(Moved):
+        """Enter, or a second click, on the line under the cursor."""
+
+    def __init__(self, *, title: str = "", empty: str = "", about: str = "", id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.empty = empty
+        self.about = about
+        self.needle = ""
+        self.held = False  # has somebody put the cursor somewhere? Until then it stays at the top
+        self._centred = False
+        self._drawn: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
+        self._styles: dict[str, Style] = {}
+        self.entitle(title)
+
+    # -- what a subclass says ---------------------------------------------------------------------
+
+    @property
+    def line_count(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def heading(self) -> int:
+        """Lines at the top that do not scroll."""
+        return 0
+
+    def draw(self, line: int, width: int) -> Strip:
+        """The line at full length, without its background."""
+        raise NotImplementedError
+
+    def draw_heading(self, width: int) -> Strip:
+        return Strip.blank(width)
+
+    def mark_of(self, line: int) -> object:
+        """Whatever the look of the line depends on, besides its content and the cursor."""
+        return None
+
+    def copied(self, line: int) -> str:
+        """What ``y`` copies."""
+        raise NotImplementedError
+
+    def look_for(self, needle: str) -> None:
+        """Search or filter, at every letter typed."""
+        raise NotImplementedError
+
+    # -- drawing ----------------------------------------------------------------------------------
+
+    def entitle(self, title: str, subtitle: str = "") -> None:
+        """Names of the program's stand in titles: they are data, not markup."""
+        self.border_title = Content(escape(f"{title}  {subtitle}" if subtitle else title))
+
+    def style_of(self, name: str) -> Style:
+        if not name:
+            return Style.null()
+        found = self._styles.get(name)
+        if found is None:
+            found = self._styles[name] = self.get_component_rich_style(f"line--{name}", partial=True)
+        return found
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
+        self._drawn.clear()
+
+    def forget(self) -> None:
+        """What is drawn is out of date."""
+        self._drawn.clear()
+        self.refresh()
+
+    def fit(self, width: int = 0) -> None:
+        """The size of all lines: to be called when their number changed."""
+        self.virtual_size = Size(width, self.line_count + self.heading)
+        if self.cursor >= self.line_count:
+            self.cursor = self.line_count - 1
+        elif self.cursor < 0 < self.line_count:
+            self.cursor = 0
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        base = self.rich_style
+        if y < self.heading and self.line_count:
+            return self.draw_heading(width).crop_extend(0, width, base).apply_style(base)
+        line = self.scroll_offset.y + y - self.heading
+        if not self.line_count:
+            return self._empty_line(y, width, base)
+        if not 0 <= line < self.line_count:
+            return Strip.blank(width, base)
+        here = line == self.cursor
+        key = (line, here, here and self.has_focus, width, self.scroll_offset.x, self.mark_of(line))
+        strip = self._drawn.get(key)
+        if strip is None:
+            strip = self._finish(self.draw(line, width), width, base, here)
+            self._drawn[key] = strip
+            while len(self._drawn) > _KEPT:
+                self._drawn.popitem(last=False)
+        return strip
+
+    def _finish(self, strip: Strip, width: int, base: Style, here: bool) -> Strip:
+        strip = strip.crop_extend(0, width, None)
+        if here:
+            strip = Strip(
+                [Segment(s.text, self.style_of("cursor") + (s.style or Style.null())) for s in strip], width
+            )
+        return strip.apply_style(base)
+
+    def _empty_line(self, y: int, width: int, base: Style) -> Strip:
+        said = _wrapped(escape(self.empty), max(10, width - 4))
+        if not 1 <= y <= len(said):
+            return Strip.blank(width, base)
+        return (
+            Strip([Segment("  " + said[y - 1], self.style_of("dim"))])
+            .crop_extend(0, width, base)
+            .apply_style(base)
+        )
+
+    # -- moving -----------------------------------------------------------------------------------
+
+    def watch_cursor(self, before: int, after: int) -> None:
+        if before != after:
+            self.refresh()
+            self.post_message(self.Moved(self))
+
+    def go_to(self, line: int, *, centre: bool = False) -> None:
+        """Put the cursor there and scroll so that it is seen."""
+        if not self.line_count:
+            return
+        self.held = True
+        self.cursor = max(0, min(line, self.line_count - 1))
+        self.reveal(self.cursor, centre=centre)
+
+    def reveal(self, line: int, *, centre: bool = False) -> None:
+        """Scroll no further than needed to see it; ``centre``: to the middle."""
+        self._centred = centre
+        if not self.size.height:
+            return  # not laid out yet: on_resize comes back to it
+        room = max(1, self.size.height - self.heading)
+        top = self.scroll_offset.y
+        if top <= line < top + room and not centre:
+            return
+        if centre or not top - room < line < top + 2 * room:
+            top = line - room // 2
+        else:
+            top = line if line < top else line - room + 1
+        self.scroll_to(y=max(0, top), animate=False, immediate=True)
+
+    def on_resize(self, event: Resize) -> None:
+        self._drawn.clear()
+        if self.cursor >= 0:
+            self.call_after_refresh(lambda: self.reveal(self.cursor, centre=self._centred))
+
+    def _page(self) -> int:
+        return max(1, self.size.height - self.heading - 1)
+
+    def action_move(self, by: int) -> None:
+        self.go_to(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        self.go_to(self.cursor + by * self._page())
+
+    def action_half(self, by: int) -> None:
+        self.go_to(self.cursor + by * max(1, self._page() // 2))
+
+    def action_top(self) -> None:
+        self.go_to(0)
+
+    def action_bottom(self) -> None:
+        self.go_to(self.line_count - 1)
+
+    def action_aside(self, by: int) -> None:
+        self.scroll_to(x=max(0, self.scroll_offset.x + by * _COLUMNS), animate=False, immediate=True)
+
+    def action_open(self) -> None:
+        if 0 <= self.cursor < self.line_count:
+            self.post_message(self.Opened(self))
+
+    def action_copy(self) -> None:
+        if 0 <= self.cursor < self.line_count:
+            self.app.copy_to_clipboard(self.copied(self.cursor))
+            self.notify("copied", timeout=2, markup=False)
+
+    def on_click(self, event: Click) -> None:
+        self.focus()
+        line = self.scroll_offset.y + event.get_content_offset_capture(self).y - self.heading
+        if 0 <= line < self.line_count:
+            again = event.chain > 1 and line == self.cursor
+            self.go_to(line)
+            if again:
+                self.action_open()
+
+    def on_focus(self) -> None:
+        self.forget()
+
+    def on_blur(self) -> None:
+        self.forget()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, width) or []

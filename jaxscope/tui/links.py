@@ -1,0 +1,113 @@
+"""Which lines of a program's texts come from which line of the user's: what lets three panes scroll together."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import msgspec
+
+from jaxscope.analysis.hlo import reader as hlo_reader
+from jaxscope.analysis.hlo.attribution import Attribution
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.stablehlo import reader as stablehlo_reader
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.log.store import RunDir
+from jaxscope.schema.keys import Frame
+
+_NAME = re.compile(r"[ \t]*+(?:ROOT )?%?([^\s=(){},%]++) = ")
+
+Place = tuple[str, int]  # file, 1-based line
+
+
+class Stage(msgspec.Struct):
+    """One text. Lines count from 0.
+
+    Attributes:
+      places: of a line, what it comes from; a line that nobody's line made is not in it.
+      lines: the other direction, in the order of the text.
+      names: of a line, what stands on it, in few words.
+    """
+
+    places: dict[int, list[Place]] = {}
+    names: dict[int, str] = {}
+
+    def lines(self) -> dict[Place, list[int]]:
+        found: dict[Place, list[int]] = {}
+        for line, places in self.places.items():
+            for place in places:
+                found.setdefault(place, []).append(line)
+        return found
+
+    def files(self) -> Counter[str]:
+        return Counter(file for places in self.places.values() for file, _ in places)
+
+
+class Links(msgspec.Struct):
+    stablehlo: Stage
+    hlo: Stage
+
+
+NONE = Links(Stage(), Stage())
+
+
+def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
+    """The same of two texts by their hashes; a text that cannot be read has no links."""
+    texts = []
+    for blob in (hlo, stablehlo):
+        try:
+            texts.append(directory.text(blob) if blob else "")
+        except Exception:  # damaged or gone: the other is still worth reading
+            texts.append("")
+    return of_texts(*texts)
+
+
+def of_texts(hlo: str, stablehlo: str) -> Links:
+    """Never raises."""
+    return Links(_safely(_stablehlo, stablehlo), _safely(_hlo, hlo))
+
+
+def _safely(work: object, text: str) -> Stage:
+    assert callable(work)
+    try:
+        found: Stage = work(text) if text else Stage()
+    except Exception:  # the last resort: panes that do not move together are better than none
+        found = Stage()
+    return found
+
+
+def _hlo(text: str) -> Stage:
+    module = hlo_reader.read(text)
+    attribution = Attribution(module, CallGraph(module))
+    lines = text.split("\n")
+    stage = Stage()
+    for computation in module.computations.values():
+        at = computation.line  # 1-based, of its heading: the line below it, counted from 0
+        for instruction in computation.instructions:
+            while at < len(lines):
+                found = _NAME.match(lines[at])
+                at += 1
+                if found and found[1] == instruction.name:
+                    break
+            else:
+                break
+            frame: Frame | None = attribution.line(computation, instruction)
+            if frame is not None and instruction.opcode not in ("parameter", "constant"):
+                stage.places[at - 1] = [(frame.file, frame.line)]
+            stage.names[at - 1] = instruction.name
+    return stage
+
+
+def _stablehlo(text: str) -> Stage:
+    module = stablehlo_reader.read(text)
+    sources = Sources(module)
+    stage = Stage()
+    for index, op in enumerate(module.ops):
+        if op.name in NOT_OPERATIONS:
+            continue
+        stage.names[op.line - 1] = op.name
+        places = list(dict.fromkeys((f.file, f.line) for f in sources.frames(index)))
+        if places:
+            stage.places[op.line - 1] = places
+    return stage

@@ -1,0 +1,56 @@
+"""The command palette: what applies now, as ``group: verb``, and every function by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.types import IgnoreReturnCallbackType
+
+from jaxscope.report.phrases import function_name
+from jaxscope.tui import actions
+from jaxscope.tui.screens.frame import View
+
+if TYPE_CHECKING:
+    from jaxscope.tui.app import App
+
+MOST = 200  # functions offered
+
+
+class Commands(Provider):
+    """Names of functions are data: they get into the list as plain text."""
+
+    async def discover(self) -> Hits:
+        for words, help, command in self._commands():
+            yield DiscoveryHit(Content(words), command, text=words, help=help)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for words, help, command in [*self._commands(), *self._functions()]:
+            score = matcher.match(words)
+            if score > 0:
+                yield Hit(score, Content(words), command, text=words, help=help)
+
+    def _commands(self) -> Iterator[tuple[str, str, IgnoreReturnCallbackType]]:
+        view = self.screen
+        scopes = view.scopes() if isinstance(view, View) else ["app"]
+        target = view.focused_view() if isinstance(view, View) else None
+        for action in actions.of(scopes):
+            if action.group:
+                namespace = self.app if action.scope == "app" else target if target is not None and action.scope in target.SCOPES else view  # fmt: skip
+                run = partial(self.app.run_action, action.does, namespace)
+                yield f"{action.group}: {action.words}", action.help, run
+
+    def _functions(self) -> Iterator[tuple[str, str, IgnoreReturnCallbackType]]:
+        app = cast("App", self.app)
+        found = sorted(app.feed.run.functions.values(), key=lambda f: (not f.user, -f.seconds))
+        for f in found[:MOST]:
+            if f.compilations:
+                yield (
+                    f"function: {function_name(f)}",
+                    "Its compilations and their causes.",
+                    partial(app.open_function, f.id),
+                )

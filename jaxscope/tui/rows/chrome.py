@@ -1,0 +1,92 @@
+"""The lines that every screen has: which run this is and how it goes, and what is not recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from jaxscope.log.store import RunDir
+from jaxscope.model.causes import recompilations
+from jaxscope.model.run import Run
+from jaxscope.report import phrases
+from jaxscope.report.header import ending
+from jaxscope.report.phrases import count, seconds
+from jaxscope.schema.findings import NOTE, Finding
+from jaxscope.tui.actions import VIEWS
+from jaxscope.tui.cells import Part, plain
+
+
+def title(run: Run, directory: RunDir) -> str:
+    """The program's own command line, without the interpreter."""
+    words = directory.meta.get("argv")
+    if not (isinstance(words, list) and all(isinstance(w, str) for w in words)):
+        main = run.main
+        words = main.started.argv if main is not None and main.started is not None else []
+    return phrases.command(words) or directory.name
+
+
+def header(run: Run, directory: RunDir, state: str, *, paused: bool, width: int) -> list[Part]:
+    """``train.py  ● running 2 min 14 s  step 381   3 functions  7 programs  ▲ 4 recompiles   JAX 0.12.0``"""
+    made: list[Part] = [
+        (" jaxscope ", "title"),
+        " ",
+        (title(run, directory)[: max(12, width // 3)], "bold"),
+        "  ",
+    ]
+    total = seconds(run.seconds)
+    if state == "running":
+        made += [("‖ paused ", "warning") if paused else ("● running ", "good"), total]
+    else:
+        said, bad = ending(run, directory)
+        made += [(f"✖ {said}", "error") if bad else (f"✓ {said}", "good"), f"  {total}"]
+    steps = [p.step for p in run.processes.values() if p.step is not None]
+    if steps:
+        made.append(f"  step {max(steps):,}")
+    users = [f for f in run.functions.values() if f.user and f.compilations]
+    again = sum(len(recompilations(f)) for f in users)
+    made += ["  ", (f"▲ {count(again, 'recompile')}", "retrace") if again else ("no recompiles", "dim")]
+    if run.degraded or run.damaged or run.unknown:
+        made.append(("  ◐ partly recorded", "warning"))
+    main = run.main
+    extra = [count(len(users), "function"), count(len(run.programs), "program")]
+    if main is not None and main.started is not None:
+        extra.append(f"JAX {main.started.jax or '?'}")
+    if run.devices:
+        extra.append(count(len(run.devices), "device"))
+    for text in extra:  # what there is room for
+        if cell_len(plain(list(made))) + cell_len(text) + 2 > width:
+            break
+        made.append((f"  {text}", "dim"))
+    return made
+
+
+def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part]:
+    """The numbered views; the current one is in brackets too, for eyes without colour."""
+    told = sum(f.severity != NOTE for f in findings)
+    made: list[Part] = []
+    for key, name, words in VIEWS:
+        label = words if width >= 80 else words[:6]
+        if name == "findings" and told:
+            label += f" {told}"
+        if name == current:
+            made.append((f"[{key} {label}]", "title"))
+        else:
+            made += [(f" {key}", "key"), f" {label}"]
+    return made
+
+
+def lost(run: Run) -> list[Part]:
+    """One line about what is missing; empty where nothing is."""
+    made: list[Part] = []
+    if run.degraded:
+        first = run.degraded[0]
+        more = f" and {len(run.degraded) - 1} more" if len(run.degraded) > 1 else ""
+        made.append((f" ◐ not recorded: {first.seam}: {first.reason}{more} — jaxscope doctor", "warning"))
+    elif run.damaged:
+        made.append((f" ◐ {count(run.damaged, 'line')} of the log could not be read", "warning"))
+    elif run.unknown:
+        made.append(
+            (f" ◐ {count(sum(run.unknown.values()), 'event')} of a newer jaxscope not understood", "warning")
+        )
+    return made

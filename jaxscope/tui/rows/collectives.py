@@ -1,0 +1,107 @@
+"""The collectives of all programs: over which axes, how often, how many bytes, asked for or inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from jaxscope.analysis.hlo.collectives import Collective
+from jaxscope.analysis.programs import Texts
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Program
+from jaxscope.model.run import Run
+from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.tui.cells import Column, Part
+
+ORIGINS = {"asked": "asked for in the program", "inserted": "inserted by the partitioner"}
+
+
+class Row(NamedTuple):
+    """One collective of one program."""
+
+    program: Program
+    collective: Collective
+
+
+def rows(run: Run, texts: Mapping[str, Texts]) -> list[Row]:
+    """Of all programs read so far, the most bytes on the wire in one call first."""
+    found = [
+        Row(run.programs[id], c)
+        for id, read in texts.items()
+        if id in run.programs and read.hlo is not None
+        for c in read.hlo.collectives
+    ]
+    return sorted(found, key=lambda r: (-(cost(r.collective) or 0), r.program.id, r.collective.name))
+
+
+def cost(c: Collective) -> int | None:
+    """Bytes one device sends in one call of the program."""
+    return None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions
+
+
+def row_id(r: Row) -> str:
+    return f"{r.program.id}\0{r.collective.computation}\0{r.collective.name}"
+
+
+def owner(run: Run, p: Program) -> str:
+    """``train_step#4``: the compilation it was first made for."""
+    c = p.compilations[0] if p.compilations else None
+    if c is None:
+        return p.module or p.id
+    n = number_of(run, c)
+    return function_name(c.function) + (f"#{n}" if n else "")
+
+
+def axes(c: Collective) -> str:
+    return "?" if c.axes is None else ",".join(c.axes) or "one device"
+
+
+def columns(run: Run) -> list[Column[Row]]:
+    places = Places(run)
+
+    def line(r: Row) -> str:
+        return places.frame(r.collective.source) or "?"
+
+    def hidden(r: Row) -> str:
+        return {True: "yes", False: "no", None: "?"}[r.collective.overlap]
+
+    return [
+        Column("collective", lambda r, _: [(r.collective.kind, "collective")], 18, order=lambda r: r.collective.kind),
+        Column("axes", lambda r, _: axes(r.collective), 12, order=lambda r: axes(r.collective)),
+        Column("bytes", lambda r, _: "?" if r.collective.bytes is None else size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True),
+        Column("runs", lambda r, _: "?" if r.collective.executions is None else f"{r.collective.executions:,}x", 6, right=True, order=lambda r: r.collective.executions, first=True),
+        Column("origin", lambda r, _: [(r.collective.origin or "?", "warning" if r.collective.origin == "inserted" else "")], 8, order=lambda r: r.collective.origin or "?"),
+        Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100),
+        Column("line", lambda r, _: line(r), order=line),
+        Column("program", lambda r, _: [(owner(run, r.program), "dim")], 18, order=lambda r: owner(run, r.program), wide=100),
+    ]  # fmt: skip
+
+
+def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
+    """Everything known of one, a line each."""
+    c = r.collective
+    made: list[list[Part]] = [
+        [(c.kind, "collective"), " ", (c.name, "bold"), f"  in {owner(run, r.program)}"]
+    ]
+    sent = cost(c)
+    if c.groups is not None and c.group_size is not None:
+        made.append([f"{count(c.groups, 'group')} of {count(c.group_size, 'device')} over {axes(c)}"])
+    else:
+        made.append([f"over {axes(c)}"])
+    made.append([
+        "result " + ("?" if c.bytes is None else size(c.bytes)) + " on a device · sends ",
+        ("?" if c.wire_bytes is None else size(c.wire_bytes)), " each time · ",
+        ("?" if sent is None else size(sent)), " in one call of the program",
+    ])  # fmt: skip
+    told = ORIGINS.get(c.origin or "", "asked for or inserted: not known")
+    if c.is_async:
+        told += {
+            True: " · asynchronous, computes meanwhile",
+            False: " · asynchronous, but nothing computes meanwhile",
+        }.get(c.overlap, " · asynchronous")  # type: ignore[arg-type]
+    made.append([told])
+    if c.source is not None:
+        made.append([f"{places.frame(c.source)} in {c.source.function}", (f"   {c.op_name or ''}", "dim")])
+    elif c.op_name:
+        made.append([(c.op_name, "dim")])
+    return made

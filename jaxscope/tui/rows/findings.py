@@ -1,0 +1,84 @@
+"""One finding opened: what was seen, where, what to do, and why the rule exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from jaxscope.errors import UsageError
+from jaxscope.report.phrases import Places, seconds
+from jaxscope.rules import registry
+from jaxscope.schema.findings import CERTAIN, Finding
+from jaxscope.tui.cells import Column, Part
+from jaxscope.tui.rows.overview import headline, mark
+
+_HEADING = re.compile(r"^## +")
+
+
+def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
+    return [f for f in findings if f.code not in hidden]
+
+
+def columns(places: Places) -> list[Column[Finding]]:
+    return [
+        Column("code", lambda f, _: [mark(f), f" {f.code}"], 7, order=lambda f: f.code),
+        Column("finding", lambda f, _: headline(f), order=lambda f: f.title),
+        Column("where", lambda f, _: [(places.frame(f.source) or "?", "dim")], 18, order=lambda f: places.frame(f.source) or "", wide=100),
+        Column("cost", lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
+    ]  # fmt: skip
+
+
+def detail(f: Finding, places: Places) -> list[list[Part]]:
+    """Paragraphs: what, evidence, fix, then the rule's own words."""
+    title = f.title if f.certainty == CERTAIN else f"it seems that {f.title}"
+    made: list[list[Part]] = [[mark(f), " ", (f.code, "bold"), f"  {title}"]]
+    facts = [f.severity, f.certainty]
+    if f.seconds:
+        facts.append(f"cost {seconds(f.seconds)} so far")
+    at = places.frame(f.source)
+    if at:
+        facts.append(at)
+    made.append([(" · ".join(facts), "dim")])
+    if f.fix:
+        made += [[], [("Fix  ", "good"), f.fix]]
+    if f.evidence:
+        made += [[], [("Evidence", "title"), ("  enter goes to the first", "dim")]]
+        for e in f.evidence[:20]:
+            where = [f"step {e.step:,}" if e.step is not None else "", places.frame(e.source) or ""]
+            told = ", ".join(w for w in where if w)
+            made.append(["· ", e.text, (f"  ({told})" if told else "", "dim")])
+        if len(f.evidence) > 20:
+            made.append([(f"and {len(f.evidence) - 20:,} more", "dim")])
+    return [*made, [], *rule(f.code)]
+
+
+def rule(code: str) -> list[list[Part]]:
+    """The rule's documentation; its code blocks keep their lines."""
+    try:
+        found = registry.find(code)
+    except UsageError:
+        return []
+    made: list[list[Part]] = []
+    paragraph: list[str] = []
+    fenced = False
+
+    def flush() -> None:
+        if paragraph:
+            made.append([" ".join(paragraph)])
+            paragraph.clear()
+
+    for line in found.doc.splitlines():
+        if line.startswith("```"):
+            flush()
+            fenced = not fenced
+        elif fenced:
+            made.append([("  " + line, "dim")])
+        elif _HEADING.match(line):
+            flush()
+            made += [[], [(_HEADING.sub("", line), "title")]]
+        elif line.strip():
+            paragraph.append(line.strip())
+        else:
+            flush()
+    flush()
+    return made

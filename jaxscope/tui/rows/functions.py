@@ -1,0 +1,170 @@
+"""Functions, the compilations of one, and one cache key beside the key that was nearest to serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from jaxscope.model.causes import compared
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.report import entries, phrases
+from jaxscope.report.function import key_rows
+from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.tui.cells import Cell, Column, Part
+from jaxscope.tui.rows.overview import known_cause
+
+
+def functions(run: Run, starred: Collection[str]) -> list[Function]:
+    """Starred first, then the user's slowest first, then what is not the user's."""
+    found = [f for f in run.functions.values() if f.compilations or f.calls or f.fast_path_misses]
+    return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
+
+
+def function_columns(run: Run, starred: Collection[str]) -> list[Column[Function]]:
+    places = Places(run)
+
+    def name(f: Function, _: int) -> Cell:
+        star: list[Part] = [("★ ", "warning")] if f.id in starred else []
+        return [*star, (function_name(f), "bold" if f.user else "dim")]
+
+    def kind(f: Function) -> str:
+        return "eager" if f.seen.eager else "library" if f.seen.library else places.function(f) or "?"
+
+    def cause(f: Function, _: int) -> Cell:
+        last = next((c for c in reversed(f.compilations) if c.reached != ["fast_path"]), None)
+        if last is None:
+            return [("fast-path misses only", "dim")]
+        said = known_cause(run, last)
+        return [(said, "dim" if said in ("first", "…") else "retrace")]
+
+    return [
+        Column("function", name, order=function_name),
+        Column("site", lambda f, _: [(kind(f), "dim")], 18, order=kind),
+        Column("traces", lambda f, _: _number(f.traces), 6, right=True, order=lambda f: f.traces, first=True),
+        Column("compiles", lambda f, _: _number(f.compiled), 8, right=True, order=lambda f: f.compiled, first=True, wide=90),
+        Column("calls", lambda f, _: "?" if f.calls is None else f"{f.calls:,}", 7, right=True, order=lambda f: f.calls, first=True, wide=100),
+        Column("time", lambda f, _: [(seconds(f.seconds), "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
+        Column("last cause", cause),
+    ]  # fmt: skip
+
+
+def _number(n: int) -> Cell:
+    return [(f"{n:,}", "retrace" if n > 1 else "")]
+
+
+class Attempt(NamedTuple):
+    """One compilation of a function; ``number`` is None for calls that only left the fast path."""
+
+    number: int | None
+    compilation: Compilation
+
+
+def attempts(run: Run, f: Function) -> list[Attempt]:
+    """In order of time; those that needed nothing new last, the first hundred of them."""
+    slow = [Attempt(None, c) for c in f.compilations if c.reached == ["fast_path"]]
+    return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
+
+
+def attempt_columns(run: Run) -> list[Column[Attempt]]:
+    def cause(a: Attempt, _: int) -> Cell:
+        said = known_cause(run, a.compilation)
+        how = entries.level(a.compilation)
+        style = "dim" if said in ("first", "…") else "retrace"
+        return [(said, style), (f"  {how}" if how else "", "error" if a.compilation.failed else "dim")]
+
+    return [
+        Column("#", lambda a, _: f"#{a.number}" if a.number else "·", 5, order=lambda a: a.number),
+        Column("step", lambda a, _: "?" if a.compilation.step is None else f"{a.compilation.step:,}", 6, right=True, order=lambda a: a.compilation.step),
+        Column("time", lambda a, _: seconds(a.compilation.seconds), 7, right=True, order=lambda a: a.compilation.seconds, first=True),
+        Column("cause", cause, order=lambda a: known_cause(run, a.compilation)),
+    ]  # fmt: skip
+
+
+def attempt_id(a: Attempt) -> str:
+    return a.compilation.id
+
+
+class KeyRow(NamedTuple):
+    """One part of the key: as it was in the nearest earlier key (None: nothing to compare with), as it is now."""
+
+    name: str
+    before: str | None
+    now: str | None
+    changed: bool
+
+
+def key_of(run: Run, c: Compilation) -> list[KeyRow]:
+    """The parts that changed first, then all others; empty where no key was recorded."""
+    comparison = compared(run, c)
+    if comparison is None:
+        return []
+    now = key_rows(comparison.facts)
+    was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else None
+    if was is None:
+        return [KeyRow(name, None, text, False) for name, text in now.items()]
+    of_every_call = ("tree", "call form", "function object")
+    rows = []
+    for name in dict.fromkeys([*now, *was]):
+        before, after = was.get(name), now.get(name)
+        unread = name in of_every_call and (before is None or after is None)
+        rows.append(KeyRow(name, before, after, before != after and not unread))
+    # A tree is long, and the arguments say it better where they differ too.
+    return sorted(rows, key=lambda r: (not r.changed, r.name == "tree", r.name.startswith("setting ")))
+
+
+def key_columns(*, compared: bool) -> list[Column[KeyRow]]:
+    def name(r: KeyRow, _: int) -> Cell:
+        return [("≠ " if r.changed else "  ", "retrace"), (r.name, "retrace" if r.changed else "")]
+
+    def before(r: KeyRow, _: int) -> Cell:
+        return [(r.before if r.before is not None else "not there", "before" if r.changed else "dim")]
+
+    def now(r: KeyRow, _: int) -> Cell:
+        if compared and not r.changed:
+            return [("same", "dim")]
+        return [(r.now if r.now is not None else "not there", "after" if r.changed else "")]
+
+    columns = [Column("part of the key", name)]
+    if compared:
+        columns.append(Column("nearest key before", before))
+    return [*columns, Column("this key", now)]
+
+
+def key_row_id(r: KeyRow) -> str:
+    return r.name
+
+
+def reasons(run: Run, c: Compilation) -> list[Part]:
+    """Why it was compiled, in words; how sure we are and by what."""
+    comparison = compared(run, c)
+    said = phrases.why(run, c)
+    made: list[Part] = []
+    if comparison is not None and comparison.nearest is not None:
+        n = number_of(run, comparison.nearest)
+        made.append((f"against {f'#{n}' if n else 'an earlier call'}: ", "dim"))
+    made.append((said[0], "retrace" if comparison is None or comparison.nearest is not None else ""))
+    for sentence in said[1:4]:
+        made += ["; ", sentence]
+    if len(said) > 4:
+        made.append((f"; and {count(len(said) - 4, 'more cause')}", "dim"))
+    return made
+
+
+def where(run: Run, c: Compilation, places: Places) -> str:
+    """The call's line, its step, its phases."""
+    parts = []
+    site = places.frame(c.site)
+    if site and c.site is not None:
+        parts.append(f"{site} in {c.site.function}")
+    if c.step is not None:
+        parts.append(f"step {c.step:,}")
+    for word, spent in (
+        ("trace", c.trace_seconds),
+        ("lower", c.lower_seconds),
+        ("compile", c.compile_seconds),
+    ):
+        if spent is not None:
+            parts.append(f"{word} {seconds(spent)}")
+    return " · ".join(parts)

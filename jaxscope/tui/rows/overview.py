@@ -1,0 +1,262 @@
+"""What the overview answers: where the time went, what compiles now, what to do about it, what happened last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxscope.model import causes
+from jaxscope.model.causes import recompilations
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.report.phrases import count, function_name, seconds
+from jaxscope.schema.findings import ERROR, NOTE, Finding
+from jaxscope.tui.cells import Cell, Column, Part
+
+DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
+GLYPHS = {"trace": "░", "lower": "▒", "compile": "█", "hit": "▁"}
+MARKS = {ERROR: ("✖", "error"), NOTE: ("·", "note")}
+LATEST = 50
+
+
+class Lane(NamedTuple):
+    """One function on the time axis; ``None`` stands for all that are not the user's."""
+
+    function: Function | None
+    members: Sequence[Function]
+    seconds: float
+    recompiles: int
+    spans: list[tuple[float, float, str]]  # from, to (seconds into the run), phase
+
+
+class Axis(NamedTuple):
+    """The whole run, in seconds."""
+
+    length: float
+
+
+def lanes(run: Run) -> list[Lane]:
+    """The user's functions, slowest first, then everything else in one lane."""
+    made = []
+    others: list[Function] = []
+    for f in run.functions.values():
+        if not f.compilations:
+            continue
+        if f.user:
+            made.append(Lane(f, [f], f.seconds, len(recompilations(f)), _spans(run, f.compilations)))
+        else:
+            others.append(f)
+    made.sort(key=lambda lane: (-lane.seconds, lane.function.id if lane.function else ""))
+    if others:
+        every = [c for f in others for c in f.compilations]
+        made.append(Lane(None, others, sum(f.seconds for f in others), 0, _spans(run, every)))
+    return made
+
+
+def _spans(run: Run, compilations: Sequence[Compilation]) -> list[tuple[float, float, str]]:
+    """When each phase ran; phases follow one another, so the end of the first is where the next began."""
+    begin = run.began_ns
+    if begin is None:
+        return []
+    made = []
+    for c in compilations:
+        for phase, event, spent in (
+            ("trace", c.traced, c.trace_seconds),
+            ("lower", c.lowered, c.lower_seconds),
+            ("hit" if c.persistent_hit else "compile", c.compiled, c.compile_seconds),
+        ):
+            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
+            ended = event or failed
+            if ended is not None and spent:
+                end = (ended.t_ns - begin) / 1e9
+                made.append((end - spent, end, phase))
+        if c.phase is not None and run.last_ns is not None:
+            made.append(((c.phase_ns - begin) / 1e9, (run.last_ns - begin) / 1e9, c.phase))
+    return made
+
+
+def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
+    """The lane as blocks: in each column the phase that took most of it."""
+    if axis.length <= 0 or width <= 0:
+        return []
+    share: list[dict[str, float]] = [{} for _ in range(width)]
+    for begin, end, phase in lane.spans:
+        low, high = begin / axis.length * width, end / axis.length * width
+        for x in range(max(0, int(low)), min(width, int(high) + 1)):
+            part = min(high, x + 1) - max(low, x)
+            if part >= 0:
+                share[x][phase] = share[x].get(phase, 0.0) + max(part, 1e-9)
+    made: list[Part] = []
+    for found in share:
+        phase = max(found, key=lambda p: found[p]) if found else ""
+        made.append(
+            (GLYPHS.get(phase, "█"), phase if phase in GLYPHS else "compile") if phase else ("·", "dim")
+        )
+    return made
+
+
+def lane_columns(axis: Axis) -> list[Column[Lane]]:
+    return [
+        Column("function", lambda lane, _: lane_name(lane), 20, order=lane_name),
+        Column("again", lambda lane, _: again(lane.recompiles), 6, right=True, order=lambda lane: lane.recompiles, first=True),
+        Column("time", lambda lane, _: [(seconds(lane.seconds), "bold")], 8, right=True, order=lambda lane: lane.seconds, first=True),
+        Column(f"0 … {seconds(axis.length)}", lambda lane, width: bar(lane, axis, width), found=False),
+    ]  # fmt: skip
+
+
+def lane_name(lane: Lane) -> str:
+    if lane.function is not None:
+        return function_name(lane.function)
+    return f"({count(len(lane.members), 'library function')})"
+
+
+def lane_id(lane: Lane) -> str:
+    return lane.function.id if lane.function is not None else ""
+
+
+def again(n: int) -> Cell:
+    return [(f"▲ {n:,}", "retrace")] if n else [("·", "dim")]
+
+
+def now(run: Run, *, running: bool) -> list[Part]:
+    """What is being compiled and for how long; where the run is over, what it died of."""
+    made: list[Part] = []
+    phases = run.in_progress()
+    if phases:
+        p = phases[-1]  # the innermost: what really goes on
+        n = number_of(run, p.compilation)
+        spent = seconds(max(0, (run.last_ns or p.since_ns) - p.since_ns) / 1e9)
+        verb = DOING.get(p.phase, p.phase)
+        name = function_name(p.compilation.function) + (f" #{n}" if n else "")
+        made = (
+            [("● now: ", "good"), f"{verb} "]
+            if running
+            else [("✖ unfinished when it ended: ", "error"), f"{verb} "]
+        )
+        made += [(name, "bold"), f" for {spent}"]
+        if len(phases) > 1:
+            made.append((f", inside {function_name(phases[0].compilation.function)}", "dim"))
+        return made
+    spent_all, total = run.compiling_seconds, run.seconds
+    if spent_all is not None and total:
+        made = [(seconds(spent_all), "bold"), f" of {seconds(total)} ({100 * min(spent_all, total) / total:.0f} %) went into tracing, lowering and compiling"]  # fmt: skip
+    return made
+
+
+class Event(NamedTuple):
+    """One line of what happened last."""
+
+    id: str
+    at: float | None
+    compilation: Compilation
+    text: list[Part]
+
+
+def latest(run: Run) -> list[Event]:
+    """The compilations of the user's functions, the latest first."""
+    found = [
+        c
+        for f in run.functions.values()
+        if f.user
+        for c in f.compilations[-LATEST:]
+        if c.reached != ["fast_path"]
+    ]
+    found.sort(key=lambda c: c.t_ns, reverse=True)
+    made = []
+    for c in found[:LATEST]:
+        n = number_of(run, c)
+        text: list[Part] = [(function_name(c.function), "bold"), f" #{n or '?'} "]
+        if c.failed is not None:
+            text.append((f"✖ {DOING.get(c.failed.phase, c.failed.phase)} failed", "error"))
+        elif c.phase is not None:
+            text.append((f"{DOING.get(c.phase, c.phase)} …", "good"))
+        else:
+            text.append(f"{seconds(c.seconds)}  ")
+            kind = known_cause(run, c)
+            text.append((kind, "dim" if kind == "first" else "retrace"))
+        made.append(Event(c.id, run.seconds_at(c.t_ns), c, text))
+    return made
+
+
+def known_cause(run: Run, c: Compilation) -> str:
+    """The decisive cause in a word or two, where it is known without comparing keys now."""
+    if c.key is not None and c.id not in run.comparisons:
+        return "…"
+    cause = causes.of(run, c)[0]
+    return f"{cause.kind} {cause.path}" if cause.path else cause.kind
+
+
+EVENT_COLUMNS: list[Column[Event]] = [
+    Column("at", lambda e, _: seconds(e.at), 8, right=True),
+    Column("latest", lambda e, _: e.text),
+]
+
+FINDING_COLUMNS: list[Column[Finding]] = [
+    Column("code", lambda f, _: [mark(f), f" {f.code}"], 7, order=lambda f: f.code),
+    Column("what to change", lambda f, _: headline(f)),
+    Column("cost", lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
+]  # fmt: skip
+
+
+def headline(f: Finding) -> str:
+    """The title without what all titles of its kind say: ``train_step: state.loss is now f32[], before f32[] weak``."""
+    mark = "; most recently " if "; most recently " in f.title else ": "
+    said, colon, rest = f.title.partition(mark)
+    return f"{said.partition(' ')[0]}: {rest}" if colon and f.function else f.title
+
+
+def mark(f: Finding) -> tuple[str, str]:
+    return MARKS.get(f.severity, ("▲", "warning"))
+
+
+def finding_id(f: Finding) -> str:
+    return f"{f.code}\0{f.function}\0{f.title}"
+
+
+def steps(run: Run, width: int) -> list[Part]:
+    """Recompiles over the steps of the main process: a digit where there were some."""
+    main = run.main
+    last = main.step if main is not None else None
+    if not last or width < 12:
+        return []
+    per = -(-(last + 1) // (width - 2))
+    found = [0] * (last // per + 1)
+    unknown = 0
+    for f in run.functions.values():
+        if f.user:
+            for c in recompilations(f):
+                if c.step is None or c.process is not main:
+                    unknown += 1
+                elif 0 <= c.step <= last:
+                    found[c.step // per] += 1
+    made: list[Part] = [" "]
+    for n in found:
+        made.append((str(n) if n < 10 else "+", "retrace") if n else ("·", "dim"))
+    return made
+
+
+def steps_title(run: Run, width: int) -> str:
+    main = run.main
+    last = main.step if main is not None else None
+    if not last:
+        return ""
+    per = -(-(last + 1) // max(1, width - 2))
+    return (
+        f"recompiles per {count(per, 'step')}, 0 to {last:,}"
+        if per > 1
+        else f"recompiles by step, 0 to {last:,}"
+    )
+
+
+def failure(run: Run, output: Sequence[str]) -> list[str]:
+    """Why the program died, the last lines of its output first to be looked at; empty where it did not."""
+    if run.exited is None or (not run.exited.exit_code and run.exited.signal is None):
+        return []
+    tail = [line for line in output if line.strip()][-40:]
+    start = next((i for i in range(len(tail) - 1, -1, -1) if tail[i].startswith("Traceback ")), None)
+    told = next((line for line in reversed(tail) if "RESOURCE_EXHAUSTED" in line or "Error" in line), None)
+    if told is None:
+        return tail[-3:]
+    where = [line for line in tail[start or 0 :] if line.lstrip().startswith("File ")]
+    return [told, *where[-1:]]

@@ -1,0 +1,95 @@
+"""What is said above and below the three texts of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxscope.analysis.programs import Texts
+from jaxscope.log.store import RunDir
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Compilation, Program
+from jaxscope.model.run import Run
+from jaxscope.report import made
+from jaxscope.report.dump import why_not
+from jaxscope.report.phrases import Places, count, function_name, seconds, size
+from jaxscope.tui.cells import Part
+from jaxscope.tui.links import Links, Place
+
+SHOWN = 4
+
+
+def default(run: Run) -> Compilation | None:
+    """The compilation to open where none was chosen: of the user's slowest function, the latest with a text."""
+    functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
+    for f in functions:
+        for c in reversed(f.compilations):
+            if c.program in run.programs and run.programs[c.program or ""].texts:
+                return c
+    return next((f.compilations[-1] for f in functions if f.compilations), None)
+
+
+def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
+    """The numbered compilation of the same function before or after ``c``."""
+    numbered = [x for _, x in run.numbered(c.function)]
+    if c not in numbered:
+        return numbered[-1] if numbered else None
+    at = numbered.index(c) + by
+    return numbered[at] if 0 <= at < len(numbered) else None
+
+
+def name(run: Run, c: Compilation) -> str:
+    n = number_of(run, c)
+    return function_name(c.function) + (f" #{n}" if n else "")
+
+
+def absent(run: Run, directory: RunDir, c: Compilation, stage: str) -> str:
+    """Why there is no such text, and what would have kept it."""
+    why = why_not(run, c, stage)
+    return f"No {'HLO' if stage == 'hlo' else 'StableHLO'}: {why}."
+
+
+def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
+    """``train_step #4   412 instructions · 49 fusions · peak 494 KiB on a device · donated 2, in vain 1``"""
+    parts: list[Part] = [(name(run, c), "bold"), f"  {seconds(c.seconds)}"]
+    if program is None:
+        return [*parts, (f"  {', '.join(c.reached) or 'unfinished'}", "dim")]
+    if texts is None:
+        return [*parts, ("  reading …", "dim")]
+    if texts.hlo is not None and texts.hlo.module is not None:
+        parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
+    compiled = c.compiled or program.compiled
+    said = made.in_short(texts, compiled.memory if compiled is not None else None)
+    if said:
+        parts.append(f" · {said}")
+    if texts.stablehlo is not None:
+        for status, words, style in (
+            ("aliased", "donated", ""),
+            ("unused", "donated in vain", "warning"),
+            ("possible", "could be donated", "note"),
+        ):
+            found = [d for d in texts.stablehlo.donation if d.status == status]
+            if found:
+                parts.append((f" · {len(found)} {words} ({size(sum(d.bytes or 0 for d in found))})", style))
+    return parts
+
+
+def link(
+    links: Links, places: Sequence[Place], stablehlo: Sequence[int], hlo: Sequence[int], shorten: Places
+) -> list[Part]:
+    """``train.py:92 → 3 StableHLO operations → 2 instructions: fusion.12, dot.88``"""
+    if not places:
+        return [("made by the compiler: no line of yours", "dim")]
+    file, line = places[0]
+    more = f" and {len(places) - 1} more lines" if len(places) > 1 else ""
+    parts: list[Part] = [(f"{shorten.file(file)}:{line}", "bold"), more, " → "]
+    ops = list(dict.fromkeys(links.stablehlo.names.get(n, "?").removeprefix("stablehlo.") for n in stablehlo))
+    parts.append(f"{count(len(stablehlo), 'StableHLO operation')}" + _list(ops))
+    parts.append(" → ")
+    parts.append(f"{count(len(hlo), 'instruction')}" + _list([links.hlo.names.get(n, "?") for n in hlo]))
+    return parts
+
+
+def _list(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return ": " + ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -1,0 +1,93 @@
+"""Findings, and the one under the cursor opened: evidence, fix, the rule's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
+
+from jaxscope.report.phrases import Places
+from jaxscope.schema.findings import Finding
+from jaxscope.schema.keys import Frame
+from jaxscope.tui.actions import bindings
+from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import findings as rows
+from jaxscope.tui.rows.overview import finding_id
+from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.tableview import TableView
+
+
+class Findings(View):
+    NAME = "findings"
+    SCOPES = ("findings",)
+    BINDINGS = bindings("findings")
+
+    def panes(self) -> Iterable[Widget]:
+        self.table: TableView[Finding] = TableView(
+            (), finding_id, title="Findings", id="findings",
+            about="What the rules found, errors first, then by cost. Enter goes to the evidence.",
+        )  # fmt: skip
+        with Horizontal(id="columns"):
+            yield self.table
+            with VerticalScroll(id="right"):
+                yield Words(id="detail")
+
+    def fill(self) -> None:
+        feed, app = self.feed, self.scope
+        found = rows.shown(feed.findings, app.hidden)
+        hidden = len(feed.findings) - len(found)
+        self.table.empty = (
+            "looking …" if feed.concluded < 0
+            else f"{hidden} hidden until you leave." if hidden
+            else "Nothing was found: no avoidable recompile, no costly surprise in the compiled programs. ✓"
+        )  # fmt: skip
+        self.table.columns = tuple(rows.columns(Places(feed.run)))
+        self.table.show(found)
+        if app.finding is not None and self.table.select(app.finding):
+            app.finding = None
+        self.table.entitle("Findings", f"{hidden} hidden" if hidden else "")
+        self._detail()
+
+    def _detail(self) -> None:
+        f = self.table.current
+        self.words("detail").say(*(rows.detail(f, Places(self.feed.run)) if f is not None else []))
+
+    def on_line_view_moved(self, event: LineView.Moved) -> None:
+        super().on_line_view_moved(event)
+        self._detail()
+        self.query_one("#right", VerticalScroll).scroll_home(animate=False)
+
+    def on_line_view_opened(self, event: LineView.Opened) -> None:
+        """To the compilation that is the evidence; else to the program; else to the function."""
+        f, run = self.table.current, self.feed.run
+        if f is None:
+            return
+        for e in f.evidence:
+            c = run.compilations.get(e.compilation or "")
+            if c is not None:
+                self.scope.select(function=c.function.id, compilation=c.id)
+                self.scope.go("functions")
+                return
+            program = run.programs.get(e.program or "")
+            if program is not None and program.compilations:
+                c = program.compilations[0]
+                self.scope.select(function=c.function.id, compilation=c.id, place=e.source or f.source)
+                self.scope.go("program")
+                return
+        if f.function in run.functions:
+            self.scope.select(function=f.function)
+            self.scope.go("functions")
+        else:
+            self.notify("This finding has no evidence to go to.", markup=False)
+
+    def action_hide(self) -> None:
+        f = self.table.current
+        if f is not None:
+            self.scope.hidden |= {f.code}
+            self.notify(f"{f.code} is hidden until you leave", timeout=3, markup=False)
+            self.renew()
+
+    def place(self) -> Frame | None:
+        f = self.table.current
+        return f.source if f is not None else None

@@ -1,0 +1,215 @@
+"""What every screen is made of: header, tabs, panes, a line to search in, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from rich.style import Style
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.events import DescendantFocus, Resize
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from jaxscope.schema.keys import Frame
+from jaxscope.tui import actions
+from jaxscope.tui.cells import STYLES, Part, parts
+from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import chrome
+
+if TYPE_CHECKING:
+    from jaxscope.tui.app import App
+    from jaxscope.tui.feed import Feed
+
+NARROW = 100  # columns below which panes stand one above the other
+
+
+class Words(Static):
+    """Styled text of any number of paragraphs; nothing in it is markup, everything is escaped."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES}
+
+    def __init__(self, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__("", id=id, classes=classes, markup=False)
+        self.said: list[list[Part]] = []
+
+    def say(self, *paragraphs: Sequence[Part]) -> None:
+        """Nothing at all takes no room."""
+        said = [list(p) for p in paragraphs]
+        self.display = any(said) or self.has_class("stays")
+        if said != self.said:
+            self.said = said
+            self._redraw()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self.is_mounted:
+            self._redraw()
+
+    def _redraw(self) -> None:
+        made = Text()
+        for n, paragraph in enumerate(self.said):
+            made.append("\n" if n else "")
+            for text, style in parts(list(paragraph)):
+                made.append(text, self._style(style))
+        self.update(made)
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"line--{name}", partial=True) if name else Style.null()
+
+
+class View(Screen[None]):
+    """A screen of the app. Subclasses give their panes, and fill them when the run has changed."""
+
+    NAME: ClassVar[str] = ""
+    SCOPES: ClassVar[tuple[str, ...]] = ()
+    BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
+    AUTO_FOCUS = "LineView"
+    complete = False  # are all its panes there? A screen is told to draw before they are
+
+    def compose(self) -> ComposeResult:
+        yield Words(id="header", classes="stays")
+        yield Words(id="tabs", classes="stays")
+        yield Words(id="lost")
+        yield from self.panes()
+        with Horizontal(id="finding"):
+            yield Static("/", id="slash", markup=False)
+            yield Words(id="found", classes="stays")
+        yield Words(id="footer", classes="stays")
+
+    def panes(self) -> Iterable[Widget]:
+        raise NotImplementedError
+
+    def fill(self) -> None:
+        """Show the run as it is now. Called when it changed, and when the screen comes up."""
+        raise NotImplementedError
+
+    def place(self) -> Frame | None:
+        """The line of the user's that is meant here, for the editor."""
+        return None
+
+    @property
+    def scope(self) -> App:
+        return cast("App", self.app)
+
+    @property
+    def feed(self) -> Feed:
+        return self.scope.feed
+
+    @property
+    def narrow(self) -> bool:
+        return self.size.width < NARROW
+
+    # -- what all screens do ----------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        self.complete = True
+        self.query_one("#finding").display = False
+        self.set_class(self.app.size.width < NARROW, "narrow")
+        self.renew()
+
+    def on_screen_resume(self) -> None:
+        self.renew()
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.width < NARROW, "narrow")
+        self.call_after_refresh(self.renew)
+
+    def renew(self) -> None:
+        """Header, tabs, panes, footer."""
+        if not self.complete:
+            return
+        self.tick()
+        if self.feed.ready:
+            self.fill()
+        self.foot()
+
+    def tick(self) -> None:
+        """What changes with the time alone."""
+        feed, width = self.feed, self.app.size.width
+        if not feed.ready:
+            done, total = feed.progress
+            share = f" {100 * done / total:.0f} %" if total else ""
+            self.words("header").say([(" jaxscope ", "title"), f" reading {feed.directory.path.name}{share}"])
+            return
+        self.words("header").say(
+            chrome.header(feed.run, feed.directory, feed.state, paused=feed.paused, width=width)
+        )
+        self.words("tabs").say(chrome.tabs(self.NAME, feed.findings, width))
+        trouble: list[Part] = [(f" ◐ no findings: {feed.trouble}", "warning")] if feed.trouble else []
+        self.words("lost").say(trouble or chrome.lost(feed.run))
+
+    def foot(self) -> None:
+        """The keys that apply now; while one searches, where one is in it."""
+        if not self.complete:
+            return
+        made: list[Part] = []
+        for key, words in actions.footer(self.scopes(), self.app.size.width):
+            made += [(f" {key}", "key"), f" {words} "]
+        self.words("footer").say(made)
+        view = self.focused_view()
+        said = view.position() if view is not None and hasattr(view, "position") else ""
+        self.words("found").say([(said, "dim")])
+
+    def words(self, id: str) -> Words:
+        return self.query_one(f"#{id}", Words)
+
+    def focused_view(self) -> LineView | None:
+        """The pane that keys go to, also while its search line has the focus."""
+        return self.focused if isinstance(self.focused, LineView) else self._searched()
+
+    def scopes(self) -> list[str]:
+        view = self.focused_view()
+        return [*self.SCOPES, *(view.SCOPES if view is not None else ()), "app"]
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        self.foot()
+
+    def on_line_view_moved(self, event: LineView.Moved) -> None:
+        self.foot()
+
+    # -- searching --------------------------------------------------------------------------------
+
+    def _searched(self) -> LineView | None:
+        return next((v for v in self.query(LineView) if v.has_class("searched")), None)
+
+    async def start_finding(self) -> None:
+        view = self.focused_view() or next(iter(self.query(LineView)), None)
+        if view is None:
+            return
+        for other in self.query(LineView):
+            other.set_class(other is view, "searched")
+        self.query_one("#finding").display = True
+        if not self.query("#find"):
+            # Not before: an Input that is made before the app's first screen stands on the stack ends the app.
+            await self.query_one("#finding").mount(Input(id="find", select_on_focus=False), after="#slash")
+        field = self.query_one("#find", Input)
+        with field.prevent(Input.Changed):
+            field.value = view.needle
+        field.focus()
+
+    def stop_finding(self, *, keep: bool) -> bool:
+        """Leave the search line, or forget what was searched. False: there was no search."""
+        bar, view = self.query_one("#finding"), self._searched()
+        if view is None:
+            return False
+        if not keep:
+            view.look_for("")
+            view.remove_class("searched")
+            bar.display = False
+        view.focus()
+        self.foot()
+        return True
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        view = self._searched()
+        if view is not None:
+            view.look_for(event.value)
+            self.foot()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.stop_finding(keep=True)

@@ -1,0 +1,140 @@
+"""Functions, the compilations of one, and its key beside the nearest key: why it was compiled again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+
+from jaxscope.model.causes import compared
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Function
+from jaxscope.report.phrases import Places, function_name
+from jaxscope.schema.keys import Frame
+from jaxscope.tui.actions import bindings
+from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import functions as rows
+from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.tableview import TableView
+
+
+class Functions(View):
+    NAME = "functions"
+    SCOPES = ("functions",)
+    BINDINGS = bindings("functions")
+
+    def panes(self) -> Iterable[Widget]:
+        self.functions: TableView[Function] = TableView(
+            (), lambda f: f.id, title="Functions", id="functions",
+            empty="No function was compiled yet. jaxscope doctor says whether compilations can be seen.",
+            about="Your functions, the slowest first; then what libraries and eager operations compile.",
+        )  # fmt: skip
+        self.attempts: TableView[rows.Attempt] = TableView(
+            (), rows.attempt_id, title="Compilations", id="attempts",
+            about="The calls of the function that had to trace, lower or compile; last those that only left the fast path.",
+        )  # fmt: skip
+        self.key: TableView[rows.KeyRow] = TableView(
+            (), rows.key_row_id, title="Key", id="key",
+            empty="The cache key of this call was not recorded.",
+            about="What JAX compared: every part of this call's key beside the nearest key seen before. ≠ marks what differs.",
+        )  # fmt: skip
+        yield self.functions
+        with Horizontal(id="columns"):
+            yield self.attempts
+            with Vertical(id="right"):
+                yield Words(id="reasons")
+                yield self.key
+
+    def fill(self) -> None:
+        run, app = self.feed.run, self.scope
+        with self.prevent(LineView.Moved):
+            self.functions.columns = tuple(rows.function_columns(run, app.starred))
+            self.functions.show(rows.functions(run, app.starred))
+            chosen = self.functions.current
+            if app.function is not None and (chosen is None or chosen.id != app.function):
+                if self.functions.needle and app.function not in {f.id for f in self.functions.items}:
+                    self.functions.look_for("")
+                self.functions.select(app.function)
+        self._fill_attempts()
+
+    def _fill_attempts(self) -> None:
+        run, app = self.feed.run, self.scope
+        f = self.functions.current
+        with self.prevent(LineView.Moved):
+            if f is None:
+                self.attempts.empty = "Choose a function above."
+                self.attempts.show([])
+            else:
+                app.function = f.id
+                self.attempts.entitle(f"Compilations of {function_name(f)}")
+                self.attempts.empty = f"{function_name(f)} was never compiled."
+                self.attempts.columns = tuple(rows.attempt_columns(run))
+                found = rows.attempts(run, f)
+                self.attempts.show(found)
+                if not any(a.compilation.id == app.compilation for a in found):
+                    # The recompile that cost most is what people come for.
+                    again = [a for a in found if a.number and a.number > 1]
+                    most = max(
+                        again, key=lambda a: a.compilation.seconds, default=found[0] if found else None
+                    )
+                    app.compilation = most.compilation.id if most is not None else None
+                self.attempts.select(app.compilation)
+        self._fill_key()
+
+    def _fill_key(self) -> None:
+        run, a = self.feed.run, self.attempts.current
+        if a is None:
+            self.key.show([])
+            self.words("reasons").say()
+            return
+        c = a.compilation
+        self.scope.compilation = c.id
+        comparison = compared(run, c)
+        nearest = comparison.nearest if comparison is not None else None
+        n = number_of(run, nearest) if nearest is not None else None
+        title = f"#{a.number}" if a.number else "fast-path miss"
+        if nearest is not None:
+            title += f" beside the nearest key, {f'#{n}' if n else 'a fast-path miss'}"
+        self.key.columns = tuple(rows.key_columns(compared=nearest is not None))
+        certainty = (
+            f"{comparison.causes[0].certainty} · level {comparison.level}" if comparison and nearest else ""
+        )
+        self.key.entitle(f"Key of {title}", certainty)
+        self.key.show(rows.key_of(run, c))
+        self.words("reasons").say(rows.reasons(run, c), [(rows.where(run, c, Places(run)), "dim")])
+
+    def on_line_view_moved(self, event: LineView.Moved) -> None:
+        super().on_line_view_moved(event)
+        if event.view is self.functions:
+            f = self.functions.current
+            if f is not None and f.id != self.scope.function:
+                self.scope.select(function=f.id)
+            self._fill_attempts()
+        elif event.view is self.attempts:
+            self._fill_key()
+
+    def on_line_view_opened(self, event: LineView.Opened) -> None:
+        if event.view is self.functions:
+            self.attempts.focus()
+        elif event.view is self.attempts:
+            self.key.focus()
+        else:
+            self.action_program()
+
+    def action_program(self) -> None:
+        self.scope.go("program")
+
+    def action_star(self) -> None:
+        f = self.functions.current
+        if f is not None:
+            self.scope.starred ^= {f.id}
+            self.fill()
+
+    def place(self) -> Frame | None:
+        f, a = self.functions.current, self.attempts.current
+        if self.focused_view() is not self.functions and a is not None and a.compilation.site is not None:
+            return a.compilation.site
+        if f is not None and f.seen.file and f.seen.line:
+            return Frame(f.seen.file, f.seen.line, f.seen.name)
+        return None

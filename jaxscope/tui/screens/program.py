@@ -1,0 +1,211 @@
+"""One program: the user's lines, what they were lowered to, what the compiler made of it, side by side.
+
+A line under the cursor marks in the other panes what it became, or what it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.containers import Horizontal
+from textual.events import DescendantFocus
+from textual.widget import Widget
+
+from jaxscope.model import sources
+from jaxscope.model.records import Compilation, Program
+from jaxscope.report.phrases import Places
+from jaxscope.schema.keys import Frame
+from jaxscope.tui import links, tokens
+from jaxscope.tui.actions import bindings
+from jaxscope.tui.feed import APART_BYTES
+from jaxscope.tui.lines import Lines
+from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import program as rows
+from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.textview import NOTHING, TextView
+
+TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimised"}
+
+
+class ProgramView(View):
+    NAME = "program"
+    SCOPES = ("program",)
+    BINDINGS = bindings("program")
+
+    def panes(self) -> Iterable[Widget]:
+        self.shown: tuple[str, ...] | None = None  # compilation and texts
+        self.file: str | None = None
+        self.links = links.NONE
+        self.by: dict[str, dict[links.Place, list[int]]] = {"stablehlo": {}, "hlo": {}}
+        self.stage = "hlo"  # of the two, the one shown where there is room for one
+        self.source = TextView(
+            title="source", id="source", about="Your code. Moving here marks what a line became.",
+            empty="No line of yours is known here, or its file is not on this machine.",
+        )  # fmt: skip
+        self.stages = {
+            stage: TextView(title=title, id=stage, about=f"{title}. Moving here marks the line it comes from; ] and [ walk along marked lines.")
+            for stage, title in TITLES.items()
+        }  # fmt: skip
+        yield Words(id="summary", classes="stays")
+        with Horizontal(id="columns"):
+            yield self.source
+            yield from self.stages.values()
+        yield Words(id="link", classes="stays")
+
+    def _chosen(self) -> Compilation | None:
+        run, app = self.feed.run, self.scope
+        c = run.compilations.get(app.compilation or "")
+        if c is not None and app.function in (None, c.function.id) and c.reached != ["fast_path"]:
+            return c
+        if app.function in run.functions:
+            numbered = run.numbered(run.functions[app.function])
+            if numbered:
+                return numbered[-1][1]
+        return rows.default(run)
+
+    def fill(self) -> None:
+        run, c = self.feed.run, self._chosen()
+        if c is None:
+            self.words("summary").say([("No program yet: nothing was compiled.", "dim")])
+            return
+        program = run.programs.get(c.program or "")
+        texts = self.feed.texts.get(program.id) if program is not None else None
+        self.words("summary").say(rows.summary(run, c, program, texts))
+        wanted = (c.id, *sorted(program.texts.values())) if program is not None else (c.id,)
+        if wanted != self.shown:
+            self.shown = wanted
+            self._open(c, program)
+        self._fold()
+
+    def _open(self, c: Compilation, program: Program | None) -> None:
+        self.links, self.by = links.NONE, {"stablehlo": {}, "hlo": {}}
+        blobs = dict(program.texts) if program is not None else {}
+        for stage, view in self.stages.items():
+            view.show(NOTHING)
+            view.loading = stage in blobs
+            view.empty = rows.absent(self.feed.run, self.feed.directory, c, stage)
+        seen = c.function.seen
+        self._show_file(seen.file, seen.line)
+        self.words("link").say()
+        if blobs:
+            shown, large = self.shown, program is not None and sum(program.text_bytes.values()) > APART_BYTES
+            self.run_worker(
+                lambda: self._load(shown, blobs, large), thread=True, exclusive=True, group="program"
+            )
+
+    def _load(self, shown: object, blobs: dict[str, str], large: bool) -> None:
+        """In a thread: first the texts, which is quick; then what belongs to what."""
+        directory = self.feed.directory
+        for stage in ("hlo", "stablehlo"):
+            if stage in blobs:
+                try:
+                    text, trouble = Lines(directory.text(blobs[stage])), ""
+                except Exception as e:  # damaged, gone, too large: said where it would stand
+                    text, trouble = Lines(""), f"This text cannot be read: {e}"
+                self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
+        arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
+        try:
+            found = self.feed.others.call(links.of_run, *arguments) if large else links.of_run(*arguments)
+        except Exception:  # the other process was ended with the view
+            found = links.NONE
+        by = {"stablehlo": found.stablehlo.lines(), "hlo": found.hlo.lines()}
+        self.app.call_from_thread(self._linked, shown, found, by)
+
+    def _loaded(self, shown: object, stage: str, text: Lines, trouble: str) -> None:
+        if shown == self.shown:
+            view = self.stages[stage]
+            view.loading = False
+            view.empty = trouble or view.empty
+            view.show(text, tokens.hlo if stage == "hlo" else tokens.stablehlo)
+
+    def _linked(self, shown: object, found: links.Links, by: dict[str, dict[links.Place, list[int]]]) -> None:
+        if shown != self.shown:
+            return
+        self.links, self.by = found, by
+        app = self.scope
+        if app.place is not None:
+            self._show_file(app.place.file, app.place.line)
+            app.place = None
+        elif self.file is None or not any(file == self.file for file, _ in {**by["hlo"], **by["stablehlo"]}):
+            files = (found.stablehlo.files() + found.hlo.files()).most_common(1)
+            if files:
+                lines = sorted(line for file, line in {**by["hlo"], **by["stablehlo"]} if file == files[0][0])
+                self._show_file(files[0][0], lines[0])
+        wanted = next((line for line, name in found.hlo.names.items() if name == app.instruction), None)
+        app.instruction = None
+        if wanted is not None:
+            self.stages["hlo"].go_to(wanted, centre=True)
+            self.stages["hlo"].focus()
+            self._follow(self.stages["hlo"])
+        else:
+            lines = sorted(line for file, line in {**by["hlo"], **by["stablehlo"]} if file == self.file)
+            at = self.source.cursor + 1
+            if lines and at not in lines:  # the first line that became something, at or below the def
+                self.source.go_to(next((n for n in lines if n >= at), lines[0]) - 1, centre=True)
+            self._follow(self.source)
+
+    def _show_file(self, file: str | None, line: int | None) -> None:
+        text = sources.text(file) if file else None
+        self.file = file if text is not None else None
+        with self.prevent(LineView.Moved), self.source.prevent(LineView.Moved):
+            self.source.entitle(Places(self.feed.run, whole=True).file(file) if file else "source")
+            self.source.show(Lines(text or ""), tokens.python, name=file)
+            if text is not None and line is not None:
+                self.source.go_to(line - 1, centre=True)
+
+    def _follow(self, view: LineView) -> None:
+        """Mark in the other panes what belongs to the line under the cursor of ``view``."""
+        places: list[links.Place]
+        if view is self.source:
+            places = [(self.file, view.cursor + 1)] if self.file is not None else []
+        else:
+            its = self.links.hlo if view is self.stages["hlo"] else self.links.stablehlo
+            places = its.places.get(view.cursor, [])
+        lines = {stage: sorted({n for p in places for n in by.get(p, [])}) for stage, by in self.by.items()}
+        for stage, other in self.stages.items():
+            other.link(frozenset(lines[stage]), follow=other is not view)
+        if view is not self.source:
+            if places and places[0][0] != self.file:
+                self._show_file(*places[0])
+            self.source.link(frozenset(line - 1 for file, line in places if file == self.file))
+        else:
+            self.source.link(frozenset({view.cursor} if any(lines.values()) else ()), follow=False)
+        if view is self.source and not any(lines.values()):
+            self.words("link").say([("nothing in this program comes from this line", "dim")])
+        else:
+            self.words("link").say(
+                rows.link(self.links, places, lines["stablehlo"], lines["hlo"], Places(self.feed.run))
+            )
+
+    def on_line_view_moved(self, event: LineView.Moved) -> None:
+        super().on_line_view_moved(event)
+        if event.view is self.focused or event.view is self.focused_view():
+            self._follow(event.view)
+
+    def on_line_view_opened(self, event: LineView.Opened) -> None:
+        """From a line to what it became, from an operation to its line."""
+        (self.stages[self.stage] if event.view is self.source else self.source).focus()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        super().on_descendant_focus(event)
+        for stage, view in self.stages.items():
+            if view.has_focus:
+                self.stage = stage
+        self._fold()
+
+    def _fold(self) -> None:
+        """Where three do not fit, the text that was not looked at last has no width; tab still goes there."""
+        for stage, view in self.stages.items():
+            view.set_class(self.narrow and stage != self.stage, "folded")
+
+    def action_other(self, by: int) -> None:
+        c = self._chosen()
+        other = rows.neighbour(self.feed.run, c, by) if c is not None else None
+        if other is not None:
+            self.scope.select(function=other.function.id, compilation=other.id)
+            self.renew()
+
+    def place(self) -> Frame | None:
+        if self.file is None or self.source.cursor < 0:
+            return None
+        return Frame(self.file, self.source.cursor + 1, "")

@@ -1,0 +1,90 @@
+"""Colours and layout: theme variables only, our own semantic ones beside Textual's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+# Our words for colours, by the theme's darkness. Each has a glyph or a word beside it on the screen.
+DARK = {
+    "retrace": "#ffb454", "collective": "#d2a6ff", "before": "#f07178", "after": "#aad94c",
+    "phase-trace": "#59c2ff", "phase-lower": "#95a5c6", "phase-compile": "#ffb454", "phase-hit": "#aad94c",
+    "code-value": "#95c8f0", "code-type": "#7fd1ae", "code-op": "#ffd173", "code-attr": "#b0b8c8",
+    "code-string": "#b8dd87", "code-number": "#e6b673", "code-comment": "#7a8290", "code-word": "#ff9a76", "code-symbol": "#d2a6ff",
+}  # fmt: skip
+LIGHT = {
+    "retrace": "#a35200", "collective": "#7b3fb5", "before": "#b3262e", "after": "#2f7000",
+    "phase-trace": "#0067a3", "phase-lower": "#5c6780", "phase-compile": "#a35200", "phase-hit": "#2f7000",
+    "code-value": "#1b5a90", "code-type": "#00695c", "code-op": "#8a4b00", "code-attr": "#4a5568",
+    "code-string": "#3b6e00", "code-number": "#9c4a00", "code-comment": "#6b7280", "code-word": "#b23a12", "code-symbol": "#7b3fb5",
+}  # fmt: skip
+
+
+def is_light(environ: Mapping[str, str] | None = None) -> bool:
+    """Does the terminal say that its background is light? ``COLORFGBG=0;15`` (rxvt, Konsole, iTerm)."""
+    known = os.environ if environ is None else environ
+    return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
+
+
+_LINES = "\n".join(
+    f"    & > .line--{name}, &.line--{name}, .line--{name} {{ {rule} }}"
+    for name, rule in {
+        "dim": "color: $text-muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
+        "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;", "note": "color: $text-muted;",
+        "good": "color: $text-success;", "retrace": "color: $retrace;", "collective": "color: $collective; text-style: bold;",
+        "trace": "color: $phase-trace;", "lower": "color: $phase-lower;", "compile": "color: $phase-compile;", "hit": "color: $phase-hit;",
+        "before": "color: $before;", "after": "color: $after;", "key": "color: $accent; text-style: bold;",
+        "value": "color: $code-value;", "type": "color: $code-type;", "op": "color: $code-op;", "attr": "color: $code-attr;",
+        "string": "color: $code-string;", "number": "color: $code-number;", "comment": "color: $code-comment;",
+        "word": "color: $code-word;", "symbol": "color: $code-symbol;",
+        "cursor": "background: $primary 30%; text-style: bold;", "linked": "color: $accent; text-style: bold;",
+        "match": "background: $warning 40%; text-style: bold underline;", "gutter": "color: $text-disabled;",
+        "heading": "color: $text-muted; text-style: underline;",
+    }.items()
+).replace("    & > ", "    & > ")  # fmt: skip
+
+CSS = f"""
+LineView, Words {{
+{_LINES}
+}}
+LineView {{
+    border-top: solid $foreground 30%; border-title-color: $text-muted;
+    border-title-style: bold; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
+    background: $background; height: 1fr; overflow-x: auto; overflow-y: auto;
+}}
+LineView:focus {{ border-top: heavy $primary; border-title-color: $primary; }}
+Words {{ width: 1fr; height: auto; }}
+#header, #tabs, #footer, #lost, #link, #summary {{ height: 1; text-wrap: nowrap; text-overflow: ellipsis; }}
+#header, #footer {{ background: $panel; }}
+#now, #reasons, #detail, #empty {{ padding: 0 1; }}
+#finding {{ height: 1; }}
+#slash {{ width: 2; color: $primary; }}
+#find {{ height: 1; border: none; padding: 0; width: 1fr; background: $surface; }}
+#found {{ width: auto; min-width: 24; }}
+#columns {{ height: 1fr; }}
+#left, #right {{ width: 1fr; height: 1fr; }}
+#right {{ margin-left: 1; }}
+#steps {{ border-top: solid $foreground 30%; max-height: 4; }}
+#functions {{ height: 2fr; }}
+Functions #columns {{ height: 3fr; }}
+#attempts {{ width: 2fr; }}
+Functions #right {{ width: 3fr; }}
+#reasons {{ max-height: 5; border-top: solid $foreground 30%; }}
+Overview #left {{ width: 5fr; }}
+Overview #right {{ width: 4fr; }}
+#advised {{ padding: 0 1 1 1; max-height: 8; }}
+Collectives #detail {{ max-height: 9; border-top: solid $foreground 30%; }}
+#source {{ width: 4fr; }}
+#stablehlo, #hlo {{ width: 5fr; margin-left: 1; }}
+.folded {{ width: 0 !important; margin: 0 !important; border: none !important; }}
+.narrow #columns {{ layout: vertical; }}
+.narrow #left, .narrow #right {{ margin-left: 0; width: 100%; }}
+.narrow #attempts {{ width: 1fr; height: 2fr; }}
+.narrow #functions {{ height: 2fr; }}
+Functions.narrow #columns {{ height: 5fr; }}
+Functions.narrow #right {{ height: 3fr; }}
+Overview.narrow #steps {{ display: none; }}
+ProgramView.narrow #columns {{ layout: horizontal; }}
+Help, Leave {{ align: center middle; }}
+#dialog {{ width: 90%; max-width: 90; height: auto; max-height: 90%; border: round $primary; padding: 1 2; background: $surface; }}
+"""

@@ -1,0 +1,87 @@
+"""Which parts of a line of HLO, StableHLO, Python or program output get which colour.
+
+Pure: a line -> spans (start, end, kind). A tokeniser colours what it knows and leaves the rest plain; no
+line, however long or hostile, takes more than linear time.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterator
+
+Span = tuple[int, int, str]
+Tokens = Callable[[str], list[Span]]
+
+# The names a theme gives colours to.
+KINDS = ("value", "type", "op", "collective", "attr", "string", "number", "comment", "word", "symbol")
+
+_COLLECTIVES = (
+    "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|"
+    "ragged-all-to-all|send|recv"
+)
+# Every alternative is possessive or a fixed string: nothing is tried twice.
+_HLO = re.compile(
+    r'(?P<string>"(?:[^"\\]++|\\.)*+"?+)'
+    r"|(?P<comment>/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?+|//.*+)"
+    r"|(?P<value>%[\w.\-]++)"
+    r"|(?P<type>\b(?:pred|[su]\d++|bf16|f\d++\w*+|c64|c128|token|opaque)\[[^\]]*+\](?:\{[^{}]*+\})?+)"
+    rf"|(?P<collective>(?<![\w.\-%])(?:{_COLLECTIVES})(?:-start|-done)?+(?=\())"
+    r"|(?P<op>(?<![\w.\-%])[a-z][a-z0-9\-]*+(?=\())"
+    r"|(?P<attr>(?<![\w.\-])[a-z_]++(?==))"
+    r"|(?P<word>(?<![\w.\-])(?:HloModule|ENTRY|ROOT|true|false)(?![\w.\-]))"
+    r"|(?P<number>(?<![\w.\-])-?+\d++(?:\.\d++)?+(?:e[+-]?+\d++)?+(?![\w.]))"
+    r"|[\w.\-]++"
+)
+_STABLEHLO = re.compile(
+    r'(?P<collective>"?+(?:stablehlo|mhlo)\.(?:all_reduce|all_gather|reduce_scatter|all_to_all|collective_\w++)"?+)'
+    r'|(?P<op>"?+(?:stablehlo|chlo|mhlo|func|sdy|builtin)\.[\w.]++"?+)'
+    r'|(?P<string>"(?:[^"\\]++|\\.)*+"?+)'
+    r"|(?P<comment>loc\((?:[^()\"]++|\"(?:[^\"\\]++|\\.)*+\"?+)*+\)?+|#loc\d*+|//.*+)"
+    r"|(?P<value>%[\w$.\-]++(?:\#\d++)?+)"
+    r"|(?P<type>(?:tensor|tuple|vector|complex)<[^<>]*+>|\b[su]?+i\d++\b|\bb?+f\d++\w*+\b)"
+    r"|(?P<symbol>@[\w$.\-]++|\#[\w$.\-]++)"
+    r"|(?P<word>\b(?:module|return|public|private|dense|applies|across|dims|array|cond|do|true|false)\b)"
+    r"|(?P<attr>\b[A-Za-z_][\w.]*+(?= =))"
+    r"|(?P<number>(?<![\w.])-?+\d++(?:\.\d++)?+(?:[eE][+-]?+\d++)?+)"
+    r"|[\w.]++"
+)
+_PYTHON = re.compile(
+    r"(?P<comment>\#.*+)"
+    r"|(?P<string>\b[rbfuRBFU]{0,2}(?:'(?:[^'\\]++|\\.)*+'?+|\"(?:[^\"\\]++|\\.)*+\"?+)|'(?:[^'\\]++|\\.)*+'?+|\"(?:[^\"\\]++|\\.)*+\"?+)"
+    r"|(?P<symbol>@[\w.]++)"
+    r"|(?P<number>(?<![\w.])\d[\d_]*+(?:\.\d++)?+(?:[eE][+-]?+\d++)?+)"
+    rf"|(?P<word>\b(?:{'|'.join(keyword.kwlist)})\b)"
+    r"|(?P<op>\b[A-Za-z_]\w*+(?=\())"
+    r"|\w++"
+)
+
+
+def _with(pattern: re.Pattern[str]) -> Tokens:
+    def spans(line: str) -> list[Span]:
+        return [(m.start(), m.end(), m.lastgroup) for m in pattern.finditer(line) if m.lastgroup]
+
+    return spans
+
+
+hlo = _with(_HLO)
+stablehlo = _with(_STABLEHLO)
+python = _with(_PYTHON)
+
+
+def plain(line: str) -> list[Span]:
+    """No colours: somebody's output."""
+    return []
+
+
+def matches(line: str, needle: str) -> Iterator[tuple[int, int]]:
+    """Where ``needle`` stands in ``line``; case counts only if the needle has a capital."""
+    if not needle:
+        return
+    if needle == needle.lower():
+        low = line.lower()
+        line = low if len(low) == len(line) else line  # some letters are two in lower case
+    at = line.find(needle)
+    while at >= 0:
+        yield at, at + len(needle)
+        at = line.find(needle, at + len(needle))

@@ -1,0 +1,41 @@
+"""Lets these tests import the runs written by hand; runs as the screens' tests need them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import runs_to_see
+
+from jaxscope.model import sources
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """``made(name)``: the run of that name; where it has a source, in the directory of that."""
+
+    def make(name: str):
+        directory = runs_to_see.ALL[name](tmp_path / "run")
+        source = directory.path / "src"
+        monkeypatch.chdir(source if source.exists() else tmp_path)
+        monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
+        sources.text.cache_clear()
+        return directory
+
+    return make
+
+
+@pytest.fixture(params=list(runs_to_see.ALL))
+def every_run(request, made):
+    """(name, directory) of each."""
+    return request.param, made(request.param)
+
+
+@pytest.fixture
+def typical(made):
+    return made("typical")

@@ -1,0 +1,186 @@
+"""Runs written by hand that between them show all that a screen can look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import written
+from written import Log, function, key, leaf
+
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]evil[/] \u202eesrever\r\nnext"
+
+SOURCE = """\
+import jax
+
+
+def loss(w, x):
+    h = x @ w
+    return (h * h).sum()
+
+
+@jax.jit
+def train_step(w, x):
+    return w - loss(w, x)
+"""
+
+STABLEHLO = """\
+module @jit_train_step attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4x4xf32> loc("w"), %arg1: tensor<8x4xf32> loc("x")) -> (tensor<4x4xf32>) {
+    %0 = stablehlo.dot_general %arg1, %arg0, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32> loc(#loc3)
+    %1 = stablehlo.multiply %0, %0 : tensor<8x4xf32> loc(#loc4)
+    %2 = stablehlo.subtract %arg0, %arg0 : tensor<4x4xf32> loc(#loc5)
+    return %2 : tensor<4x4xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("FILE":5:8)
+#loc4 = loc("FILE":6:12)
+#loc5 = loc("FILE":11:11)
+"""
+
+HLO = """\
+HloModule jit_train_step, is_scheduled=true, num_partitions=8
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+%fused (p: f32[8,4]) -> f32[8,4] {
+  %p = f32[8,4]{1,0} parameter(0)
+  ROOT %mul.1 = f32[8,4]{1,0} multiply(%p, %p), metadata={op_name="jit(train_step)/mul" source_file="FILE" source_line=6}
+}
+
+ENTRY %main (w: f32[4,4], x: f32[8,4]) -> f32[4,4] {
+  %w = f32[4,4]{1,0} parameter(0)
+  %x = f32[8,4]{1,0} parameter(1)
+  %dot.1 = f32[8,4]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(train_step)/dot_general" source_file="FILE" source_line=5}
+  %fusion.1 = f32[8,4]{1,0} fusion(%dot.1), kind=kLoop, calls=%fused, metadata={op_name="jit(train_step)/mul" source_file="FILE" source_line=6}
+  %all-reduce.1 = f32[8,4]{1,0} all-reduce(%fusion.1), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=%add, metadata={op_name="jit(train_step)/reduce_sum" source_file="FILE" source_line=6}
+  ROOT %sub.1 = f32[4,4]{1,0} subtract(%w, %w), metadata={op_name="jit(train_step)/sub" source_file="FILE" source_line=11}
+}
+"""
+
+
+def texts(file: str) -> dict[str, str]:
+    return {"stablehlo": STABLEHLO.replace("FILE", file), "hlo": HLO.replace("FILE", file)}
+
+
+def typical(path: Path) -> RunDir:
+    """Three shapes; a program that communicates; its source is train.py in ``src``, to be the current directory."""
+    run = store.create(path, name="train", argv=["train.py", "--epochs", "3"])
+    source = path / "src" / "train.py"
+    source.parent.mkdir()
+    source.write_text(SOURCE)
+    log = Log(run, cwd=str(source.parent))
+    log.now = 1.0
+    log.backend(8)
+    step = function("train_step", "train.py", 10)
+    evaluate = function("eval_step", "train.py", 4)
+    add = function("add", None, None, eager=True, form="primitive")
+    for f in (step, evaluate, add):
+        log.say(f)
+    log.say(ev.Watched(function=step.function, step=True))
+    site = Frame("train.py", 11, "main")
+    log.compiled(add, key(leaf("x", 3)), (0.01, 0.01, 0.2), site=site)
+    for n, rows in enumerate((32, 31, 30)):
+        log.now += 8
+        log.compiled(
+            step, key(leaf("w", 4, 4), leaf("x", rows, 4)), (0.5, 0.1, 2.4 + n), step=10 * n + 1,
+            program=f"p{n}", texts=texts("train.py"), site=site,
+        )  # fmt: skip
+    log.compiled(evaluate, key(leaf("w", 4, 4)), (0.2, 0.1, 1.0), step=22, site=site)
+    log.say(ev.Called(function=step.function, count=40))
+    log.say(ev.Step(index=40))
+    log.end()
+    (path / "output.log").write_text("epoch 1: loss 0.5\r\nepoch 2: loss 0.4\r\n")
+    written.exited(run, 0, seconds=60.0)
+    return run
+
+
+def empty(path: Path) -> RunDir:
+    return store.create(path, name="nothing", argv=["hello.py"])
+
+
+def failed(path: Path) -> RunDir:
+    """Died of an exception while compiling; its output says of what."""
+    run = store.create(path, name="dies", argv=["train.py"])
+    log = Log(run)
+    log.now = 1.0
+    log.backend(1)
+    step = function("train_step")
+    log.say(step)
+    log.compiled(step, key(leaf("x", 8)), (0.5, 0.1, 2.0), step=1)
+    call = log.missed(step, key(leaf("x", 9)), step=2)
+    log.phase(call, "trace", 0.4)
+    log.say(ev.PhaseBegan(call=call, phase="compile"))
+    log.now += 3
+    log.say(ev.PhaseFailed(call=call, phase="compile", seconds=3.0))
+    log.end()
+    (path / "output.log").write_text(
+        "epoch 1\nTraceback (most recent call last):\n"
+        '  File "/home/ann/work/train.py", line 140, in main\n    state = train_step(state)\n'
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 17179869184 bytes.\n"
+    )
+    written.exited(run, 1, seconds=9.0)
+    return run
+
+
+def degraded(path: Path) -> RunDir:
+    """A JAX that was not fully understood: no keys, no texts, no end."""
+    run = store.create(path, name="blind", argv=["train.py"])
+    log = Log(run)
+    log.now = 1.0
+    step = function("train_step", None, None)
+    log.say(step)
+    log.say(ev.Degraded(seam="cache_miss", reason="jax._src.pjit has no _infer_params"))
+    for _ in range(2):
+        log.compiled(step, None, (0.5, 0.1, 2.0))
+    with next((path / "events").glob("*.jsonl")).open("ab") as f:
+        f.write(b'{"kind":"FromTheFuture","t_ns":1}\nnot json\n')
+    return run
+
+
+def hostile(path: Path) -> RunDir:
+    """Names, paths, values, texts and output that try to take over the terminal."""
+    run = store.create(path, name=HOSTILE, argv=["train.py", HOSTILE])
+    log = Log(run)
+    log.now = 1.0
+    log.backend(8, HOSTILE)
+    step = function(HOSTILE, "/tmp/" + HOSTILE, 3)
+    log.say(step)
+    source = "/tmp/[red]" + "x.py"
+    for n in range(3):
+        log.compiled(
+            step, key(leaf(f"x[{HOSTILE!r}]", n), leaf(HOSTILE, 4), static=[written.static("[/]", HOSTILE + str(n))]),
+            (0.1, 0.1, 1.0), program=f"p{n}", step=n,
+            texts={k: t + HOSTILE for k, t in texts(source).items()},
+            site=Frame("/tmp/" + HOSTILE, 3, HOSTILE),
+        )  # fmt: skip
+    log.say(ev.Degraded(seam=HOSTILE, reason=HOSTILE))
+    log.end()
+    (path / "output.log").write_bytes(HOSTILE.encode() + b"\xff\x1b[31mred\x1b[0m\x9b2J\rover\n")
+    written.exited(run, 0, seconds=9.0)
+    return run
+
+
+ALL = {"empty": empty, "typical": typical, "failed": failed, "degraded": degraded, "hostile": hostile}
+
+
+def running(path: Path) -> RunDir:
+    """One that goes on: its keeper's heart beats, something is being compiled."""
+    run = store.create(path, name="train", argv=["train.py"])
+    log = Log(run)
+    log.now = 1.0
+    step = function("train_step")
+    log.say(step)
+    log.missed(step, key(leaf("x", 8)), step=1)
+    log.say(ev.PhaseBegan(call=1, phase="compile"))
+    run.heartbeat.touch()
+    return run

@@ -1,0 +1,237 @@
+"""What screens show, made without a terminal."""
+
+from __future__ import annotations
+
+import pytest
+import runs_to_see
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxscope.model.load import load
+from jaxscope.tui import actions, editor, links, tokens
+from jaxscope.tui.cells import Column, fitted, parts, plain
+from jaxscope.tui.lines import LONGEST, MOST_LINES, Growing, Lines
+from jaxscope.tui.rows import chrome, functions, output, overview
+
+
+@given(st.text(alphabet="ab\n\r", max_size=200))
+def test_lines_are_those_of_the_text(text):
+    expected = text.split("\n")
+    if expected[-1] == "":
+        expected.pop()
+    lines = Lines(text)
+    assert [lines[n] for n in range(len(lines))] == [line.rstrip("\r") for line in expected]
+
+
+@given(st.text(alphabet="aBİ\n", max_size=100), st.text(alphabet="aBbİ", min_size=1, max_size=3))
+def test_a_search_finds_every_line_that_holds_it_and_no_other(text, needle):
+    lines = Lines(text)
+    assert lines.find(needle) == [n for n in range(len(lines)) if any(tokens.matches(lines[n], needle))]
+
+
+def test_a_search_finds_what_lies_across_the_slices_it_is_made_in(monkeypatch):
+    monkeypatch.setattr("jaxscope.tui.lines._SLICE", 10)
+    lines = Lines("".join(f"line {n} needle\n" for n in range(50)))
+    assert lines.find("needle") == list(range(50))
+    assert len(lines) == 50
+
+
+def test_a_long_line_is_shown_by_its_beginning():
+    assert len(Lines("x" * 10_000)[0]) == LONGEST + 1
+
+
+def test_an_output_without_end_lets_the_oldest_lines_go():
+    lines = Growing(str(n) for n in range(MOST_LINES + 10))
+    assert len(lines) <= MOST_LINES
+    assert lines.dropped
+    assert lines[len(lines) - 1] == str(MOST_LINES + 9)
+
+
+@given(st.text(max_size=300))
+@pytest.mark.parametrize("spans", [tokens.hlo, tokens.stablehlo, tokens.python])
+def test_colours_lie_within_the_line_in_order(spans, line):
+    at = 0
+    for begin, end, kind in spans(line):
+        assert at <= begin < end <= len(line)
+        assert kind in tokens.KINDS
+        at = end
+
+
+def test_hlo_is_told_apart():
+    line = '  ROOT %all-reduce.1 = bf16[8,4]{1,0} all-reduce(%dot.1), channel_id=1, metadata={op_name="a/b"}'
+    found = {(line[b:e], kind) for b, e, kind in tokens.hlo(line)}
+    assert {("ROOT", "word"), ("%all-reduce.1", "value"), ("bf16[8,4]{1,0}", "type"), ("all-reduce", "collective"),
+            ("channel_id", "attr"), ("1", "number"), ('"a/b"', "string")} <= found  # fmt: skip
+
+
+def test_stablehlo_is_told_apart():
+    line = "    %0 = stablehlo.dot_general %arg1, %arg0 : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc3)"
+    found = {(line[b:e], kind) for b, e, kind in tokens.stablehlo(line)}
+    assert {
+        ("%0", "value"),
+        ("stablehlo.dot_general", "op"),
+        ("tensor<8x4xf32>", "type"),
+        ("loc(#loc3)", "comment"),
+    } <= found
+
+
+@pytest.mark.parametrize("spans", [tokens.hlo, tokens.stablehlo, tokens.python])
+@pytest.mark.parametrize(
+    "piece", ['"', "\\", "(", "loc(", "/*", "%", "tensor<", "f32[", "'", "-", "a-", "1."]
+)
+def test_colouring_takes_linear_time_on_hostile_lines(spans, piece):
+    spans(
+        piece * (LONGEST // len(piece))
+    )  # a quadratic one would not be noticed, an exponential one never ends
+
+
+@given(st.text(max_size=40), st.integers(1, 30), st.booleans())
+def test_a_cell_is_cut_or_filled_to_its_width(text, width, right):
+    from rich.cells import cell_len
+
+    made = fitted(text, width, right=right)
+    assert sum(cell_len(t) for t, _ in made) == width
+
+
+def test_what_is_drawn_is_escaped():
+    assert plain("a\x1b[2Jb\u202e") == r"a\x1b[2Jb\u202e"
+    assert parts([("\n", "bold")]) == [(r"\n", "bold")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "seen"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("10%\r 50%\r100%", "100%"),
+        ("100%\r", "100%"),
+        ("abc\b\bX", "aX"),
+        ("\b\b", ""),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b[", "\x1b["),  # an unfinished one stays, and is escaped when drawn
+    ],
+)
+def test_output_reads_as_a_terminal_would_have_shown_it(raw, seen):
+    assert output.clean(raw) == seen
+
+
+def test_output_is_followed_while_lines_are_being_written(tmp_path):
+    path = tmp_path / "output.log"
+    found = output.Output(path)
+    assert not found.poll()
+    with path.open("ab", buffering=0) as f:
+        f.write(b"one\ntw")
+        assert found.poll()
+        assert [found.lines[n] for n in range(len(found.lines))] == ["one", "tw"]
+        f.write(b"o\nthr")
+        assert found.poll()
+        assert [found.lines[n] for n in range(len(found.lines))] == ["one", "two", "thr"]
+        f.write(b"ee\r\n")
+        assert found.poll()
+        assert not found.poll()
+    assert [found.lines[n] for n in range(len(found.lines))] == ["one", "two", "three"]
+
+
+def test_the_end_of_a_long_output_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(output, "FIRST", 100)
+    (tmp_path / "output.log").write_bytes(b"x" * 500 + b"\nlast\n")
+    found = output.Output(tmp_path / "output.log")
+    found.poll()
+    assert found.lines[len(found.lines) - 1] == "last"
+    assert found.skipped == 406
+
+
+@pytest.mark.parametrize(
+    ("environ", "command"),
+    [
+        ({"EDITOR": "vim"}, ["vim", "+7", "a b.py"]),
+        ({"EDITOR": "code --wait"}, ["code", "--wait", "--goto", "a b.py:7"]),
+        ({"VISUAL": "hx", "EDITOR": "vim"}, ["hx", "a b.py:7"]),
+        ({"EDITOR": "ed"}, ["ed", "a b.py"]),
+        ({"EDITOR": "'"}, None),
+        ({}, None),
+    ],
+)
+def test_editors_are_told_the_line_in_their_own_words(environ, command):
+    assert editor.command("a b.py", 7, environ) == command
+
+
+def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
+    run = load(typical)
+    lane = overview.lanes(run)[0]
+    bar = "".join(p[0] for p in overview.bar(lane, overview.Axis(60.0), 60))
+    assert len(bar) == 60
+    assert bar.startswith("·········░██")  # its first trace began 9 s into the run
+    assert bar[40:] == "·" * 20
+
+
+def test_a_failed_compilation_is_on_the_timeline(tmp_path):
+    run = load(runs_to_see.failed(tmp_path / "run"))
+    bar = "".join(p[0] for p in overview.bar(overview.lanes(run)[0], overview.Axis(9.0), 9))
+    assert bar == "·░██████·"
+
+
+def test_a_dead_program_says_what_it_died_of_first(tmp_path):
+    directory = runs_to_see.failed(tmp_path / "run")
+    lines = directory.output.read_text().splitlines()
+    said = overview.failure(load(directory), lines)
+    assert "RESOURCE_EXHAUSTED" in said[0]
+    assert "line 140" in said[1]
+
+
+def test_a_program_that_ended_well_has_not_died(typical):
+    assert overview.failure(load(typical), ["ValueError: not the end"]) == []
+
+
+def test_what_compiles_now_and_for_how_long(tmp_path):
+    run = load(runs_to_see.running(tmp_path / "run"))
+    assert plain(overview.now(run, running=True)).startswith("● now: compiling train_step #1 for ")
+
+
+def test_the_changed_part_of_a_key_comes_first(typical):
+    run = load(typical)
+    step = next(f for f in run.functions.values() if f.name == "train_step")
+    rows = functions.key_of(run, step.compilations[2])
+    assert (rows[0].name, rows[0].changed) == ("x", True)
+    assert not any(r.changed for r in rows[1:])
+    assert functions.key_of(run, step.compilations[0])[0].before is None
+
+
+def test_unknown_counts_are_not_zero(tmp_path):
+    run = load(runs_to_see.degraded(tmp_path / "run"))
+    f = next(iter(run.functions.values()))
+    cells = {c.title: plain(c.cell(f, 20)) for c in functions.function_columns(run, set())}
+    assert cells["calls"] == "?" and cells["site"] == "?"
+
+
+def test_the_header_fits_where_it_must(every_run):
+    _, directory = every_run
+    run = load(directory)
+    for width in (80, 120, 200):
+        assert len(plain(chrome.tabs("overview", [], width))) <= width
+    assert plain(chrome.header(run, directory, "exited", paused=False, width=80))
+
+
+def test_lines_lead_to_operations_and_back():
+    found = links.of_texts(*(runs_to_see.texts("/u/train.py")[stage] for stage in ("hlo", "stablehlo")))
+    assert found.stablehlo.lines()["/u/train.py", 6] == [3]
+    assert found.hlo.places[17] == [("/u/train.py", 6)]
+    assert found.hlo.names[18] == "all-reduce.1"
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_links_of_any_text_are_found_or_not_but_never_fail(hlo, stablehlo):
+    links.of_texts(hlo, stablehlo)
+    links.of_texts("HloModule x\n" + hlo, "module {\n" + stablehlo)
+
+
+def test_every_action_says_what_it_does():
+    assert len({a.id for a in actions.ACTIONS}) == len(actions.ACTIONS)
+    for action in actions.ACTIONS:
+        assert action.help.endswith(".")
+        assert actions.spelled(action.keys)
+
+
+def test_a_column_without_a_width_takes_what_is_left():
+    assert Column("x", lambda i, w: str(w)).width == 0

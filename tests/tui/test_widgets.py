@@ -1,0 +1,166 @@
+"""Tables and texts of any size: the cursor stays where it was put, nothing scrolls under the reader."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from textual.app import App, ComposeResult
+
+from jaxscope.tui.cells import Column
+from jaxscope.tui.lines import Lines
+from jaxscope.tui.style import CSS, DARK
+from jaxscope.tui.tableview import TableView
+from jaxscope.tui.textview import TextView
+
+
+class Bare(App):
+    CSS = CSS
+
+    def __init__(self, widget):
+        super().__init__()
+        self.widget = widget
+        self.moves = []
+
+    def on_line_view_moved(self, event):
+        self.moves.append(event)
+
+    def get_theme_variable_defaults(self):
+        return DARK
+
+    def compose(self) -> ComposeResult:
+        yield self.widget
+
+
+def table(**how):
+    columns = [Column("name", lambda i, _: f"item {i}"), Column("n", lambda i, _: str(i), 9, right=True, order=lambda i: None if i % 7 == 0 else i, first=True)]  # fmt: skip
+    return TableView(columns, str, **how)
+
+
+def drive(widget, steps, size=(60, 20)):
+    async def go():
+        app = Bare(widget)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            widget.focus()
+            await pilot.pause()
+            return await steps(pilot)
+
+    return asyncio.run(go())
+
+
+def test_the_cursor_stays_on_its_item_and_the_item_where_it_is_on_the_screen():
+    view = table()
+
+    async def steps(pilot):
+        view.show(list(range(100)))
+        await pilot.pause()
+        view.go_to(50)
+        await pilot.pause()
+        row = view.cursor - view.scroll_offset.y
+        view.show(list(range(-30, 100)))  # thirty more above it
+        await pilot.pause()
+        assert view.current == 50
+        assert view.cursor - view.scroll_offset.y == row
+        view.show([1, 2, 50])
+        await pilot.pause()
+        assert view.current == 50
+        view.show([1, 2])  # it is gone
+        await pilot.pause()
+        assert view.current == 2
+
+    drive(view, steps)
+
+
+def test_what_is_not_known_is_sorted_last_in_either_direction():
+    view = table()
+
+    async def steps(pilot):
+        view.show(list(range(10)))
+        await pilot.press("s")
+        await pilot.pause()
+        return list(view.items)
+
+    assert drive(view, steps) == [9, 8, 6, 5, 4, 3, 2, 1, 0, 7]
+
+
+@pytest.mark.parametrize("width", [1, 5, 12, 40, 200])
+def test_a_row_is_exactly_as_wide_as_the_table(width):
+    view = table()
+
+    async def steps(pilot):
+        view.show([0, 1])
+        await pilot.pause()
+        return [view.render_line(y).cell_length for y in range(4)], view.size.width
+
+    lengths, width = drive(view, steps, size=(width, 8))
+    assert set(lengths) == {width}
+
+
+def test_wide_letters_take_two_columns():
+    view = TableView([Column("n", lambda i, _: "日本語日本語")], str)
+
+    async def steps(pilot):
+        view.show([0])
+        await pilot.pause()
+        return view.render_line(1).text
+
+    assert drive(view, steps, size=(11, 6)) == "▸ 日本語日…"
+
+
+def test_an_empty_table_says_what_would_be_here():
+    view = table(empty="Nothing yet: press 2.")
+
+    async def steps(pilot):
+        await pilot.press("j", "k", "G", "enter", "y", "s")
+        return "".join(view.render_line(y).text for y in range(6))
+
+    assert "Nothing yet: press 2." in drive(view, steps)
+
+
+def test_a_hundred_thousand_rows_draw_what_is_seen_and_nothing_else():
+    drawn = []
+    view = TableView([Column("n", lambda i, _: (drawn.append(i), str(i))[1])], str)
+
+    async def steps(pilot):
+        view.show(range(100_000))
+        await pilot.pause()
+        await pilot.press("G")
+        await pilot.pause()
+        assert view.current == 99_999
+
+    drive(view, steps)
+    assert len(drawn) < 200
+
+
+def test_marks_from_another_pane_come_into_sight_and_do_not_come_back_as_moves():
+    view = TextView()
+
+    async def steps(pilot):
+        view.show(Lines("\n".join(f"line {n}" for n in range(1000))))
+        await pilot.pause()
+        pilot.app.moves.clear()
+        view.link(frozenset({500, 503}))
+        await pilot.pause()
+        text = "\n".join(view.render_line(y).text for y in range(18))
+        assert "line 500" in text
+        assert "┃  504 line 503" in text
+        assert pilot.app.moves == []
+        await pilot.press("j")
+        await pilot.pause()
+        assert len(pilot.app.moves) == 1
+
+    drive(view, steps)
+
+
+def test_a_line_of_megabytes_is_drawn_at_once():
+    view = TextView()
+
+    async def steps(pilot):
+        view.show(Lines("x" * 5_000_000 + "\nshort"))
+        await pilot.pause()
+        await pilot.press("l", "j")
+        assert view.cursor == 1
+        assert len(view.copied(0)) < 5_000
+
+    drive(view, steps)
