@@ -1,4 +1,4 @@
-"""JX123 to JX125: calls that compile nothing and yet are slow, because they leave JAX's fast path."""
+"""JX123 to JX126: calls that compile nothing and yet are slow, because they leave JAX's fast path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxscope.model.run import Run
 from jaxscope.rules.recompiles import finding, groups
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import NOTE, Finding
+from jaxscope.schema.findings import NOTE, WARNING, Finding
 
 FEW = 2  # such calls are no news: the first call with each kind of argument is one
 
@@ -141,3 +141,57 @@ def effects(run: Run) -> Iterator[Finding]:
     yield from _found(
         run, "JX125", "effects", "take debug prints and callbacks out of functions that are called often"
     )
+
+
+@rule("JX126", "full-cache", WARNING, slow=True)
+def full_cache(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds functions that were pushed out of JAX's fast-path cache, which has room for 8,192 signatures of all
+    functions together.
+
+    ## Why is this bad?
+    Once it is full, calls that were fast go through Python again, silently and for good. Many shapes, many
+    function objects, or arguments that are NumPy arrays in some calls and jax arrays in others fill it.
+
+    ## Example
+    ```python
+    import itertools, jax, jax.numpy as jnp, numpy as np
+
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    @jax.jit
+    def total(*xs):
+        return sum(xs)
+
+    x = jnp.ones(3)
+    double(x)
+    for kinds in itertools.product((np.float32(1), jnp.float32(1)), repeat=13):
+        total(*kinds)
+    double(x)
+    ```
+
+    ## Use instead
+    ```python
+    import itertools, jax, jax.numpy as jnp, numpy as np
+
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    @jax.jit
+    def total(*xs):
+        return sum(xs)
+
+    x = jnp.ones(3)
+    double(x)
+    for kinds in itertools.product((np.float32(1), jnp.float32(1)), repeat=13):
+        total(*map(jnp.asarray, kinds))
+    double(x)
+    ```
+    """
+    for group in groups(run, ("evicted",), fast_path=True):
+        what = "pushed out of JAX's fast-path cache"
+        fix = "make fewer signatures: fewer shapes, one kind of array for each argument, functions made once"
+        yield finding(run, "JX126", WARNING, group, fix, what)

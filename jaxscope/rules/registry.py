@@ -40,13 +40,14 @@ Check = Callable[[Run], Iterator[Finding]]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: ``JX101 changing-shape``."""
+    """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for."""
 
     code: str
     name: str
     severity: str
     check: Check
     doc: str
+    slow: bool = False
 
     @property
     def summary(self) -> str:
@@ -58,7 +59,7 @@ class Rule(msgspec.Struct, frozen=True):
 _rules: dict[str, Rule] = {}
 
 
-def add(code: str, name: str, severity: str, check: Check, doc: str | None) -> None:
+def add(code: str, name: str, severity: str, check: Check, doc: str | None, *, slow: bool = False) -> None:
     """Register a rule.
 
     Raises:
@@ -66,14 +67,14 @@ def add(code: str, name: str, severity: str, check: Check, doc: str | None) -> N
     """
     if code in _rules or not doc:
         raise ValueError(f"{code}: taken, or without a docstring")
-    _rules[code] = Rule(code, name, severity, check, inspect.cleandoc(doc))
+    _rules[code] = Rule(code, name, severity, check, inspect.cleandoc(doc), slow)
 
 
-def rule(code: str, name: str, severity: str) -> Callable[[Check], Check]:
+def rule(code: str, name: str, severity: str, *, slow: bool = False) -> Callable[[Check], Check]:
     """``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
 
     def decorate(check: Check) -> Check:
-        add(code, name, severity, check, check.__doc__)
+        add(code, name, severity, check, check.__doc__, slow=slow)
         return check
 
     return decorate

@@ -6,6 +6,7 @@ Both under ``jaxscope run --tee-stderr``: some of what XLA says is said on stder
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -16,9 +17,12 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.rules import registry
 
-pytestmark = [pytest.mark.capture, pytest.mark.timeout(600)]
+# One worker: the two recordings serve all of these tests.
+pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800), pytest.mark.xdist_group("rules")]
 
-RULES = registry.rules()
+# What takes minutes is run by JAXSCOPE_TEST_SLOW=1 pytest tests/rules.
+SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))
+RULES = {code: r for code, r in registry.rules().items() if SLOW or not r.slow}
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 RUNNER = """
 import runpy, sys
@@ -48,7 +52,7 @@ def found(tmp_path_factory, clean_env):
             env={**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=1500 if SLOW else 500,
         )
         assert done.returncode == 0, done.stderr
         run = load(RunDir(folder / "recorded"))
