@@ -87,6 +87,7 @@ def functions(path: Path, count: int, each: int):
     from written import Log, exited, function, key, leaf
 
     from jaxscope.log import store
+    from jaxscope.schema import events as ev
 
     run = store.create(path, name="many", argv=["many.py"])
     log = Log(run)
@@ -94,6 +95,7 @@ def functions(path: Path, count: int, each: int):
     for n in range(count):
         seen = function(f"function_{n}", line=n + 1)
         log.say(seen)
+        log.say(ev.Called(function=seen.function, count=1))
         for m in range(each):
             log.now += 0.001
             log.compiled(seen, key(leaf("x", m + 1)), (0.0001, 0.0001, 0.0005))
@@ -140,7 +142,7 @@ async def measure(rounds: int, folder: Path, scale: float) -> dict[str, object]:
 
     def write() -> None:
         n = 0
-        while not stop.wait(0.01):
+        while not stop.wait(0.004):
             seen = function(f"function_{n // 100 % 50}", line=n // 100 % 50 + 1)
             log.say(seen)
             log.now += 0.01

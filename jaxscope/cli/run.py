@@ -154,7 +154,9 @@ def handle(args: argparse.Namespace) -> int:
     if opts.detach:
         return _detach(program, opts)
     if opts.tui and not opts.no_tui:
-        if sys.stdin.isatty() and sys.stdout.isatty():
+        from jaxscope.cli.view import on_a_terminal
+
+        if on_a_terminal():
             return _attach(program, opts)
         _say("no terminal to show the run in: it goes on without --tui")
     record = _make_run(program, opts)

@@ -37,11 +37,16 @@ def add_parser(subparsers: Any) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Show it."""
     directory = chosen(args.run)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not on_a_terminal():
         sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
         return _report(directory)
     show(directory)
     return 0
+
+
+def on_a_terminal() -> bool:
+    """Is there one to draw on? Textual reads from stdin and draws on stderr."""
+    return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def show(directory: RunDir, *, owned: bool = False) -> str | None:

@@ -1,6 +1,6 @@
 """Work done in another process, so that nothing it does holds up the screen.
 
-Not multiprocessing: its helper processes inherit ``sys.stderr`` by number, and under Textual that has none.
+Not multiprocessing: the processes it keeps beside its own inherit ``sys.stderr`` by number, and under Textual that has none.
 """
 
 from __future__ import annotations

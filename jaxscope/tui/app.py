@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 from collections.abc import Callable
 from typing import ClassVar
@@ -80,6 +81,9 @@ class App(Verbs):
 
     def on_mount(self) -> None:
         self.theme = "textual-light" if style.is_light() else "textual-dark"
+        gc.set_threshold(
+            50_000, 50, 1_000
+        )  # nothing a run holds is cyclic garbage, and looking at it takes seconds
         self.feed.start()
         self.set_interval(PERIOD_S, self._tick)
 

@@ -16,6 +16,7 @@ from jaxscope.model.load import Batch, Tail, state
 from jaxscope.model.programs import circumstances, read_texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
+from jaxscope.report.phrases import Places
 from jaxscope.rules import registry
 from jaxscope.schema.findings import Finding
 from jaxscope.tui.apart import Others
@@ -56,10 +57,19 @@ class Feed:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self.others = Others()
+        self._places: dict[bool, tuple[tuple[int, int], Places]] = {}
 
     @property
     def run(self) -> Run:
         return self.tail.run
+
+    def places(self, *, whole: bool = False) -> Places:
+        """How files are called; made anew only where the run has grown: it looks at every call."""
+        known = self._places.get(whole)
+        size = (len(self.run.functions), len(self.run.compilations))
+        if known is None or known[0] != size:
+            known = self._places[whole] = (size, Places(self.run, whole=whole))
+        return known[1]
 
     @property
     def running(self) -> bool:

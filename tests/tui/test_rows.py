@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.model.load import load
+from jaxscope.report.phrases import Places
 from jaxscope.tui import actions, editor, links, tokens
 from jaxscope.tui.cells import Column, fitted, parts, plain
 from jaxscope.tui.lines import LONGEST, MOST_LINES, Growing, Lines
@@ -201,7 +202,7 @@ def test_the_changed_part_of_a_key_comes_first(typical):
 def test_unknown_counts_are_not_zero(tmp_path):
     run = load(runs_to_see.degraded(tmp_path / "run"))
     f = next(iter(run.functions.values()))
-    cells = {c.title: plain(c.cell(f, 20)) for c in functions.function_columns(run, set())}
+    cells = {c.title: plain(c.cell(f, 20)) for c in functions.function_columns(run, set(), Places(run))}
     assert cells["calls"] == "?" and cells["site"] == "?"
 
 

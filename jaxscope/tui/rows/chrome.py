@@ -44,7 +44,7 @@ def header(run: Run, directory: RunDir, state: str, *, paused: bool, width: int)
     if steps:
         made.append(f"  step {max(steps):,}")
     users = [f for f in run.functions.values() if f.user and f.compilations]
-    again = sum(len(recompilations(f)) for f in users)
+    again = recompiles(run)
     made += ["  ", (f"▲ {count(again, 'recompile')}", "retrace") if again else ("no recompiles", "dim")]
     if run.degraded or run.damaged or run.unknown:
         made.append(("  ◐ partly recorded", "warning"))
@@ -59,6 +59,18 @@ def header(run: Run, directory: RunDir, state: str, *, paused: bool, width: int)
             break
         made.append((f"  {text}", "dim"))
     return made
+
+
+_counted: tuple[int, int, int] = (0, -1, 0)  # of which run, at which version, how many
+
+
+def recompiles(run: Run) -> int:
+    """Of the user's functions. The header asks ten times a second: counted again only when the run has grown."""
+    global _counted
+    if _counted[:2] != (id(run), run.version):
+        total = sum(len(recompilations(f)) for f in run.functions.values() if f.user)
+        _counted = (id(run), run.version, total)
+    return _counted[2]
 
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part]:

@@ -56,8 +56,7 @@ def axes(c: Collective) -> str:
     return "?" if c.axes is None else ",".join(c.axes) or "one device"
 
 
-def columns(run: Run) -> list[Column[Row]]:
-    places = Places(run)
+def columns(run: Run, places: Places) -> list[Column[Row]]:
 
     def line(r: Row) -> str:
         return places.frame(r.collective.source) or "?"

@@ -22,8 +22,7 @@ def functions(run: Run, starred: Collection[str]) -> list[Function]:
     return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
 
 
-def function_columns(run: Run, starred: Collection[str]) -> list[Column[Function]]:
-    places = Places(run)
+def function_columns(run: Run, starred: Collection[str], places: Places) -> list[Column[Function]]:
 
     def name(f: Function, _: int) -> Cell:
         star: list[Part] = [("★ ", "warning")] if f.id in starred else []

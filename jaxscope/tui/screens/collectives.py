@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from textual.widget import Widget
 
-from jaxscope.report.phrases import Places
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.rows import collectives as rows
@@ -40,7 +39,7 @@ class Collectives(View):
             self.table.empty = (
                 "No compiled text was kept: record it with jaxscope run --ir all (the default)."
             )
-        self.table.columns = tuple(rows.columns(run))
+        self.table.columns = tuple(rows.columns(run, self.feed.places()))
         self.table.show(found)
         self.table.entitle(
             "Collectives",
@@ -51,7 +50,7 @@ class Collectives(View):
     def _detail(self) -> None:
         row = self.table.current
         run = self.feed.run
-        self.words("detail").say(*(rows.detail(run, row, Places(run)) if row is not None else []))
+        self.words("detail").say(*(rows.detail(run, row, self.feed.places()) if row is not None else []))
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 
-from jaxscope.report.phrases import Places
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
@@ -42,7 +41,7 @@ class Findings(View):
             else f"{hidden} hidden until you leave." if hidden
             else "Nothing was found: no avoidable recompile, no costly surprise in the compiled programs. ✓"
         )  # fmt: skip
-        self.table.columns = tuple(rows.columns(Places(feed.run)))
+        self.table.columns = tuple(rows.columns(feed.places()))
         self.table.show(found)
         if app.finding is not None and self.table.select(app.finding):
             app.finding = None
@@ -51,7 +50,7 @@ class Findings(View):
 
     def _detail(self) -> None:
         f = self.table.current
-        self.words("detail").say(*(rows.detail(f, Places(self.feed.run)) if f is not None else []))
+        self.words("detail").say(*(rows.detail(f, self.feed.places()) if f is not None else []))
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)

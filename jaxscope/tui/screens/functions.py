@@ -10,7 +10,7 @@ from textual.widget import Widget
 from jaxscope.model.causes import compared
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
-from jaxscope.report.phrases import Places, function_name
+from jaxscope.report.phrases import function_name
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.lineview import LineView
@@ -49,7 +49,7 @@ class Functions(View):
     def fill(self) -> None:
         run, app = self.feed.run, self.scope
         with self.prevent(LineView.Moved):
-            self.functions.columns = tuple(rows.function_columns(run, app.starred))
+            self.functions.columns = tuple(rows.function_columns(run, app.starred, self.feed.places()))
             self.functions.show(rows.functions(run, app.starred))
             chosen = self.functions.current
             if app.function is not None and (chosen is None or chosen.id != app.function):
@@ -102,7 +102,7 @@ class Functions(View):
         )
         self.key.entitle(f"Key of {title}", certainty)
         self.key.show(rows.key_of(run, c))
-        self.words("reasons").say(rows.reasons(run, c), [(rows.where(run, c, Places(run)), "dim")])
+        self.words("reasons").say(rows.reasons(run, c), [(rows.where(run, c, self.feed.places()), "dim")])
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)

@@ -13,7 +13,6 @@ from textual.widget import Widget
 
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Program
-from jaxscope.report.phrases import Places
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import links, tokens
 from jaxscope.tui.actions import bindings
@@ -148,7 +147,7 @@ class ProgramView(View):
         text = sources.text(file) if file else None
         self.file = file if text is not None else None
         with self.prevent(LineView.Moved), self.source.prevent(LineView.Moved):
-            self.source.entitle(Places(self.feed.run, whole=True).file(file) if file else "source")
+            self.source.entitle(self.feed.places(whole=True).file(file) if file else "source")
             self.source.show(Lines(text or ""), tokens.python, name=file)
             if text is not None and line is not None:
                 self.source.go_to(line - 1, centre=True)
@@ -174,7 +173,7 @@ class ProgramView(View):
             self.words("link").say([("nothing in this program comes from this line", "dim")])
         else:
             self.words("link").say(
-                rows.link(self.links, places, lines["stablehlo"], lines["hlo"], Places(self.feed.run))
+                rows.link(self.links, places, lines["stablehlo"], lines["hlo"], self.feed.places())
             )
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
