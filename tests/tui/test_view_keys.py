@@ -12,6 +12,9 @@ from seen import screen, settled
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
 
+# One worker runs all of them: the last one asks whether every action was tried.
+pytestmark = pytest.mark.xdist_group("keys of the view")
+
 TRIED: set[str] = set()
 
 
