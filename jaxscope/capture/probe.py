@@ -12,7 +12,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from jaxscope.capture import frames, functions, seams, shield, signature, sources, wrappers
@@ -38,6 +38,9 @@ PHASES = {
 CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cache_misses": "miss"}
 
 
+HEARD = frozenset({seams.EVENT_MISS, seams.EVENT_TRACE, seams.EVENT_LOWER})
+
+
 class Probe:
     """The listeners of one recording; ``install`` and ``remove`` bracket it.
 
@@ -59,6 +62,7 @@ class Probe:
         self._repeats = Repeats(writer)
         self._clearings = Clearings()
         self._previous: Any = None  # who had the test-event slot before us
+        self._impl_code: CodeType | None = None  # of the frame whose locals tell a miss
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
         self.once = Once(writer)
@@ -112,11 +116,15 @@ class Probe:
     # -- callbacks: each begins with the cheapest possible look ------------------------------------
 
     def on_test(self, name: str, *args: Any) -> None:
-        if getattr(self._passing, "on", False):
+        if self._previous is not None and getattr(self._passing, "on", False):
             return  # we passed it on, and who got it passes it back
         self.callbacks += 1
-        if name == seams.EVENT_MISS:
-            self._guarded("miss_event", self._missed, sys._getframe(1))
+        if name not in HEARD:
+            pass
+        elif name == seams.EVENT_MISS:
+            frame = sys._getframe(1)
+            if not self._repeated(frame.f_back):
+                self._guarded("miss_event", self._missed, frame)
         elif name == seams.EVENT_TRACE:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
         elif name == seams.EVENT_LOWER:
@@ -155,12 +163,31 @@ class Probe:
 
     # -- what they mean -----------------------------------------------------------------------------
 
+    def _repeated(self, impl: FrameType | None) -> bool:
+        """The whole of a miss that is one more of the same: a call with effects is one each time.
+
+        As short as it can be. Whatever is not plain goes the long way, where failures are reported.
+        """
+        if impl is None or impl.f_code is not self._impl_code or self.stepping is not None:
+            return False
+        if self._calls.open or self._nested.waiting or shield.inside():
+            return False
+        try:
+            local = impl.f_locals
+            jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
+            if frames.LOCALS_ARE_A_SNAPSHOT:
+                local.clear()  # as frames.read does, which costs twice as much
+            return self._repeats.counted(jaxpr, arguments) is not None
+        except Exception:
+            return False
+
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""
         impl = _up(event_frame, (seams.IMPL_FRAME,))
         local = frames.read(impl, "jaxpr", "args") if impl is not None else {}
         jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
-        if jaxpr is not None:
+        if jaxpr is not None and impl is not None:
+            self._impl_code = impl.f_code
             function = self._repeats.counted(jaxpr, arguments)
             if function is not None:
                 if self._calls.open:  # one of before may have had this frame's address

@@ -39,7 +39,7 @@ class Repeats:
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
         """The function's id: one more of the same, counted, and nothing else is to be done. Else None."""
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
-        if repeat is None or repeat.same < UNCHANGED or repeat.types != tuple(map(type, arguments)):
+        if repeat is None or repeat.same < UNCHANGED or repeat.types != (*map(type, arguments),):
             return None
         repeat.misses.add()
         return repeat.function
