@@ -190,7 +190,7 @@ class Guard:
                 snapshot.eager = max(snapshot.eager, 1)
                 for read in snapshot.differing() or ():
                     self.compare(snapshot, read, STEP)
-        return self.inside and bool(current) or any(s.arrays for s in current)
+        return (self.inside and bool(current)) or any(s.arrays for s in current)
 
     def exit(self) -> None:
         """The last look: at arrays that calls may have been served from since the one before."""

@@ -22,8 +22,8 @@ from jaxscope.model.run import Run
 from jaxscope.report import arrays
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
-from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.events import Missed
+from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
