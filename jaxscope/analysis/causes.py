@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis import wording
+from jaxscope.analysis.alike import folded
 from jaxscope.analysis.keys import BY_IDENTITY, Facts, LeafFacts, same_static, union, unread
 from jaxscope.analysis.levels import (
     COMPILE,
@@ -22,7 +23,8 @@ from jaxscope.analysis.levels import (
     leaf_differences,
     sharding_level,
 )
-from jaxscope.analysis.spelling import FOLD_FROM, common_prefix, root, tokens
+from jaxscope.analysis.spelling import below, tokens
+from jaxscope.analysis.structure import structure
 from jaxscope.schema.findings import CERTAIN, LIKELY, Cause
 from jaxscope.schema.keys import Sharding, Static
 
@@ -103,8 +105,8 @@ def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     found = [
         *_whole(before, after, at),
         *(statics := _statics(before, after, at)),
-        *_structure(before, after, at, told=bool(statics)),
-        *_folded(_leaves(before, after, at)),
+        *structure(before, after, at.signature, told=bool(statics)),
+        *folded(_leaves(before, after, at)),
     ]
     if at.wrappers[:1] == ["jax.pmap"] and any(c.kind == "static_value" for c in found):
         found = [c for c in found if c.kind != "new_function"]  # pmap wraps once for each static value
@@ -206,7 +208,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
     """Many fresh functions below one attribute are one cause: the optimiser was made anew."""
     deep = {c.path for c in found if c.path}
     found = [
-        c for c in found if not any(_below(d, {c.path}) for d in deep if c.path)
+        c for c in found if not any(below(d, {c.path}) for d in deep if c.path)
     ]  # a partial and what it binds
     groups: dict[tuple[str, str], list[Cause]] = {}
     for c in found:
@@ -230,130 +232,6 @@ def _inside(path: str, facts: Facts) -> bool:
 
 def _is_whole(s: Static | None) -> bool:
     return s is not None and s.repr == wording.SEE_FIELDS
-
-
-# -- containers ------------------------------------------------------------------------------------------
-
-
-def _structure(before: Facts, after: Facts, at: Circumstances, *, told: bool) -> list[Cause]:
-    """Leaves and containers that came, went or changed kind; the same arguments passed differently."""
-    came = [p for p in after.leaves if p not in before.leaves]
-    went = [p for p in before.leaves if p not in after.leaves]
-    nodes = _nodes(before, after, {*came, *went})
-    forms = before.whole.get("call_form"), after.whole.get("call_form")
-    if forms[0] != forms[1] and None not in forms:
-        same = _same_arguments(before, after, came, went, at)
-        if same is not None:
-            return [same]
-    found = [wording.node(TRACE, path, a, b) for path, a, b in nodes]
-    covered = {path for path, _, _ in nodes}
-    covered |= {p for p in went if p in after.nodes} | {p for p in came if p in before.nodes}
-    came = [p for p in came if not _below(p, covered)]
-    went = [p for p in went if not _below(p, covered)]
-    for paths, is_new, has, lacks in ((came, True, after, before), (went, False, before, after)):
-        for node, members in _whole_nodes(paths, has, lacks).items():
-            found.append(wording.leaves(TRACE, node, len(members), came=is_new))
-            paths[:] = [p for p in paths if p not in members]
-    if len(came) + len(went) >= FOLD_FROM:
-        found += _came_and_went(came, went, before, after)
-    else:
-        found += [wording.leaf(TRACE, p, None, after.leaves[p], _instead(before, p)) for p in came]
-        found += [wording.leaf(TRACE, p, before.leaves[p], None, _instead(after, p)) for p in went]
-    if found or told:
-        return found
-    order = [p for p in before.leaves if p in after.leaves] != [p for p in after.leaves if p in before.leaves]
-    x, y = before.whole.get("tree"), after.whole.get("tree")
-    if x != y and x is not None and y is not None and "tree" not in before.unread | after.unread:
-        return [wording.tree_text(TRACE, x, y, order=order)]
-    return []
-
-
-def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """The outermost containers that only one key has, with their leaves, where there are several."""
-    groups: dict[str, list[str]] = {}
-    for p in paths:
-        steps = tokens(p)
-        for n in range(1, len(steps)):
-            node = "".join(steps[:n])
-            if node in has.nodes and node not in lacks.nodes:
-                groups.setdefault(node, []).append(p)
-                break
-    return {node: members for node, members in groups.items() if len(members) > 1}
-
-
-def _instead(facts: Facts, path: str) -> str | None:
-    """What stands where the other key has a leaf; None: nothing."""
-    node = facts.nodes.get(path)
-    if node is not None:
-        return wording.a_kind(node)
-    item = facts.static.get(path)
-    return f"{wording.brief(item.repr)} (static)" if item is not None else None
-
-
-def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """(path, before, after) of the outermost containers that differ in kind; None and leaves aside."""
-    if not (before.nodes and after.nodes) or before.nodes == after.nodes:
-        return []
-    found: list[tuple[str, str | None, str | None]] = []
-    for path in sorted(union(before.nodes, after.nodes), key=lambda p: len(tokens(p))):
-        a, b = before.nodes.get(path), after.nodes.get(path)
-        if a == b or _below(path, {p for p, _, _ in found}):
-            continue
-        if (a is None or b is None) and (
-            path in moved
-            or any(_below(m, {path}) for m in moved)
-            or path in before.static.keys() | after.static.keys()
-        ):
-            continue  # the leaves tell it
-        if (a or "").partition(" ")[0] == (b or "").partition(" ")[0] and any(
-            _below(m, {path}) for m in moved
-        ):
-            continue  # an ordered dict with other keys: the leaves tell it
-        found.append((path, a, b))
-    return found
-
-
-def _below(path: str, roots: set[str]) -> bool:
-    return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)
-
-
-def _same_arguments(
-    before: Facts, after: Facts, came: list[str], went: list[str], at: Circumstances
-) -> Cause | None:
-    """The cause where only the way of passing differs; None where what is passed differs too."""
-    x, y = before.whole["call_form"], after.whole["call_form"]
-    moved = sorted({*wording.keywords(x)} ^ {*wording.keywords(y)})
-    fresh = [*came, *went]
-    statics = [p for p in union(before.static, after.static) if (p in before.static) != (p in after.static)]
-    for p in fresh:
-        leaf = after.leaves.get(p) or before.leaves.get(p)
-        if leaf is None or leaf.type not in ("float", "int", "bool", "complex"):
-            return None  # an array where there was none is another argument, not another form
-    for p in statics:
-        item = after.static.get(p) or before.static.get(p)
-        default = wording.default_of(at.signature, p)
-        if item is None or (default is not None and default != item.repr):
-            return None
-    paths = [*fresh, *statics, *moved]
-    certain = not fresh
-    return wording.call_form(TRACE, x, y, paths[0] if len(set(paths)) == 1 else None, certain=certain)
-
-
-def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts) -> list[Cause]:
-    found = []
-    for paths, is_new, facts in ((came, True, after), (went, False, before)):
-        groups: dict[str, list[str]] = {}
-        for p in paths:
-            groups.setdefault(root(p), []).append(p)
-        for members in groups.values():
-            if len(members) < FOLD_FROM:
-                for p in members:
-                    leaf = facts.leaves[p]
-                    old, new = (None, leaf) if is_new else (leaf, None)
-                    found.append(wording.leaf(TRACE, p, old, new, None))
-            else:
-                found.append(wording.leaves(TRACE, common_prefix(members), len(members), came=is_new))
-    return found
 
 
 # -- leaves ----------------------------------------------------------------------------------------------
@@ -426,35 +304,17 @@ def _sharding(path: str, old: LeafFacts, new: LeafFacts, at: Circumstances) -> C
     return wording.sharding("sharding", level, path, old, new)
 
 
-def _folded(found: list[tuple[str, Cause]]) -> list[Cause]:
-    """Leaves below one argument that changed alike are one cause from FOLD_FROM on."""
-    groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
-    for path, c in found:
-        change = wording.change_of(c)
-        groups.setdefault((root(path), c.kind, c.level, change), []).append((path, c))
-    folded: list[Cause] = []
-    for members in groups.values():
-        if len(members) < FOLD_FROM:
-            folded += [c for _, c in members]
-        else:
-            folded.append(wording.several([c for _, c in members], common_prefix([p for p, _ in members])))
-    return folded
-
-
-# -- what remains ----------------------------------------------------------------------------------------
-
-
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
     """Static values that came or went with a container, or with another way of passing, say no more."""
     trees = {c.path for c in found if c.kind == "tree" and c.path}
     moved = {p for p in union(before.nodes, after.nodes) if (p in before.nodes) != (p in after.nodes)}
-    moved = {p for p in moved if any(_below(t, {p}) for t in trees)}  # told by a leaf of theirs
+    moved = {p for p in moved if any(below(t, {p}) for t in trees)}  # told by a leaf of theirs
     passed = any(c.kind == "call_form" for c in found)
 
     def follows(c: Cause) -> bool:
         if c.kind not in ("tree_static", "static_value") or None not in (c.before, c.after):
             return False
-        return passed or (c.path is not None and (c.path in trees or _below(c.path, trees | moved)))
+        return passed or (c.path is not None and (c.path in trees or below(c.path, trees | moved)))
 
     return [c for c in found if not follows(c)]
 

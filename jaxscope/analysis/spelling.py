@@ -51,3 +51,8 @@ def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
         return ("…" if start > 0 else "") + middle + ("…" if end < len(text) else "")
 
     return cut(before), cut(after)
+
+
+def below(path: str, roots: set[str]) -> bool:
+    """Does it lie inside one of ``roots``?"""
+    return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import frames, holders, owners, seams, shield, signature
+from jaxscope.capture import frames, holders, origins, owners, seams, shield, signature
 from jaxscope.capture.shardings import Shardings, device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -153,7 +153,7 @@ class _Kinds:
         if place not in self._where:
             self._where[place] = self.shardings.index(sharding)
         if stack not in self._lines:
-            origin = shield.attempt("array_origin", _origin, stack)
+            origin = shield.attempt("array_origin", origins.line, stack)
             self._lines[stack] = self._frames.setdefault(origin, origin)  # one line, one object
         aval = array.aval
         order = None if layout is None else getattr(array.format.layout, "major_to_minor", None)
@@ -311,14 +311,6 @@ def _device_bytes(array: Any) -> int:
     0.10.2 and 0.12.0.1: 17x4 float32 replicated on 8 devices says 2176).
     """
     return int(array.on_device_size_in_bytes()) // max(1, len(array.sharding.device_set))
-
-
-def _origin(trace: Any) -> Frame | None:
-    """The innermost line of the user's in the stack that made an array."""
-    for f in trace.frames if trace is not None else ():
-        if not frames.is_library_file(f.file_name) and f.line_num:
-            return Frame(file=f.file_name, line=f.line_num, function=f.function_name)
-    return None
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:

@@ -23,6 +23,7 @@ class Fates:
         self._emit = emit
         self._pending: list[tuple[int, int, list[tuple[str, weakref.ref[Any]]]]] = []
         self.fresh = False  # something to look at since the last look
+        self.noticed: Callable[[], None] = lambda: None  # called when there is
 
     def __bool__(self) -> bool:
         return bool(self._pending)
@@ -31,6 +32,7 @@ class Fates:
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
+            self.noticed()
             if len(self._pending) > MAX_PENDING:
                 self._pending.pop(0)
 

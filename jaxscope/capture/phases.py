@@ -186,7 +186,7 @@ def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
             OutLeaf(
                 path=path,
                 shape=signature.dimensions(getattr(aval, "shape", None)),
-                dtype=_text(str(aval.dtype)) if hasattr(aval, "dtype") else None,
+                dtype=_text(signature.dtype_name(aval.dtype)) if hasattr(aval, "dtype") else None,
                 weak_type=weak if isinstance(weak, bool) else None,
                 memory_kind=None if space is None else str(getattr(space, "name", space)).lower(),
                 sharding=str(getattr(explicit, "spec", None)) if axes else None,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxscope.capture import frames, functions, seams, shield, signature, sources, wrappers
+from jaxscope.capture import frames, functions, origins, seams, shield, signature, sources, wrappers
 from jaxscope.capture.caches import Clearings
 from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
 from jaxscope.capture.fates import Fates
@@ -29,6 +29,7 @@ from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Tally
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
 
 PHASES = {
     "/jax/core/compile/jaxpr_trace_duration": ev.TRACE,
@@ -309,7 +310,8 @@ class Probe:
         user = None
         if frame is not None and function is not None:
             user = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
-        read = shield.attempt("signature", self._key, source, user)
+        context = shield.attempt("trace_context", self.once.context)
+        read = shield.attempt("signature", signature.of_source, source, user, self._serials, context)
         if function is not None:
             seen = shield.attempt("function", self.once.function, function, user)
         elif earlier is None:
@@ -324,11 +326,15 @@ class Probe:
         full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
         stack_above = frames.user_frames(outermost)
         paths = [leaf.path for leaf in key.arguments] if key is not None else []
+        detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
+        made: tuple[list[Frame], list[int]] | None = None
+        if detail and entry == "call" and read is not None:
+            made = shield.attempt("array_origin", origins.of, read.refs, len(paths))
         call = Call(
             next(self._numbers),
             place(frame),
             earlier.function if earlier is not None else seen.function,
-            earlier.detail if earlier is not None else not (seen.library or seen.eager),
+            detail,
             paths,
             rank,
         )
@@ -345,6 +351,8 @@ class Probe:
                 effects=shield.attempt("effects", effects, source.get("jaxpr")) or [],
                 cleared=self._clearings.count,
                 full=full or {},
+                made=made[0] if made else [],
+                made_by=made[1] if made else [],
             )
         )
         if self.sampler is not None and call.detail and entry == "call":
@@ -353,32 +361,6 @@ class Probe:
             self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
         self._calls.begin(call, outermost)
         return call
-
-    def _key(self, source: dict[str, Any], user: wrappers.UserCall | None) -> signature.Read | None:
-        context = shield.attempt("trace_context", self.once.context)
-        if "fun" in source:
-            return signature.of_call(
-                source["fun"],
-                source.get("jit_info"),
-                tuple(source["args"]),
-                dict(source["kwargs"]),
-                user,
-                self._serials,
-                context,
-            )
-        if "args" not in source:
-            return None
-        values = list(source["args"])
-        names = getattr(seams.debug_info(source.get("jaxpr")), "arg_names", None)
-        around = source.get("around")
-        serial = None
-        if around is not None:
-            serial = self._serials.of(around["fun"])
-            named = signature.flatten(
-                around["jit_info"], tuple(around["args"]), dict(around["kwargs"])
-            ).leaves
-            names = tuple(path for path, _ in named) if len(named) == len(values) else names
-        return signature.of_flat(values, names, context, serial)
 
     # -- for the session ------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ FIRST_STEPS = 4
 GROWN = 1.25
 RISES = 3  # looks in a row at which unnamed arrays were more: then what holds them is looked for
 REFERRERS_S = 0.1
+MAX_STEPS = 1000  # without a look at the clock: steps may become longer
 FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # a look at n arrays, before the first has been measured
 
 STEP, GROWTH, MISS, ASKED, EXIT, EXHAUSTED = "step", "growth", "miss", "asked", "exit", "exhausted"
@@ -88,15 +89,21 @@ class Sampler:
         self._clock = clock
         self._lost: dict[arrays.Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
         self._next = 0.0  # by the clock: no look before
+        self._asked = 0, clock()  # the step that ended last, and when
         self._due = 0  # the step at whose end a look is due
         self._seen = 0  # arrays at the latest look
         self._wait = 0.0  # misses: seconds from the beginning before which there is none
 
-    def step_ended(self, step: int) -> None:
-        """``step`` ended; runs at every step mark, and looks when there is reason and money."""
-        if self._clock() >= self._next:
+    def step_ended(self, step: int) -> int:
+        """``step`` ended: look where there is reason and money. Returns after how many more steps to ask again."""
+        now = self._clock()
+        took = (now - self._asked[1]) / max(1, step - self._asked[0])
+        self._asked = step, now
+        if now >= self._next:
             shield.attempt("arrays", self._after_step, step, sys._getframe(1))
             self._next = self.budget.next_glance
+        until = min((self._next - self._clock()) / max(took, 1e-9), MAX_STEPS)
+        return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
         look = self._look()

@@ -395,8 +395,12 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
     sharding = array.sharding
     device = getattr(sharding, "_device", None)
     place = sharding if device is None else (device, getattr(sharding, "_memory_kind", None))
-    stack = getattr(array, "traceback", None)
-    return sharding, place, array._committed, stack, getattr(array, "_pjrt_layout", None)
+    return sharding, place, array._committed, made_at(array), getattr(array, "_pjrt_layout", None)
+
+
+def made_at(array: Any) -> Any:
+    """jaxlib's record of the stack that made an array: ``frames``, innermost first; None where there is none."""
+    return getattr(array, "traceback", None)
 
 
 def shard_views(arrays: list[Any]) -> set[int]:

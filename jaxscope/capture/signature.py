@@ -332,3 +332,30 @@ def of_flat(
         ),
         refs,
     )
+
+
+def of_source(
+    source: dict[str, Any], user: UserCall | None, serials: Serials, context: str | None
+) -> Read | None:
+    """The key of a miss from what its frames hold (``sources.source``); None where they hold no arguments."""
+    if "fun" in source:
+        return of_call(
+            source["fun"],
+            source.get("jit_info"),
+            tuple(source["args"]),
+            dict(source["kwargs"]),
+            user,
+            serials,
+            context,
+        )
+    if "args" not in source:
+        return None
+    values = list(source["args"])
+    names = getattr(seams.debug_info(source.get("jaxpr")), "arg_names", None)
+    around = source.get("around")
+    serial = None
+    if around is not None:
+        serial = serials.of(around["fun"])
+        named = flatten(around["jit_info"], tuple(around["args"]), dict(around["kwargs"])).leaves
+        names = tuple(path for path, _ in named) if len(named) == len(values) else names
+    return of_flat(values, names, context, serial)

@@ -1,8 +1,8 @@
 """Whether what a watched function's trace took in from outside has been changed since: JAX would not notice.
 
 At each trace of a watched function, what its code reads is remembered by weak reference. When calls return, it
-is compared by identity, and ever more rarely the contents of NumPy arrays; where jit is around the watched
-function and its calls do not come by, both at the ends of steps.
+is compared by identity; the contents of NumPy arrays ever more rarely, at the ends of steps too. Where jit is
+around the watched function and its calls do not come by, both at the ends of steps.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from jaxscope.schema import events as ev
 
 RARELY = 31  # calls between two looks, at most; odd, so that functions called in turn all have theirs
 SHARE = 400  # a look may take one part in so many of the time of the calls since the last
+NOTHING_YET = 1 << 40  # calls: until a trace begins, which asks for a look
 MAX_SNAPSHOTS = 64  # of one function: a static self each
 
 CALL, STEP, EXIT = "call", "step", "exit"
@@ -59,6 +60,9 @@ class Guard:
             if self.pending is not None:
                 shield.attempt("stale_captures", self.returned)
             snapshot = None if self.inside else self.of(args)
+            if snapshot is None and not self.snapshots:
+                self.counter.look_in(NOTHING_YET)
+                return
             if snapshot is None:
                 self._without += 1
                 self.counter.look_in(1 if self._without <= EAGER else RARELY)
@@ -78,7 +82,7 @@ class Guard:
             self._looked = ended
             self.counter.look_in(self.interval)
         except Exception as e:
-            self.counter.look_in(1 << 40)
+            self.counter.look_in(NOTHING_YET)
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def of(self, args: tuple[Any, ...]) -> Snapshot | None:
@@ -125,7 +129,7 @@ class Guard:
         self.counter.look_in(1)
         if len(self.snapshots) > MAX_SNAPSHOTS:
             self.snapshots.pop(next(iter(self.snapshots)))
-        if self.inside:
+        if self.inside or snapshot.arrays:
             self.stale.soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
@@ -174,15 +178,19 @@ class Guard:
                 self.tell(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """Look at what calls do not come by to see. False: there is nothing of that kind."""
-        if not self.inside:
-            return False
-        for snapshot in self._current():
-            self.contents(snapshot, STEP)
-            snapshot.eager = max(snapshot.eager, 1)
-            for read in snapshot.differing() or ():
-                self.compare(snapshot, read, STEP)
-        return bool(self.snapshots)
+        """Look at what arrays hold, and at what calls do not come by to see. False: there is neither."""
+        current = self._current()
+        tally = self.stale.tally
+        if not self.inside and tally is not None and tally.caller is self.counter:
+            return False  # its calls are the steps, and are looked after
+        for snapshot in current:
+            if self.inside or snapshot.calls != self.counter.value:
+                self.contents(snapshot, STEP)
+            if self.inside:
+                snapshot.eager = max(snapshot.eager, 1)
+                for read in snapshot.differing() or ():
+                    self.compare(snapshot, read, STEP)
+        return (self.inside and bool(current)) or any(s.arrays for s in current)
 
     def exit(self) -> None:
         """The last look: at arrays that calls may have been served from since the one before."""
@@ -217,7 +225,7 @@ class Stale:
         self._writer = writer
         self._by_function = Weak()  # -> list of weak references to guards
         self.tally: Any = None
-        self._interval = 1
+        self._since = 0  # the step that had ended when something new was taken in
 
     def __bool__(self) -> bool:
         return bool(self._by_function.values())
@@ -295,15 +303,14 @@ class Stale:
 
     def soon(self) -> None:
         """There is something new that calls do not come by to see: look when this step ends, then ever more rarely."""
-        self._interval = 1
         if self.tally is not None:
+            self._since = self.tally.ended
             self.tally.look_after(1)
 
     def step_ended(self) -> None:
         looked = [guard.step_ended() for guard in self._guards()]
         if any(looked) and self.tally is not None:
-            self._interval *= 2
-            self.tally.look_after(self._interval)
+            self.tally.look_after(max(1, self.tally.ended - self._since))
 
     def exit(self) -> None:
         """The recording is about to end."""

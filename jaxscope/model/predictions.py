@@ -134,6 +134,7 @@ def _status(
         if comparison is None:
             continue
         came_back = all(_as_expected(comparison.facts, path, fed) for path in fed.leaves)
+        came_back = came_back and _made_by_it(c, later, fed)
         return (CONFIRMED, later) if came_back and later.reached_phases else (WITHDRAWN, None)
     if c.calls_then is not None:
         calls = c.function.counted_calls.get(c.process.id, 0)
@@ -141,6 +142,17 @@ def _status(
             return WITHDRAWN, None
     ended = c.process.ended is not None or run.exited is not None
     return (None if ended else PENDING), None
+
+
+def _made_by_it(c: Compilation, later: Compilation, fed: Fed) -> bool:
+    """Are what came the results themselves? True where no line says otherwise.
+
+    jaxlib keeps with each array the stack that made it: a result has the line of its call. Leaves that
+    are passed through have an older one.
+    """
+    here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
+    made = {(f.file, f.line) for path in fed.leaves if (f := later.made_at(path)) is not None}
+    return not made or bool(made & here)
 
 
 def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:

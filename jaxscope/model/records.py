@@ -99,6 +99,16 @@ class Compilation(msgspec.Struct, eq=False):
     def site(self) -> Frame | None:
         return self.missed.site if self.missed else None
 
+    def made_at(self, path: str) -> Frame | None:
+        """The user's line that made the array argument ``path``; None: not known, or no jax.Array."""
+        if self.missed is None or self.key is None:
+            return None
+        lines, made_by = self.missed.made, self.missed.made_by
+        for argument, by in zip(self.key.arguments, made_by, strict=False):
+            if argument.path == path:
+                return lines[by] if 0 <= by < len(lines) else None
+        return None
+
     @property
     def step(self) -> int | None:
         return self.missed.step if self.missed else None

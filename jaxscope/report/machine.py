@@ -22,6 +22,7 @@ from jaxscope.model.run import Run
 from jaxscope.report import arrays
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
+from jaxscope.schema.events import Missed
 from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
 
@@ -175,7 +176,7 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> dict[str, 
         "call_site": _frame(c.site),
         "stack": [_frame(frame) for frame in (c.missed.stack if c.missed else [])],
         "seconds": {"trace": c.trace_seconds, "lower": c.lower_seconds, "compile": c.compile_seconds},
-        "key": None if c.key is None else key_json(run, c.process, c.key),
+        "key": None if c.key is None else key_json(run, c.process, c.key, c.missed),
         "compared_with": comparison.nearest.id
         if comparison is not None and comparison.nearest is not None
         else None,
@@ -282,8 +283,13 @@ def finding_json(f: Finding) -> dict[str, Any]:
     }
 
 
-def key_json(run: Run, process: Process, key: Key) -> dict[str, Any]:
-    """A cache key with its shardings and settings spelled out."""
+def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> dict[str, Any]:
+    """A cache key with its shardings and settings spelled out; ``missed`` says where its arrays were made."""
+    made = missed.made if missed is not None else []
+    made_by = missed.made_by if missed is not None else []
+
+    def origin(n: int) -> dict[str, Any] | None:
+        return _frame(made[made_by[n]]) if n < len(made_by) and 0 <= made_by[n] < len(made) else None
 
     def sharding(index: int | None) -> str | None:
         return key.shardings[index].text if index is not None and 0 <= index < len(key.shardings) else None
@@ -301,8 +307,9 @@ def key_json(run: Run, process: Process, key: Key) -> dict[str, Any]:
                 "committed": leaf.committed,
                 "memory_kind": leaf.memory_kind,
                 "layout": leaf.layout,
+                "origin": origin(n),
             }
-            for leaf in key.arguments
+            for n, leaf in enumerate(key.arguments)
         ],
         "static": [
             {"path": s.path, "repr": s.repr, "type": s.type, "compares": s.compares} for s in key.static

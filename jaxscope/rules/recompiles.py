@@ -15,6 +15,8 @@ from jaxscope.rules import registry
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Cause, Evidence, Finding
 
 EVIDENCE = 5  # compilations named in one finding
+# Kinds of cause that are a property of one array.
+OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"})  # fmt: skip
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -94,10 +96,19 @@ def finding(run: Run, code: str, severity: str, group: Group, fix: str, what: st
         evidence=[
             Evidence(_told(run, c, cause), compilation=c.id, source=c.site, step=c.step)
             for c, cause in list(zip(group.compilations, group.causes, strict=True))[-EVIDENCE:]
-        ],
+        ]
+        + _maker(last, group.cause),
         fix=fix,
         seconds=group.seconds,
     )
+
+
+def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
+    """The line that made the array which is to blame, where that is another line than the call's."""
+    made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
+    if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
+        return []
+    return [Evidence(f"{cause.path} was made there", compilation=c.id, source=made, step=c.step)]
 
 
 def _verb(group: Group) -> str:

@@ -95,7 +95,8 @@ class Missed(Event, frozen=True, tag="Missed"):
     nested (inside another trace). ``site`` is the user's line; ``stack`` the user frames above it,
     innermost first. ``key`` is None where only the compiled text is known. ``cleared`` counts the times
     JAX's caches were cleared so far; ``full`` has (entries, capacity) of its bounded caches that are full,
-    or nearly.
+    or nearly. ``made`` are lines of the user's that made arrays among the arguments, ``made_by`` the index
+    of its line for each of ``key.arguments``, -1 where it is not known.
     """
 
     call: int = 0
@@ -109,6 +110,8 @@ class Missed(Event, frozen=True, tag="Missed"):
     effects: list[str] = []
     cleared: int = 0
     full: dict[str, tuple[int, int]] = {}
+    made: list[Frame] = []
+    made_by: list[int] = []
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):

@@ -275,3 +275,27 @@ def test_an_argument_passed_twice_is_named_twice_through_library_wrappers(record
     assert [leaf.path for leaf in run.misses("with_equinox")[0].key.arguments] == twice
     (miss,) = run.misses("with_nnx")
     assert sorted(leaf.path for leaf in miss.key.arguments if "model" not in leaf.path) == twice
+
+
+def test_each_array_says_which_line_of_the_program_made_it(record):
+    run = record(
+        """
+        import jax, jax.numpy as jnp, numpy as np
+        def fresh(): return {"a": jnp.ones(3),
+                             "b": jnp.zeros(3)}
+        @jax.jit
+        def step(state, batch, scale): return {k: v + batch for k, v in state.items()}
+        state = fresh()
+        state = step(state, np.ones(3, "f4"), 1.0)
+        eager = state["a"] * 2
+        state = step(state, jnp.ones(3), 1.0)
+        state = step({"a": eager, "b": state["b"]}, jnp.ones(3), 1)
+        """
+    )
+    made = [
+        {leaf.path: m.made[by].line if by >= 0 else None for leaf, by in zip(m.key.arguments, m.made_by, strict=True)}
+        for m in run.misses("step")
+    ]  # fmt: skip
+    assert made[0] == {"state['a']": 3, "state['b']": 4, "batch": None, "scale": None}
+    assert made[-1] == {"state['a']": 9, "state['b']": 10, "batch": 11, "scale": None}
+    assert {f.function for m in run.misses("step") for f in m.made} <= {"<module>", "fresh"}

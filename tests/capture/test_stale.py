@@ -404,3 +404,53 @@ for name, case in retrace_causes.CASES:
         ("b['v']", "rebound"),
         ("b", "in place"),
     ]
+
+
+def test_a_step_that_ends_looks_at_arrays_that_calls_will_not_look_at_for_long(record):
+    run = record(
+        HEAD
+        + """
+array = np.ones(4, "f4")
+@jaxscope.watch
+@jax.jit
+def f(v): return v * array
+for n in range(100): f(x)
+jaxscope.step()
+array[1] = 2
+f(x)
+jaxscope.step()
+jaxscope.step()
+print(jaxscope.capture.session.current().probe.tally.current)
+"""
+    )
+    assert run.out == "4\n"
+    assert seen(run) == [("f", "array", "global", "in place", "step")]
+
+
+def test_calls_of_which_no_trace_was_seen_are_not_looked_at(record):
+    run = record(
+        HEAD
+        + """
+@jax.jit
+def f(v): return v * 2
+f(x)  # before it is watched in this recording: what the trace took in is not known
+jaxscope.capture.session.stop("exit")
+looks = 0
+with jaxscope.record("again"):
+    watched = jaxscope.watch(f)
+    watched(x)
+    guard = watched._jaxscope_guard
+    look = type(guard).look
+    def counted(self, args):
+        global looks
+        looks += 1
+        return look(self, args)
+    type(guard).look = counted
+    for _ in range(200): watched(x)
+    before, rate = looks, 1
+    watched(jnp.ones(3))  # a trace: from here on there is something
+    watched(jnp.ones(3))
+    print(before, looks > before)
+"""
+    )
+    assert run.out == "0 True\n"

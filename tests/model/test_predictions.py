@@ -10,7 +10,7 @@ from jaxscope.model.predictions import CONFIRMED, PENDING, WITHDRAWN, prediction
 from jaxscope.report.live import Follower
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Leaf, OutLeaf, Sharding
+from jaxscope.schema.keys import Frame, Leaf, OutLeaf, Sharding
 
 F = function("step")
 SPLIT = Sharding("NamedSharding", "P('d',) on d=4", "0-3", [("d", 4, "Auto")], "P('d',)", "unpinned_host")
@@ -35,8 +35,8 @@ def out(path, *shape, dtype="float32", weak=False) -> OutLeaf:
     return OutLeaf(path, shape, dtype, weak)
 
 
-def compiled(log, k, results, sharding=ONE_CPU, committed=False, **more):
-    call = log.missed(F, k, **more)
+def compiled(log, k, results, sharding=ONE_CPU, committed=False, of=F, **more):
+    call = log.missed(of, k, **more)
     log.phase(call, "trace", 0.1, out=results)
     log.phase(call, "lower", 0.1)
     log.phase(
@@ -84,6 +84,17 @@ def test_the_next_miss_confirms_it(run, log):
     assert not [f for f in registry.findings(load(run)) if f.code == "JX130"], (
         "the recompile itself is the finding"
     )
+
+
+def test_what_another_line_made_is_no_result_that_came_back(run, log):
+    here, there = Frame("train.py", 9, "main"), Frame("train.py", 4, "main")
+    for made, status in ((here, CONFIRMED), (there, WITHDRAWN)):
+        other = function("step", line=10 + made.line)
+        log.say(other)
+        compiled(log, key(W, WEAK, BATCH), RESULTS, of=other, site=here)
+        came = {"made": [made], "made_by": [0, 0, -1]}
+        compiled(log, key(W, STRONG, BATCH), RESULTS, of=other, site=here, **came)
+        assert predictions(load(run))[-1].status == status
 
 
 def test_a_state_that_comes_back_on_the_mesh_is_told_by_its_sharding(run, log):
