@@ -162,8 +162,8 @@ class _Bound:
                 return call
         return stand.method
 
-    __module__ = property(lambda self: self._stand.method.__module__)  # type: ignore[assignment]
-    __doc__ = property(lambda self: self._stand.method.__doc__)  # type: ignore[assignment]
+    __module__ = property(lambda self: self._stand.method.__module__)
+    __doc__ = property(lambda self: self._stand.method.__doc__)
     __wrapped__ = property(lambda self: self._stand.method)
 
     def __getattr__(self, name: str) -> Any:

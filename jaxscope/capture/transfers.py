@@ -24,6 +24,7 @@ from jaxscope.schema.keys import Frame
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 
 GROWN = 1.25
+WAITED_NS = 100_000  # what is there already takes an accelerator less to send
 MAX_ROWS = 500
 MAX_KNOWN = 4096  # code objects and places remembered
 MAX_TEXT = 60
@@ -46,7 +47,7 @@ class Row:
 
     __slots__ = (
         "bytes", "count", "direction", "due", "first", "first_step", "last", "last_step", "now", "ns", "site",
-        "steps", "text", "told", "unnumbered", "via", "views",
+        "steps", "text", "told", "unnumbered", "via", "views", "waits",
     )  # fmt: skip
 
     def __init__(self, direction: str, via: str, site: Frame | None, text: str | None) -> None:
@@ -54,7 +55,7 @@ class Row:
         self.via = via
         self.site = site
         self.text = text
-        self.count = self.views = self.steps = 0
+        self.count = self.views = self.waits = self.steps = 0
         self.told: tuple[int | None, ...] = (0, 0, 0)  # count, bytes and steps in the latest event
         self.due = 1
         self.bytes: int | None = 0
@@ -144,6 +145,7 @@ class Transfers:
             row.first = row.first or row.last
             row.count += count
             row.views += count if view else 0
+            row.waits += count if ns is not None and ns > WAITED_NS else 0
             row.bytes = None if row.bytes is None or size is None else row.bytes + size
             row.ns = None if row.ns is None or ns is None else row.ns + ns
             if step != row.now:
@@ -184,6 +186,7 @@ class Transfers:
             count=row.count,
             bytes=row.bytes,
             views=row.views,
+            waits=row.waits,
             seconds=None if row.ns is None else row.ns / 1e9,
             steps=figures[2],
             first_step=1 if early else row.first_step,

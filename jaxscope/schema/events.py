@@ -269,6 +269,7 @@ class Transferred(Event, frozen=True, tag="Transferred"):
         JAX has kept.
       bytes: of all of them; None: not known of some.
       views: of ``count``, how many shared the device's memory, so that nothing was copied.
+      waits: of ``count``, how many took longer than 0.1 ms.
       seconds: in which the program stood there, waiting for the computation included; None: not measured.
       steps: in how many steps; None: nothing counts steps.
       first_step, last_step: in which it was seen first and last.
@@ -282,6 +283,7 @@ class Transferred(Event, frozen=True, tag="Transferred"):
     count: int = 0
     bytes: int | None = None
     views: int = 0
+    waits: int = 0
     seconds: float | None = None
     steps: int | None = None
     first_step: int | None = None
