@@ -166,6 +166,7 @@ class Session:
             jaxscope=__version__,
             parent=os.getppid(),
             ir=self.options.ir,
+            transfers=self.options.transfers,
         )
 
     def _degraded(self, name: str, reason: str) -> None:

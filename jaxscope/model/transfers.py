@@ -68,8 +68,15 @@ class Transfer(msgspec.Struct, frozen=True):
         return min(1.0, self.blocked_seconds / span)
 
 
+def counted(run: Run) -> bool:
+    """Did anybody count what crosses?"""
+    return any(p.started is not None and p.started.transfers for p in run.processes.values())
+
+
 def transfers(run: Run) -> list[Transfer]:
     """Everything that is known to have crossed: by seconds, then by bytes, the most first."""
+    if not counted(run):
+        return []
     found = [_seen(p, e) for p in run.processes.values() for e in p.transfers.values()]
     found += _by_calls(run)
     return sorted(

@@ -19,9 +19,9 @@ LARGE = 64 << 20  # bytes in all
 WAYS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
 
 
-def as_json(run: Run) -> list[dict[str, Any]]:
-    """The ``transfers`` entry."""
-    return [_json(t) for t in model.transfers(run)]
+def as_json(run: Run) -> list[dict[str, Any]] | None:
+    """The ``transfers`` entry; None where nobody counted."""
+    return [_json(t) for t in model.transfers(run)] if model.counted(run) else None
 
 
 def _json(t: Transfer) -> dict[str, Any]:

@@ -36,7 +36,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
 
 
 class RunStarted(Event, frozen=True, tag="RunStarted"):
-    """A process began recording. ``how``: run, record, env, child (spawned) or fork."""
+    """A process began recording. ``how``: run, record, env, child (spawned) or fork.
+
+    ``transfers``: whether what crosses between host and devices is counted.
+    """
 
     schema: int = SCHEMA
     name: str = ""
@@ -49,6 +52,7 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
     jaxscope: str = ""
     parent: int | None = None
     ir: str | None = None
+    transfers: bool | None = None
 
 
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
