@@ -19,7 +19,7 @@ import numpy as np
 import jaxscope
 
 SIZES = (64, 512, 512, 16, 512, 512, 64)
-STEPS, BATCH, EVERY = 200, 256, 50
+STEPS, BATCH, EVERY = 200, 128, 50
 
 
 def init(key):
@@ -50,9 +50,7 @@ def train(images, *, fixed: bool):
     losses = []
     for step in range(STEPS):
         params, loss = train_step(params, images, step)
-        if not fixed:
-            losses.append(float(loss))
-        elif step % EVERY == EVERY - 1:
+        if not fixed or step % EVERY == EVERY - 1:
             losses.append(float(loss))
     return params, losses
 

@@ -52,22 +52,22 @@ class Puts(threading.local):
                 sent += _bytes(local.get("aval"))
         several = len(local.get("devices", ())) > 1
         found = []
-        for size, direction, in_calls in ((sent, TO_DEVICE, several), (between, BETWEEN, True)):
-            row = self._transfers.row(frame, direction, "device_put", in_calls=in_calls) if size else None
+        for size, direction in ((sent, TO_DEVICE), (between, BETWEEN)):
+            row = self._transfers.row(frame, direction, "device_put", in_calls=several) if size else None
             if row is not None:
                 found.append((row, size))
         return found
 
     def _copied(self, frame: FrameType) -> None:
         local = frames.read(frame, "batch_xs", "batch_devs")
-        size = sum(
-            int(array.nbytes)
-            for array, devices in zip(local.get("batch_xs", ()), local.get("batch_devs", ()), strict=False)
-            if not seams.is_on(array, devices)
-        )
-        row = self._transfers.row(frame, BETWEEN, "device_put") if size else None
-        if row is not None:
-            self._transfers.add(row, 1, size, None)
+        sizes = {False: 0, True: 0}  # to one device, to several
+        for array, devices in zip(local.get("batch_xs", ()), local.get("batch_devs", ()), strict=False):
+            if not seams.is_on(array, devices):
+                sizes[len(devices) > 1] += int(array.nbytes)
+        for several, size in sizes.items():
+            row = self._transfers.row(frame, BETWEEN, "device_put", in_calls=several) if size else None
+            if row is not None:
+                self._transfers.add(row, 1, size, None)
 
 
 def _numpy_bytes(part: Any) -> int:

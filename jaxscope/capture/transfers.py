@@ -112,7 +112,7 @@ class Transfers:
                 known = self._learn(f)
             whose = known.whose
             if whose == _JAX:
-                if known.call and not in_calls:
+                if (known.call and not in_calls) or known.via == seams.CALLBACK:
                     return None
                 if via != seams.CONSTANT:
                     via = known.via or via
@@ -122,8 +122,6 @@ class Transfers:
                 asked = f
             f = f.f_back
         f = f or asked
-        if via == seams.CALLBACK:
-            return None
         if f is None:
             return self._of(direction, via, None, None)
         above = f.f_back.f_code if f.f_back is not None else None

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.model.fold import MOST_SECONDS
 from jaxscope.model.records import Compilation, Function, Process
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Transferred
@@ -114,7 +115,7 @@ def _seen(process: Process, e: Transferred) -> Transfer:
         bytes=e.bytes,
         views=e.views,
         waits=e.waits,
-        blocked_seconds=e.seconds,
+        blocked_seconds=e.seconds if e.seconds is not None and 0 <= e.seconds < MOST_SECONDS else None,
         steps=e.steps,
         first_step=e.first_step,
         first_ns=e.first_ns,

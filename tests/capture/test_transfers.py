@@ -61,7 +61,7 @@ def test_expressions_stand_as_the_user_wrote_them(kinds):
 
 def test_what_shares_memory_with_the_device_is_called_a_view_and_what_is_gathered_is_not(kinds):
     for (direction, kind, _), t in kinds[1].items():
-        if direction == model.TO_HOST and t.text and "spread" in t.text:
+        if direction == model.TO_HOST and t.text and "spread()" in t.text and kind != "float":
             assert t.views == 0, kind
         elif direction == model.TO_HOST and kind in ("float", "item", "tolist", "device_get"):
             assert t.views == t.count, kind
@@ -155,7 +155,7 @@ def test_numpy_arguments_are_counted_where_calls_are_and_told_per_call_elsewhere
     told = {(t.function.name, t.count, t.bytes, t.paths) for t in found}
     assert told == {
         ("counted", 40, 40 * (64 * 8 * 4 + 4), ("x", "s")),
-        ("uncounted", None, 4 * 2 * 8, ("x",)),
+        ("uncounted", None, 4 * 2 * 4, ("x",)),
         ("varying", None, 32, ("x",)),
         ("varying", None, 36, ("x",)),
     }
@@ -231,7 +231,7 @@ t = threading.Thread(target=reader); t.start(); t.join()
 
 def test_what_jax_does_for_callbacks_is_nobodys_line_and_a_thread_of_the_users_is_the_users(record):
     found = rows(record(CALLBACKS))
-    assert {(k, line) for (_, k, line), t in found.items() if t.count is not None} == {("tolist", 15)}
+    assert {(k, line) for (_, k, line), t in found.items() if t.count is not None} == {("tolist", 14)}
 
 
 def test_a_forked_child_counts_its_own(record):
@@ -319,6 +319,11 @@ float(bad(jnp.ones(())))
 """
 
 
+def without_runner(text: str) -> list[str]:
+    """What went wrong in a callback is told with the whole stack: runpy's frames, which start us, are left out."""
+    return [line for line in text.splitlines() if "<string>" not in line and "<frozen runpy>" not in line]
+
+
 def test_results_errors_tracebacks_and_what_can_be_inspected_are_as_without_us(record, tmp_path, clean_env):
     program = tmp_path / "harmless.py"
     program.write_text(HARMLESS)
@@ -326,8 +331,11 @@ def test_results_errors_tracebacks_and_what_can_be_inspected_are_as_without_us(r
     assert bare.returncode == 1 and "the host's own error" in bare.stdout and "([" not in bare.stderr[:1]
     done = record(program, check=False)
     mark = f'File "{program}"'
-    assert done.out == bare.stdout
-    assert (done.code, done.err[done.err.index(mark) :]) == (1, bare.stderr[bare.stderr.index(mark) :])
+    assert without_runner(done.out) == without_runner(bare.stdout)
+    assert without_runner(done.err[done.err.index(mark) :]) == without_runner(
+        bare.stderr[bare.stderr.index(mark) :]
+    )
+    assert done.code == 1
     assert not done.of(ev.Degraded)
 
 
@@ -337,7 +345,7 @@ def test_a_fault_of_ours_in_the_midst_of_a_copy_changes_nothing(record, tmp_path
     bare = subprocess.run([sys.executable, str(program)], env=clean_env, capture_output=True, text=True)
     for fault in ("host_copies", "device_puts", "transfers"):
         done = record(program, check=False, env={"JAXSCOPE_FAULTS": fault})
-        assert (done.out, done.code) == (bare.stdout, 1)
+        assert (without_runner(done.out), done.code) == (without_runner(bare.stdout), 1)
         assert {e.seam for e in done.of(ev.Degraded)} == {fault}
 
 
@@ -416,21 +424,32 @@ def test_what_is_read_in_threads_at_once_is_all_counted(record):
     assert (t.count, t.bytes) == (4000, 16_000)
 
 
-TRAINING = ["optax_train.py", "nnx_train.py", "equinox_train.py"]
+TRAINING = {
+    "optax_train.py": ('losses.append(metrics["loss"])', 'losses.append(float(metrics["loss"]))', 60),
+    "nnx_train.py": (
+        "        loss = train_step(model, optimizer, x, y)",
+        "        loss = train_step(model, optimizer, x, y); float(loss)",
+        60,
+    ),
+    "equinox_train.py": (
+        "l2=step >= 50)",
+        "l2=step >= 50); float(evaluate(model, x, y))",
+        60,
+    ),
+}
 
 
 @pytest.mark.parametrize("program", TRAINING)
 def test_the_loss_a_real_training_loop_reads_is_told_at_its_own_line(program, record, tmp_path):
+    before, after, count = TRAINING[program]
     source = (PROGRAMS / program).read_text()
-    lines = source.splitlines()
-    at = next(i for i, line in enumerate(lines) if line.startswith("    for "))
-    end = next(i for i in range(at + 1, len(lines)) if not lines[i].startswith("     "))
-    lines.insert(end, "        print('loss', float(loss))")
-    (tmp_path / program).write_text("\n".join(lines) + "\n")
+    assert source.count(before) >= 1
+    source = source.replace(before, after)
+    (tmp_path / program).write_text(source)
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if after.strip() in text)
     done = record(tmp_path / program)
-    [t] = [t for t in rows(done, model.TO_HOST).values() if t.kind == "float"]
-    assert t.source.line == end + 1 and t.text == "float(loss)"
-    assert t.count == done.out.count("loss ") and t.blocked_seconds >= 0
+    t = rows(done)[model.TO_HOST, "float", line]
+    assert (t.count, t.bytes) == (count, 4 * count) and t.text and t.text.startswith("float(")
 
 
 def test_the_json_has_the_keys_of_the_contract(record):
