@@ -1,6 +1,6 @@
 """JAX's own miss-path events -> Missed, PhaseBegan and what the phases made.
 
-Nothing of JAX or of the user is replaced. JAX announces each phase to its public monitoring
+Nothing of JAX or of the user is replaced here. JAX announces each phase to its public monitoring
 listeners and each miss through one test slot; inside the callback, and only there, the frames of
 the miss path are on the stack and their locals say everything else. A call that takes JAX's fast
 path fires none of these: no code of ours runs on it.
@@ -22,6 +22,7 @@ from jaxscope.capture.fates import Fates
 from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
+from jaxscope.capture.puts import Puts
 from jaxscope.capture.repeats import Repeats
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Stale
@@ -39,7 +40,7 @@ PHASES = {
 CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cache_misses": "miss"}
 
 
-HEARD = frozenset({seams.EVENT_MISS, seams.EVENT_TRACE, seams.EVENT_LOWER})
+HEARD = frozenset({seams.EVENT_MISS, seams.EVENT_TRACE, seams.EVENT_LOWER, *seams.PUT_EVENTS})
 
 
 class Probe:
@@ -55,6 +56,7 @@ class Probe:
         self.tally: Tally | None = None  # steps, and call counts to be written before each miss
         self.stepping: StepFunction | None = None  # --step-function
         self.sampler: Sampler | None = None  # live arrays, looked at here where nobody counts steps
+        self.puts: Puts | None = None  # copies to devices
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self.stale = Stale(writer)
@@ -130,6 +132,8 @@ class Probe:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
         elif name == seams.EVENT_LOWER:
             self._guarded("listeners", self._still_listening)
+        elif self.puts is not None:
+            self._guarded("device_puts", self._put, name, sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
             try:
@@ -171,7 +175,7 @@ class Probe:
         """
         if impl is None or impl.f_code is not self._impl_code or self.stepping is not None:
             return False
-        if self._calls.open or self._nested.waiting or shield.inside():
+        if self._calls.open or self._nested.waiting or shield.busy():
             return False
         try:
             local = impl.f_locals
@@ -181,6 +185,14 @@ class Probe:
             return self._repeats.counted(jaxpr, arguments) is not None
         except Exception:
             return False
+
+    def _put(self, name: str, event_frame: FrameType) -> None:
+        if self.puts is None:
+            return
+        if name == seams.EVENT_PUT_DONE:
+            self.puts.ended()
+        elif (frame := _up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))) is not None:
+            (self.puts.began if name == seams.EVENT_PUT else self.puts.copied)(frame)
 
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""

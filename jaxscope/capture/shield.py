@@ -88,8 +88,8 @@ def enter(token: object) -> bool:
     return True
 
 
-def inside() -> bool:
-    """Is this thread in a callback of ours?"""
+def busy() -> bool:
+    """Is this thread inside a callback of ours?"""
     return getattr(_local, "inside", None) is not None
 
 

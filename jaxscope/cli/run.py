@@ -83,6 +83,12 @@ def options_parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="look at the live arrays at the ends of steps, for at most 1%% of the time (default: yes)",
     )
+    what.add_argument(
+        "--transfers",
+        action=argparse.BooleanOptionalAction,
+        help="count what is copied between host and devices; for copies to the host, methods of JAX's arrays"
+        " are replaced while the program runs (default: yes)",
+    )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         "--no-tui", action="store_true", help="no terminal interface; the program keeps the terminal"
@@ -273,6 +279,7 @@ def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
         "step-function": opts.step_function,
         "wrapper-libraries": opts.wrapper_libraries,
         "arrays": opts.arrays,
+        "transfers": opts.transfers,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

@@ -32,6 +32,7 @@ FAMILIES = (
     "remats",
     "donation",
     "live",
+    "host",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
