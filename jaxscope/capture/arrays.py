@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import frames, holders, owners, seams, shield, signature
+from jaxscope.capture import frames, holders, host, owners, seams, shield, signature
 from jaxscope.capture.shardings import Shardings, device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -85,6 +85,7 @@ class Look:
             groups=groups,
             addressable=shield.attempt("addressable", _addressable),
             memory=shield.attempt("device_memory", _memory) or [],
+            host_limit=shield.attempt("host_memory", host.limit) if _on_cpu() else None,
             cut=named.cut,
             cost_seconds=self.seconds,
             **more,
@@ -333,6 +334,10 @@ def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
 
 def _addressable() -> str:
     return device_ranges(sorted({d.id for client in seams.clients() for d in client.local_devices()}))
+
+
+def _on_cpu() -> bool:
+    return any(getattr(client, "platform", None) == "cpu" for client in seams.clients())
 
 
 def _memory() -> list[DeviceMemory]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.model.intent import OfArrays
 from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
@@ -22,21 +23,27 @@ NOT_SAID = "?"
 def as_json(run: Run) -> dict[str, Any] | None:
     """The ``arrays`` entry; None where no look was taken."""
     found = model.snapshots(run)
-    return {"snapshots": [_snapshot(run, s) for s in found]} if found else None
+    intents = OfArrays(run, found)
+    return {"snapshots": [_snapshot(run, s, intents) for s in found]} if found else None
 
 
-def _snapshot(run: Run, s: Snapshot) -> dict[str, Any]:
+def _snapshot(run: Run, s: Snapshot, intents: OfArrays) -> dict[str, Any]:
     return {
         "time_seconds": run.seconds_at(s.t_ns),
         "step": s.step,
         "count": s.count,
         "bytes": s.bytes,
         "by_device": [{"device": d, "bytes": n} for d, n in sorted(s.by_device.items())],
-        "groups": [_group(g) for g in s.groups],
+        "memory": [
+            {"device": m.device, "in_use_bytes": m.in_use, "peak_bytes": m.peak, "limit_bytes": m.limit}
+            for m in s.memory
+        ],
+        "groups": [_group(g, intents) for g in s.groups],
     }
 
 
-def _group(g: Group) -> dict[str, Any]:
+def _group(g: Group, intents: OfArrays) -> dict[str, Any]:
+    asked, compiled = intents.of(g)
     return {
         "path": g.path,
         "count": g.count,
@@ -51,8 +58,9 @@ def _group(g: Group) -> dict[str, Any]:
         "padding_bytes": g.padding_bytes,
         "committed": g.committed,
         "origin": None if g.origin is None else {"file": g.origin.file, "line": g.origin.line},
-        "asked": None,
-        "compiled": None,
+        "layout": g.layout,
+        "asked": None if asked is None else asked.text,
+        "compiled": None if compiled is None else compiled.text,
     }
 
 

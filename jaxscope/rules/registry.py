@@ -32,6 +32,8 @@ FAMILIES = (
     "remats",
     "donation",
     "live",
+    "shardings",
+    "devices",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
