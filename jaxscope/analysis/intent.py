@@ -121,6 +121,11 @@ def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
     return True if a == b else None
 
 
+def agrees(a: Sharding | None, b: Sharding | None, shape: Sequence[int] | None) -> bool:
+    """Are both known, and the same?"""
+    return a is not None and b is not None and shape is not None and same(a, b, len(shape)) is True
+
+
 def _memory(s: Sharding) -> str | None:
     return None if s.memory_kind in DEFAULT_MEMORY else s.memory_kind
 

@@ -437,10 +437,15 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
     What this JAX has not is None.
     """
     sharding = array.sharding
-    device = getattr(sharding, "_device", None)
-    place = sharding if device is None else (device, getattr(sharding, "_memory_kind", None))
-    stack = getattr(array, "traceback", None)
-    return sharding, place, array._committed, stack, getattr(array, "_pjrt_layout", None)
+    try:
+        place = sharding._device, sharding._memory_kind
+    except AttributeError:
+        place = sharding
+    try:
+        return sharding, place, array._committed, array.traceback, array._pjrt_layout
+    except AttributeError:
+        stack = getattr(array, "traceback", None)
+        return sharding, place, array._committed, stack, getattr(array, "_pjrt_layout", None)
 
 
 def shard_views(arrays: list[Any]) -> set[int]:

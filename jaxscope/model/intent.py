@@ -104,7 +104,7 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
                 of_one.CONSTRAINT,
                 stated[i].asked_at,
             )
-        yield Intent(
+        found = Intent(
             path=leaf.path,
             of=ARGUMENT,
             shape=_sizes(leaf.shape),
@@ -118,6 +118,13 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
             committed=leaf.committed,
             dropped=i in dropped,
         )
+        if by == of_one.CONSTRAINT and of_one.disagreement(found) is None:
+            # Gathered or turned around inside: a use of the argument, not what it is to be.
+            asked = asked if of_one.agrees(asked, found.compiled, found.shape) else None
+            found = msgspec.structs.replace(
+                found, asked=asked, by=by if asked else None, asked_at=at if asked else None
+            )
+        yield found
 
 
 def _taken(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:

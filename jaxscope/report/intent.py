@@ -24,7 +24,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
-from jaxscope.report.phrases import Places, count
+from jaxscope.report.phrases import Places
 from jaxscope.schema.keys import Frame
 
 SMALL = 12  # rows: so many are shown even where all agree
@@ -89,7 +89,7 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
             yield line((f"{by}{escape(said, 200)}", "yellow"), indent=6, hang=2)
     left = len(found) - len(shown)
     if left:
-        yield line((f"and {count(left, 'more')} where all agree: --all shows them", "dim"), indent=4)
+        yield line((f"and {left:,} more where all agree: --all shows them", "dim"), indent=4)
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> str:

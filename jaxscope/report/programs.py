@@ -8,6 +8,7 @@ from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.remats import Remat
 from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.model import devices
 from jaxscope.model.records import Program
 from jaxscope.schema.keys import Frame, Memory
 
@@ -18,6 +19,11 @@ def program_json(p: Program, texts: Texts) -> dict[str, Any]:
     memory = compiled.memory if compiled is not None else None
     cost = compiled.cost if compiled is not None else {}
     found = texts_json(texts, memory)
+    if found["memory"] is not None:
+        known = [devices.capacity_of(c) for c in p.compilations]
+        found["memory"]["capacity_bytes"] = min(
+            (n // shared for n, shared in filter(None, known)), default=None
+        )
     return {
         "id": p.id,
         "of": None,

@@ -4,9 +4,10 @@ that lie elsewhere than the program takes them."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
+from jaxscope.analysis import refusals
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.intent import (
@@ -26,8 +27,9 @@ from jaxscope.model.run import Run
 from jaxscope.rules.programs import MIB, evidence, mib, name_of, users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
-from jaxscope.schema.keys import Sharding
+from jaxscope.schema.keys import Frame, Sharding
 
+R = TypeVar("R", bound=refusals.Refusal)
 Told = tuple[Intent, Disagreement]
 
 
@@ -81,6 +83,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
     embed(jax.device_put(jnp.ones((20, 4)), NamedSharding(mesh, P("data"))))
     ```
     """
+    yield from _died_of_mismatch(run)
     for f, c, every in differing(run, NOT_AS_ASKED):
         # An argument that is padded inside instead: JX504.
         told = [(i, d) for i, d in every if i.of == RESULT or _pad(i, d.wanted) is None]
@@ -116,6 +119,24 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def _died_of_mismatch(run: Run) -> Iterator[Finding]:
+    found = refused(run, refusals.Mismatch)
+    if found is None:
+        return
+    said, source, words = found
+    lies = said.got if said.got.startswith("on ") else f"as {said.got}"
+    yield Finding(
+        "JX503",
+        ERROR,
+        CERTAIN,
+        f"the program died of it: an argument {said.aval} is asked for as {said.wanted}, and lies {lies}",
+        None,
+        source,
+        [Evidence(words, source=source)],
+        "jax.device_put it to the sharding that in_shardings asks for, before the call",
+    )
+
+
 def _name(f: Function, i: Intent) -> str:
     what = f"result {i.path}".rstrip() if i.of == RESULT else i.path
     return f"{what} of {name_of(f)}, {short_aval(i.shape, i.dtype)},"
@@ -139,12 +160,13 @@ def _pad(i: Intent, wanted: Sharding) -> str | None:
     return None
 
 
-# "... implies that the global size of its dimension 0 should be divisible by 8, but it is equal to 17 (full
-# shape: (17, 4))"; "... that array axis 0 is partitioned 8 times, but the dimension size is 17 (full shape: ..."
-_DIED = (
-    re.compile(r"dimension (\d{1,3}) should be divisible by (\d{1,9}), but it is equal to (\d{1,15})"),
-    re.compile(r"array axis (\d{1,3}) is partitioned (\d{1,9}) times, but the dimension size is (\d{1,15})"),
-)
+def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
+    """What JAX refused when the program died of it, at which line, in which words."""
+    died = run.main.died if run.main is not None else None
+    found = refusals.read(died.message) if died is not None else None
+    if died is None or not isinstance(found, kind):
+        return None
+    return found, died.stack[0] if died.stack else None, died.message[:300]
 
 
 @rule("JX504", "uneven-split", WARNING)
@@ -215,15 +237,13 @@ def uneven_split(run: Run) -> Iterator[Finding]:
 
 
 def _died_of_it(run: Run) -> Iterator[Finding]:
-    died = run.main.died if run.main is not None else None
-    found = next((m for pattern in _DIED if died is not None and (m := pattern.search(died.message))), None)
-    if died is None or found is None:
+    found = refused(run, refusals.Indivisible)
+    if found is None:
         return
-    k, n, size = (int(t) for t in found.groups())
-    if not n:
-        return
-    source = died.stack[0] if died.stack else None
-    text = f"dimension {k} of {size:,} cannot be split {n:,} ways: {size:,} is not divisible by {n:,}"
+    said, source, words = found
+    k, n, size = said.dimension, said.parts, said.size
+    of = f" of {said.path}" if said.path else ""
+    text = f"dimension {k}{of} is to be split {n:,} ways, and {size:,} is not divisible by {n:,}"
     yield Finding(
         "JX504",
         ERROR,
@@ -231,7 +251,7 @@ def _died_of_it(run: Run) -> Iterator[Finding]:
         f"the program died of it: {text}",
         None,
         source,
-        [Evidence(died.message[:300], source=source)],
+        [Evidence(words, source=source)],
         f"make dimension {k} a multiple of {n:,}: {-(-size // n) * n:,}, with a mask for what is padding, or drop the rest",
     )
 
@@ -277,6 +297,7 @@ def moved_argument(run: Run) -> Iterator[Finding]:
         predict(table, jax.device_put(jnp.ones((8, 512)), NamedSharding(mesh, P("data"))))
     ```
     """
+    yield from _died_apart(run)
     for f, c, told in differing(run, MOVED):
         held = sum(i.bytes or 0 for i, _ in told)
         if held < MIB or f.calls == 1:
@@ -298,6 +319,30 @@ def moved_argument(run: Run) -> Iterator[Finding]:
             [Evidence(text, compilation=c.id, program=c.program, source=c.site)],
             f"jax.device_put {i.path} once, before the first call, to the sharding that {name_of(f)} takes it with",
         )
+
+
+def _died_apart(run: Run) -> Iterator[Finding]:
+    found = refused(run, refusals.Apart)
+    if found is None:
+        return
+    said, source, words = found
+    told = ", ".join(f"{what} on {_devices(ids)}" for what, ids in said.places[:4])
+    first = said.places[0][0]
+    yield Finding(
+        "JX508",
+        ERROR,
+        CERTAIN,
+        f"the program died of it: one call, and its arrays lie apart: {told}",
+        None,
+        source,
+        [Evidence(words, source=source)],
+        f"jax.device_put {first} to where the others lie",
+    )
+
+
+def _devices(ids: str) -> str:
+    numbers = [t for t in ids.replace(" ", "").split(",") if t]
+    return f"device {numbers[0]}" if len(numbers) == 1 else f"{len(numbers):,} devices"
 
 
 def _as(s: Sharding, rank: int) -> str:
