@@ -75,8 +75,16 @@ class Session:
         self.probe.install()
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
+        # JAX lets go of its backends at exit, in a handler of its own that was registered when it was imported:
+        # before now, so it runs after this one. The recording itself may end later still (jaxscope run).
+        atexit.register(self._leaving)
+
+    def _leaving(self) -> None:
+        if current() is self and self.sampler is not None:
+            self.sampler.ended(sys._getframe(), leaving=True)
 
     def end(self, how: str) -> None:
+        atexit.unregister(self._leaving)
         self.probe.remove()
         self.tally.after_step = None
         if self.sampler is not None:

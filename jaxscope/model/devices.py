@@ -42,6 +42,7 @@ class Want(msgspec.Struct, frozen=True):
       peak: of the program: arguments, results and temporaries less what they share.
       beside: live arrays that are not its arguments; None: not known.
       capacity: of one device. ``shared_by``: devices that have it together (a CPU's), else 1.
+      host: is it the memory of a host, that can be overdrawn for a while?
       ran: did the call it was compiled for go on?
     """
 
@@ -50,6 +51,7 @@ class Want(msgspec.Struct, frozen=True):
     beside: int | None
     capacity: int
     shared_by: int
+    host: bool
     ran: bool
 
     @property
@@ -60,6 +62,10 @@ class Want(msgspec.Struct, frozen=True):
     @property
     def fits(self) -> bool:
         return self.wanted <= self.capacity
+
+    @property
+    def fits_alone(self) -> bool:
+        return self.peak * self.shared_by <= self.capacity
 
 
 def uneven(look: Snapshot) -> Uneven | None:
@@ -101,16 +107,21 @@ def host_memory(process: Process) -> int | None:
     return max((e.host_limit for e in process.snapshots if e.host_limit), default=None)
 
 
-def capacity_of(c: Compilation) -> tuple[int, int] | None:
-    """(bytes, devices that share them) for one device of a program; None: not known."""
+def said_capacity(c: Compilation) -> int | None:
+    """Of one device of a program, the smallest, as its allocator says; None: it does not."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
-    if not ids:
-        return None
-    said = capacities(c.process)
-    if all(d in said for d in ids):
-        return min(said[d] for d in ids), 1
+    said = capacities(c.process) if ids else {}
+    return min(said[d] for d in ids) if ids and all(d in said for d in ids) else None
+
+
+def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
+    """(bytes, devices that share them, whether they are a host's) for one device of a program; None: not known."""
+    said = said_capacity(c)
+    if said is not None:
+        return said, 1, False
+    ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     host = host_memory(c.process)
-    return None if host is None else (host, len(ids))
+    return None if host is None or not ids else (host, len(ids), True)
 
 
 def wants(run: Run) -> list[Want]:
@@ -122,8 +133,7 @@ def wants(run: Run) -> list[Want]:
         peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
         if peak is None or capacity is None:
             continue
-        bytes_, shared = capacity
-        found.append(Want(c, peak, _beside(c), bytes_, shared, _ran(c)))
+        found.append(Want(c, peak, _beside(c), *capacity, _ran(c)))
     return sorted(found, key=lambda w: -w.wanted / w.capacity)
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.intent import OfArrays
+from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, size
-from jaxscope.schema.events import Compiled
+from jaxscope.schema.events import COMPILE, Died
 from jaxscope.schema.keys import Frame
 
 SHOWN = 8
+MESSAGE_LINES = 20
 SMALL = 0.01  # of the bytes: groups below are counted together
 NOT_SAID = "?"
 
@@ -67,33 +70,57 @@ def _group(g: Group, intents: OfArrays) -> dict[str, Any]:
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
     """What the program died of, where it was want of memory: first of all."""
     last = next((s for s in reversed(model.of_main(run)) if s.error is not None), None)
-    if last is None or last.error is None:
+    died = run.main.died if run.main is not None else None
+    if last is not None and last.error is not None:
+        error, site = last.error, last.site
+    elif died is not None and out_of_memory(died):
+        error, site = died.message, died.stack[0] if died.stack else None
+    else:
         return
-    where = places.frame(last.site)
+    where = places.frame(site)
+    first, *more = error.strip().splitlines() or [""]
     yield BLANK
     yield line(
         ("Out of memory", "bold red"),
-        f"  {escape(last.error, 300)}",
+        f"  {escape(first, 300)}",
         (f"  ({where})" if where else "", "dim"),
         hang=2,
     )
-    yield from _table(run, last.site)
-    yield line("What was alive then:", indent=2)
-    yield from _groups(last, places, SHOWN)
+    # A compiler that finds out by itself says what is largest, a line each.
+    for text in more[:MESSAGE_LINES]:
+        if text.strip():
+            yield line((escape(text, 200), "dim"), indent=2, hang=2)
+    yield from _table(run, site)
+    if last is not None:
+        yield line("What was alive then:", indent=2)
+        yield from _groups(last, places, SHOWN)
+
+
+def out_of_memory(died: Died) -> bool:
+    """Is that what the program died of? Then ``exhausted`` says so."""
+    return died.message.startswith("RESOURCE_EXHAUSTED")
 
 
 def _table(run: Run, site: Frame | None) -> Iterator[Line]:
-    """The memory table of the program that was called at ``site``, as its compiler states it."""
+    """The memory table of the program that failed, as its compiler states it: the one called at ``site``; where the
+    program died waiting for a result elsewhere, the one that wants most."""
     compiled = [
         c
         for c in run.compilations.values()
-        if c.site is not None
-        and site is not None
-        and (c.site.file, c.site.line) == (site.file, site.line)
-        and c.compiled
+        if c.process is run.main and c.compiled is not None and c.compiled.memory is not None
     ]
-    last = max(compiled, key=lambda c: c.t_ns, default=None)
-    found: Compiled | None = last.compiled if last is not None else None
+    here = [c for c in compiled if c.site and site and (c.site.file, c.site.line) == (site.file, site.line)]
+    failed = [c for c in run.compilations.values() if c.failed is not None and c.failed.phase == COMPILE]
+    for c in failed:
+        if c.process is run.main and c.site and site and (c.site.file, c.site.line) == (site.file, site.line):
+            yield line((function_name(c.function), "bold"), " was being compiled: it has not run", indent=2)
+            return
+    which = "compiled last at this line"
+    last = max(here, key=lambda c: c.t_ns, default=None)
+    if last is None:
+        which = "which of all programs wants most"
+        last = max(compiled, key=_peak, default=None)
+    found = last.compiled if last is not None else None
     if last is None or found is None or found.memory is None:
         return
     m = found.memory
@@ -110,10 +137,15 @@ def _table(run: Run, site: Frame | None) -> Iterator[Line]:
     ]
     yield line(
         (function_name(last.function), "bold"),
-        f", compiled last at this line, wants on each device: {', '.join(parts)}",
+        f", {which}, wants on each device: {', '.join(parts)}",
         indent=2,
         hang=2,
     )
+
+
+def _peak(c: Compilation) -> int:
+    memory = c.compiled.memory if c.compiled is not None else None
+    return (peak_bytes(memory) or 0) if memory is not None else 0
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:

@@ -20,10 +20,8 @@ def program_json(p: Program, texts: Texts) -> dict[str, Any]:
     cost = compiled.cost if compiled is not None else {}
     found = texts_json(texts, memory)
     if found["memory"] is not None:
-        known = [devices.capacity_of(c) for c in p.compilations]
-        found["memory"]["capacity_bytes"] = min(
-            (n // shared for n, shared in filter(None, known)), default=None
-        )
+        said = [devices.said_capacity(c) for c in p.compilations]
+        found["memory"]["capacity_bytes"] = min((n for n in said if n is not None), default=None)
     return {
         "id": p.id,
         "of": None,
