@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
@@ -14,6 +15,7 @@ from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.report.shards import drawing
 from jaxscope.schema.events import COMPILE, Died
 from jaxscope.schema.keys import Frame
 
@@ -154,7 +156,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     s = model.fullest(looks)
     if s is None or not s.count:
         return
-    when = {"exit": "at the end", "exhausted": "when memory ran out"}.get(s.why)
+    when = {"exit": "at the end", "asked": "at a snapshot", "exhausted": "when memory ran out"}.get(s.why)
     if when is None:
         when = (
             f"after step {s.step:,}"
@@ -171,6 +173,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     )
     if s.error is None or everything:
         yield from _groups(s, places, None if everything else SHOWN)
+    if everything:
+        yield from _meshes(s)
     if s.cut:
         yield line(("not everything that the program holds was looked through", "dim"), indent=2)
 
@@ -217,6 +221,31 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
     if lost:
         share = "less than 1 %" if lost < 0.01 else f"{lost:.0%}".replace("%", " %")
         yield line((f"unnamed: {share} of the bytes", "dim"), indent=2)
+
+
+def _meshes(s: Snapshot) -> Iterator[Line]:
+    """Which device holds which slice, once for each way that arrays lie; of each the largest array."""
+    told: set[tuple[str, str | None, int]] = set()
+    for g in s.groups:
+        shape = [d for d in g.shape or () if isinstance(d, int)]
+        if g.sharding is None or g.path is None or len(shape) != len(g.shape or ()):
+            continue
+        way = (g.sharding.text, g.sharding.devices, len(shape))
+        drawn = (
+            []
+            if way in told or g.replication == len(sh.device_ids(g.sharding.devices) or ())
+            else [*drawing(g.sharding, shape)]
+        )
+        told.add(way)
+        if drawn:
+            yield line(
+                (escape(g.path, 120), "bold"),
+                f"  {_form(g)}",
+                (f"  {escape(g.sharding.text, 120)}", "dim"),
+                indent=2,
+                hang=4,
+            )
+            yield from drawn
 
 
 def _form(g: Group) -> str:
