@@ -48,7 +48,9 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
     ]
     for k, row in enumerate(table):
         if k or heads:
-            text = "  ".join(t + " " * (w - cell_len(t)) for t, w in zip(row, widths, strict=False) if w).rstrip()
+            text = "  ".join(
+                t + " " * (w - cell_len(t)) for t, w in zip(row, widths, strict=False) if w
+            ).rstrip()
             yield line((text, "" if k else "dim"), indent=4)
     if len(rows) > MOST_ROWS or len(heads) > MOST_COLUMNS:
         yield line((f"{len(cells):,} devices: not all are shown", "dim"), indent=4)

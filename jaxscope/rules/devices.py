@@ -145,7 +145,7 @@ def _nearly_full(run: Run) -> Iterator[Finding]:
         (m.peak / m.limit, m, s)
         for s in arrays.of_main(run)
         for m in s.memory
-        if m.peak is not None and m.limit
+        if m.peak is not None and m.limit is not None and m.limit > 0
     ]
     share, m, look = max(said, key=lambda entry: entry[0], default=(0.0, None, None))
     if m is None or look is None or share < FULL:

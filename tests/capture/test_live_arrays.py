@@ -114,11 +114,11 @@ def test_parts_that_were_looked_at_are_no_further_memory(placed):
 def test_the_json_has_the_keys_of_the_contract(record):
     done = record("import jax.numpy as jnp, jaxscope\nx = jnp.ones((4, 2))\njaxscope.snapshot()")
     [look, _] = report.as_json(load(done.run))["snapshots"]
-    assert set(look) == {"time_seconds", "step", "count", "bytes", "by_device", "groups"}
+    assert set(look) == {"time_seconds", "step", "count", "bytes", "by_device", "memory", "groups"}
     [x] = [g for g in look["groups"] if g["path"] == "x"]
     assert set(x) == {
         "path", "count", "shape", "dtype", "global_bytes", "device_bytes", "sharding", "spec", "memory_kind",
-        "replication", "padding_bytes", "committed", "origin", "asked", "compiled",
+        "replication", "padding_bytes", "committed", "origin", "layout", "asked", "compiled",
     }  # fmt: skip
     assert x["origin"] == {"file": x["origin"]["file"], "line": 2} and x["shape"] == [4, 2]
     assert look["by_device"] == [{"device": 0, "bytes": look["bytes"]}] and look["step"] is None
