@@ -89,6 +89,8 @@ def _each(rate: float) -> str:
 
 
 def _fix(g: Growth) -> str:
+    if g.group.path is None and g.held is not None and "jit cache" in g.held:
+        return "pass them as arguments: each trace keeps the arrays that it took from outside"
     if g.group.path is None and g.held is not None:
         return f"let go of the results of this line: they are kept by {g.held}"
     if g.group.path is None:

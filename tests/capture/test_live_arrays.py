@@ -42,6 +42,7 @@ ANSWERS = {
     "uneven": ((17, 4), "P()", 272, 272, 8),
     "mistake": ((1024,), "P()", 4096, 4096, 8),
     "pinned": ((32,), None, 128, 128, 1),
+    "tiles": ((16, 4), None, 256, 128, 4),
     "first": ((3,), None, 3, 3, 1),
     "second": ((3,), None, 3, 3, 1),
     "free": ((2, 2), None, 16, 16, 1),
@@ -176,6 +177,11 @@ HIDDEN = {
         "import functools\ncache = functools.lru_cache(None)(lambda f: [])",
         "cache(1).append(x)",
         "a list of",
+    ),
+    "a jit cache": (
+        "taken = jnp.zeros((64, 64))\n@jax.jit\ndef g(y): return y + taken.sum()",
+        "globals().update(taken=x); g(jnp.ones(i + 1))",
+        "what JAX keeps of a trace: a jit cache",
     ),
 }
 
