@@ -85,7 +85,6 @@ class Sampler:
         self._look = look
         self.budget = Budget(clock)
         self.looks = 0
-        self._over = False
         self._clock = clock
         self._lost: dict[arrays.Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
         self._next = 0.0  # by the clock: no look before
@@ -133,10 +132,8 @@ class Sampler:
         self._take(self._look(), frame, ASKED, self._ended())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """The recording ends; ``leaving``: so does the program. Once: what is seen afterwards is the ruin."""
-        if not self._over:
-            self._over = True
-            shield.attempt("arrays", self._last, frame, leaving)
+        """The recording ends; ``leaving``: so does the program."""
+        shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
         error = _error(leaving)

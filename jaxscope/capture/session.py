@@ -80,15 +80,19 @@ class Session:
         atexit.register(self._leaving)
 
     def _leaving(self) -> None:
-        if current() is self and self.sampler is not None:
-            self.sampler.ended(sys._getframe(), leaving=True)
+        if current() is self:
+            self._last_look(leaving=True)
+
+    def _last_look(self, *, leaving: bool) -> None:
+        sampler, self.sampler = self.sampler, None
+        if sampler is not None:
+            sampler.ended(sys._getframe(1), leaving=leaving)
 
     def end(self, how: str) -> None:
         atexit.unregister(self._leaving)
         self.probe.remove()
         self.tally.after_step = None
-        if self.sampler is not None:
-            self.sampler.ended(sys._getframe(), leaving=how == "exit")
+        self._last_look(leaving=how == "exit")
         if self._unhook is not None:
             shield.attempt("post_hook", self._unhook)
         if self.probe.stepping is not None:
