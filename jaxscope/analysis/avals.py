@@ -5,6 +5,8 @@ Pure text from a schema Leaf; knows nothing of keys or of what changed.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 
 # What the leaf's Python type is called in a sentence; anything else goes by its own name.
@@ -56,3 +58,14 @@ def short_aval(
 
 def type_text(name: str | None) -> str:
     return "?" if name is None else TYPE_NAMES.get(name, name)
+
+
+def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
+    """Bytes of a whole array by its dtype's name: ``float32`` has four a number, a bool one, ``int4`` a half."""
+    known = [d for d in shape or () if isinstance(d, int) and d >= 0]
+    if shape is None or dtype is None or len(known) != len(shape):
+        return None
+    bits = 8 if dtype == "bool" else None
+    if found := re.fullmatch(r"(?:bfloat|float|uint|int|complex)(\d{1,3})(?:_e\w+)?", dtype):
+        bits = int(found[1])
+    return None if bits is None else (math.prod(known) * bits + 7) // 8

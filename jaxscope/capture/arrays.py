@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import frames, holders, origins, owners, seams, shield, signature
+from jaxscope.capture import frames, holders, host, origins, owners, seams, shield, signature
 from jaxscope.capture.shardings import Shardings, device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -23,7 +23,6 @@ MAX_GROUPS = 512
 MAX_SUSPECTS = 8
 
 Lost = tuple[Any, ...]  # how arrays without a name are known again: by shape, dtype and line
-_DIGITS = str.maketrans("0123456789", "*" * 10)
 _STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")
 
 
@@ -67,16 +66,12 @@ class Look:
         """
         live, self._live = self._live, []
         found = _Kinds(shield.attempt("shard_views", seams.shard_views, live) or set())
-        for a in live:
-            try:
-                found.add(a)
-            except RuntimeError:  # another thread has donated it since
-                continue
+        found.add(live)
         del live
         wanted = found.wanted()
         named = owners.Owners(wanted, found.skip())
         shield.attempt("array_names", named.look, _stacks(frame, trace))
-        groups = found.groups(named, wanted, suspects)
+        groups = found.groups(named, suspects)
         return ArraysSeen(
             why=why,
             step=step,
@@ -85,6 +80,7 @@ class Look:
             groups=groups,
             addressable=shield.attempt("addressable", _addressable),
             memory=shield.attempt("device_memory", _memory) or [],
+            host_limit=shield.attempt("host_memory", host.limit) if _on_cpu() else None,
             cut=named.cut,
             cost_seconds=self.seconds,
             **more,
@@ -96,11 +92,12 @@ def lost_as(k: _Kind | ArrayGroup, origin: Frame | None) -> Lost:
 
 
 class _Alike:
-    """Arrays of one kind that one stack made."""
+    """Arrays of one kind that one stack made, by id."""
 
-    __slots__ = ("kind", "origin", "part_of")
+    __slots__ = ("arrays", "kind", "origin", "part_of")
 
     def __init__(self, kind: _Kind, origin: Frame | None, part_of: tuple[Any, ...] | None) -> None:
+        self.arrays: list[int] = []
         self.kind = kind
         self.origin = origin
         self.part_of = part_of  # on one device: what it shares with an array whose part it may be
@@ -125,25 +122,29 @@ class _Kinds:
         self._frames: dict[Frame | None, Frame | None] = {}
         self._views = views
         self._arrays: list[Any] = []
-        self._kind_of: list[_Alike] = []  # of each of them; no pairs: see Owners
 
-    def add(self, array: Any) -> None:
-        sharding, place, committed, stack, layout = seams.makeup(array)
-        # An aval's id is its own as long as its array lives.
-        key = (id(array.aval), place, committed, stack, layout)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = self._read(array, sharding, key)
-        self._arrays.append(array)
-        self._kind_of.append(kind)
+    def add(self, live: list[Any]) -> None:
+        kinds, makeup, keep = self._kinds, seams.makeup, self._arrays.append
+        for array in live:
+            try:
+                sharding, place, committed, stack, layout = makeup(array)
+                # An aval's id is its own as long as its array lives.
+                key = (id(array.aval), place, committed, stack, layout)
+                kind = kinds.get(key)
+                if kind is None:
+                    kind = kinds[key] = self._read(array, sharding, key)
+            except RuntimeError:  # another thread has donated it since
+                continue
+            keep(array)
+            kind.arrays.append(id(array))
 
     def wanted(self) -> set[int]:
         """Ids of the arrays to be named."""
-        return {
-            id(a)
-            for a, alike in zip(self._arrays, self._kind_of, strict=True)
-            if alike.part_of not in self._parts and id(a) not in self._views
-        }
+        return {n for alike in self._whole() for n in alike.arrays} - self._views
+
+    def _whole(self) -> list[_Alike]:
+        """Without those that are parts of others."""
+        return [a for a in self._kinds.values() if a.part_of not in self._parts]
 
     def skip(self) -> set[int]:
         return {id(self._arrays)}
@@ -175,48 +176,32 @@ class _Kinds:
         kind = self._equal.setdefault(msgspec.structs.astuple(kind), kind)
         return _Alike(kind, self._lines[stack], part_of)
 
-    def groups(
-        self, named: owners.Owners, wanted: set[int], suspects: Collection[Lost] = ()
-    ) -> list[ArrayGroup]:
+    def groups(self, named: owners.Owners, suspects: Collection[Lost] = ()) -> list[ArrayGroup]:
         """The largest first; so many that they are no reading any more are put together."""
+        told = self._counted(named, MAX_GROUPS) or self._counted(named, None) or []
+        held = self._held(told, suspects)
+        self._arrays.clear()
         found: dict[_Kind, dict[str, int]] = {}
         origins: dict[_Kind, dict[str, Frame | None]] = {}
-        unnamed: list[_Alike] = []
-        wholes: dict[tuple[Any, ...] | None, int] = {}
-        of_suspects: dict[Lost, list[Any]] = {}
-        for array, alike in zip(self._arrays, self._kind_of, strict=True):
-            number = id(array)
-            if number not in wanted:
-                continue
-            path = named.path(number)
-            if path is None:
-                unnamed.append(alike)
-                if suspects:
-                    what = lost_as(alike.kind, alike.origin)
-                    if what in suspects and len(of_suspects.setdefault(what, [])) < MAX_SUSPECTS:
-                        of_suspects[what].append(array)
-                continue
-            wholes[alike.part_of] = wholes.get(alike.part_of, 0) + 1
+        wholes: dict[tuple[Any, ...], int] = {}
+        for alike, paths, _ in told:
             counts = found.setdefault(alike.kind, {})
-            counts[path] = counts.get(path, 0) + 1
             lines = origins.setdefault(alike.kind, {})
-            if lines.setdefault(path, alike.origin) is not alike.origin:
-                lines[path] = None
-        self._arrays.clear()
-        array = None
-        held = {
-            what: shield.attempt("array_holders", holders.held_by, them) for what, them in of_suspects.items()
-        }
-        of_suspects.clear()
+            for path, n in paths.items():
+                counts[path] = counts.get(path, 0) + n
+                if lines.setdefault(path, alike.origin) is not alike.origin:
+                    lines[path] = None
+            if alike.part_of is not None:
+                wholes[alike.part_of] = wholes.get(alike.part_of, 0) + sum(paths.values())
         lost: dict[tuple[_Kind, Frame | None], int] = {}
-        for alike in unnamed:
-            if alike.part_of is not None and wholes.get(alike.part_of):
-                wholes[alike.part_of] -= 1
-            else:
-                lost[alike.kind, alike.origin] = lost.get((alike.kind, alike.origin), 0) + 1
-        if sum(map(len, found.values())) > MAX_GROUPS:
-            for kind, counts in found.items():
-                found[kind], origins[kind] = _numbered(counts, origins[kind])
+        for alike, _, unnamed in told:
+            left = len(unnamed)
+            if alike.part_of is not None:
+                parts = min(left, wholes[alike.part_of])
+                wholes[alike.part_of] -= parts
+                left -= parts
+            if left:
+                lost[alike.kind, alike.origin] = lost.get((alike.kind, alike.origin), 0) + left
         groups = [
             _group(kind, path, n, origins[kind][path])
             for kind, counts in found.items()
@@ -231,6 +216,39 @@ class _Kinds:
             if len(groups) > MAX_GROUPS:
                 groups = sorted(groups[:kept] + _merged(groups[kept:], shorter), key=_size)
         return groups
+
+    def _counted(self, named: owners.Owners, most: int | None) -> list[Counted] | None:
+        """None: there are more than ``most`` paths."""
+        found: list[Counted] = []
+        distinct: set[tuple[_Kind, str]] = set()
+        for alike in self._whole():
+            views = self._views
+            ids = [n for n in alike.arrays if n not in views] if views else alike.arrays
+            counted = named.count(ids, most)
+            if counted is None:
+                return None
+            found.append((alike, *counted))
+            if most is not None:
+                distinct.update((alike.kind, path) for path in counted[0])
+                if len(distinct) > most:
+                    return None
+        return found
+
+    def _held(self, told: list[Counted], suspects: Collection[Lost]) -> dict[Lost, str | None]:
+        """What holds arrays of ``suspects``."""
+        chosen: dict[Lost, set[int]] = {}
+        for alike, _, unnamed in told if suspects else ():
+            what = lost_as(alike.kind, alike.origin)
+            if what in suspects:
+                some = chosen.setdefault(what, set())
+                some.update(unnamed[: MAX_SUSPECTS - len(some)])
+        return {
+            what: shield.attempt("array_holders", holders.held_by, [a for a in self._arrays if id(a) in some])
+            for what, some in chosen.items()
+        }
+
+
+Counted = tuple[_Alike, dict[str, int], list[int]]  # by path, and those without one
 
 
 def _size(g: ArrayGroup) -> tuple[int, str]:
@@ -253,22 +271,6 @@ def _group(
         origin=origin,
         held=held,
     )
-
-
-def _numbered(
-    counts: dict[str, int], origins: dict[str, Frame | None]
-) -> tuple[dict[str, int], dict[str, Frame | None]]:
-    """``['block12']['w']`` and its like become ``['block*']['w']``."""
-    found: dict[str, int] = {}
-    lines: dict[str, Frame | None] = {}
-    for path, n in counts.items():
-        short = path.translate(_DIGITS)
-        while "**" in short:
-            short = short.replace("**", "*")
-        found[short] = found.get(short, 0) + n
-        if lines.setdefault(short, origins[path]) is not origins[path]:
-            lines[short] = None
-    return found, lines
 
 
 def _below(path: str) -> str:
@@ -325,6 +327,10 @@ def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
 
 def _addressable() -> str:
     return device_ranges(sorted({d.id for client in seams.clients() for d in client.local_devices()}))
+
+
+def _on_cpu() -> bool:
+    return any(getattr(client, "platform", None) == "cpu" for client in seams.clients())
 
 
 def _memory() -> list[DeviceMemory]:

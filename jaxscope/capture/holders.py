@@ -10,20 +10,49 @@ import gc
 from types import CellType, FrameType
 from typing import Any
 
-from jaxscope.capture import paths
+from jaxscope.capture import frames, paths
+from jaxscope.schema import libraries
 
+CONTAINERS = (list, tuple, set, frozenset, collections.deque)
+CLIMB = 2  # from a container to what it stands in: a pass each
+MOST = 20
+TRACED = "what JAX keeps of a trace: a jit cache"
 IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
 def held_by(arrays: list[Any]) -> str | None:
     """The kind of container that holds the most of ``arrays``: ``a list of 40``, ``a dict under 'x'``."""
     ids = {id(a) for a in arrays}
-    mine = {id(arrays)}
     found: collections.Counter[str] = collections.Counter()
-    for holder in gc.get_referrers(*arrays):
-        if id(holder) not in mine and not issubclass(type(holder), FrameType):
-            found[_said(holder, ids)] += 1
-    return found.most_common(1)[0][0] if found else IN_C
+    containers: dict[str, Any] = {}
+    for holder in _referrers(arrays):
+        said = _said(holder, ids)
+        found[said] += 1
+        if issubclass(type(holder), CONTAINERS):
+            containers.setdefault(said, holder)
+    if not found:
+        return IN_C
+    most = found.most_common(1)[0][0]
+    inside = _of_jax(containers[most]) if most in containers else None
+    return most if inside is None else f"{TRACED} ({inside})"
+
+
+def _referrers(objects: list[Any]) -> list[Any]:
+    return [o for o in gc.get_referrers(*objects) if o is not objects and not issubclass(type(o), FrameType)]
+
+
+def _of_jax(container: Any) -> str | None:
+    """The class of JAX's in which the container stands, itself or in another; None: it is nothing of JAX's."""
+    level = [container]
+    for _ in range(CLIMB):
+        above = _referrers(level)
+        for o in above:
+            if frames.root(type(o).__module__) in libraries.JAX_ROOTS:
+                return type(o).__qualname__
+        level = [o for o in above if issubclass(type(o), CONTAINERS)][:MOST]
+        if not level:
+            return None
+    return None
 
 
 def _said(holder: Any, ids: set[int]) -> str:
@@ -35,7 +64,7 @@ def _said(holder: Any, ids: set[int]) -> str:
         return f"an object of class {owner}" if owner else f"a {kind.__qualname__}{under}"
     if issubclass(kind, CellType):
         return "a variable of a closure"
-    if issubclass(kind, (list, tuple, set, frozenset, collections.deque)):
+    if issubclass(kind, CONTAINERS):
         return f"a {kind.__qualname__} of {len(holder):,}"
     return f"an object of class {paths.kind_name(kind)}"
 

@@ -11,6 +11,7 @@ import dis
 import functools
 import inspect
 import itertools
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,36 +55,64 @@ class Owners:
         self._seen: set[int] = set(skip or ())
         self._left = NODES_BESIDE + 4 * len(wanted)
         self._functions: list[tuple[Node, Any]] = []
-        self._texts: dict[int, str] = {}  # by id of a node, which lives as long as we do
-        self._keys: dict[str, str] = {}
+        # As they are, and without their numbers: by id of a node, which lives as long as we do; by key.
+        self._texts: tuple[dict[int, str], dict[int, str]] = {}, {}
+        self._keys: tuple[dict[str, str], dict[str, str]] = {}, {}
 
-    def path(self, array: int) -> str | None:
-        """The path of the array with this id, container indices as ``[*]``; None: not found."""
-        if array not in self._around:
-            return None
-        around = self._around[array]
-        text = self._texts.get(id(around)) or self._spelled(around)
-        step = self._steps[array]
-        if array not in self._raw or type(step) is not str:
-            return text + _step(step, array in self._raw)
-        known = self._keys.get(step)
-        if known is None:
-            known = self._keys[step] = _step(step, True)
-        return text + known
+    def count(
+        self, arrays: Iterable[int], most: int | None = None
+    ) -> tuple[dict[str, int], list[int]] | None:
+        """How many of ``arrays`` (ids) each path leads to, container indices as ``[*]``, and those that none does.
 
-    def _spelled(self, node: Node | None) -> str:
+        None: there are more than ``most`` paths. Without a limit numbers in paths are written ``*``
+        (``['block12']['w']`` and its like become ``['block*']['w']``): there are fewer.
+        """
+        counts: dict[str, int] = {}
+        unnamed: list[int] = []
+        around, steps, raws = self._around, self._steps, self._raw
+        short = most is None
+        texts, keys = self._texts[short], self._keys[short]
+        for number in arrays:
+            if number not in around:
+                unnamed.append(number)
+                continue
+            node, step = around[number], steps[number]
+            before = texts.get(id(node))
+            if before is None:
+                before = self._spelled(node, short)
+            if number not in raws:
+                path = before + _numberless(_step(step, False), short)
+            elif type(step) is str:
+                key = keys.get(step)
+                if key is None:
+                    key = keys[step] = _numberless(_step(step, True), short)
+                path = before + key
+            else:
+                path = before + _numberless(_step(step, True), short)
+            counts[path] = counts.get(path, 0) + 1
+            if most is not None and len(counts) > most:
+                return None
+        return counts, unnamed
+
+    def _spelled(self, node: Node | None, short: bool) -> str:
+        texts, keys = self._texts[short], self._keys[short]
         ahead: list[Node] = []
         text = ""
         while node is not None:
-            known = self._texts.get(id(node))
+            known = texts.get(id(node))
             if known is not None:
                 text = known
                 break
             ahead.append(node)
             node = node[0]
         for n in reversed(ahead):
-            text += _step(n[1], n[2])
-            self._texts[id(n)] = text
+            _, step, raw = n
+            key = keys.get(step) if raw and type(step) is str else None
+            if key is None:
+                key = _numberless(_step(step, raw), short)
+                if raw and type(step) is str:
+                    keys[step] = key
+            text = texts[id(n)] = text + key
         return text
 
     def look(self, stacks: list[list[FrameType]]) -> None:
@@ -182,6 +211,13 @@ class Owners:
 
 
 _SOME = itertools.repeat(None)
+
+
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def _numberless(text: str, short: bool) -> str:
+    return _DIGITS.sub("*", text) if short else text
 
 
 def _step(step: Any, raw: bool) -> str:

@@ -101,6 +101,7 @@ class Phases:
                 donated=[call.paths[i] for i in donated if i < len(call.paths)],
                 num_partitions=local.get("num_devices"),
                 platforms=[str(p) for p in local.get("platforms") or ()],
+                **(shield.attempt("asked_shardings", _asked, stack, len(call.paths)) or {}),
             )
         )
         if module is not None:
@@ -195,6 +196,21 @@ def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
     return statics.limited(statics.ADDRESS.sub("", tree)), leaves
 
 
+def _asked(stack: Stack, arguments: int) -> dict[str, Any]:
+    """The fields of Lowered that say what jit was given; empty where that is nothing."""
+    found = seams.asked_shardings(stack)
+    if found is None or not any(s is not None for side in found for s in side):
+        return {}
+    table = shardings.Shardings()
+    asked_in, asked_out = ([table.index(s) for s in side] for side in found)
+    # Other numbers (values that stand for several arrays): which is which cannot be told.
+    return {
+        "asked": table.table,
+        "asked_in": asked_in if len(asked_in) == arguments else [],
+        "asked_out": asked_out,
+    }
+
+
 def _executable(frame: FrameType, executable: Any, lowering: Lowering | None) -> dict[str, Any]:
     local = frames.read(
         frame, "name", "in_shardings", "out_shardings", "global_in_avals", "global_out_avals", "kept_var_idx",
@@ -210,7 +226,16 @@ def _executable(frame: FrameType, executable: Any, lowering: Lowering | None) ->
     if avals is not None and kept is not None:
         dropped = [i - constants for i in range(constants, len(avals)) if i not in kept]
     devices = local.get("device_list")
+    taken = shardings.Shardings()
+    taken_as: list[int | None] = []
+    if avals is not None and kept is not None and devices is not None and len(devices) > 1:
+        of_kept = shield.attempt("in_shardings", seams.executable_in_shardings, executable, local)
+        by_position = dict(zip(sorted(kept), of_kept or (), strict=False))
+        if of_kept is not None and len(of_kept) == len(kept):
+            taken_as = [taken.index(by_position.get(i)) for i in range(constants, len(avals))]
     return {
+        "in_sharding_of": taken_as,
+        "in_shardings": taken.table,
         "module": _text(local.get("name")),
         "out_sharding_of": [table.index(s) for s in found or ()],
         "out_shardings": table.table,

@@ -37,6 +37,7 @@ TRACE_FRAME = "_trace_for_jit"
 TRACE_GUARD = "elapsed_time_ctx"  # a new nullcontext where no event tells the end of the trace
 TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
 IMPL_FRAME = "_pjit_call_impl_python"
+AOT_FRAME = "lower"  # Traced.lower: what ``_pjit_call_impl_python`` is to a call
 RESOLVE_FRAME = "_resolve_and_lower"
 LOWERER_FRAME = "_pjit_lower"
 LOWER_FRAME = "_cached_lowering_to_hlo"
@@ -209,11 +210,13 @@ SEAMS = (
     Seam("trace_frame", "results of a trace, captured constants", _frame_of("jax._src.pjit", "_trace_for_jit", "fun", "jaxpr", "out_avals", "args", "kwargs")),
     Seam("nested_end", "whether a trace inside another ended or raised", _frame_of("jax._src.pjit", "_trace_for_jit", TRACE_GUARD)),
     Seam("impl_frame", "calls under grad, vmap and other transforms", _frame_of("jax._src.pjit", "_pjit_call_impl_python", "args", "jaxpr", "donated_invars")),
+    Seam("asked_shardings", "in_shardings and out_shardings of jit", _frame_of("jax._src.pjit", "_pjit_call_impl_python", "in_shardings", "out_shardings")),
     Seam("lower_frame", "StableHLO, donation", _frame_of("jax._src.interpreters.pxla", "_cached_lowering_to_hlo", "lowering_result", "num_const_args", "module_name", "platforms", "num_devices")),
     Seam("compile_frame", "compiled HLO, memory and cost", _frame_of("jax._src.interpreters.pxla", "_cached_compilation", "xla_executable", "computation", "host_callbacks")),
     Seam("executable_frame", "shardings of results, arguments XLA drops", _from_hlo),
     Seam("trace_context", "every setting that is part of the cache key", lambda: None if hasattr(_module("jax._src.config"), "trace_context_names") else "jax._src.config.trace_context_names is not there"),
     Seam("recover_shardings", "result shardings in the user's mesh axes", _attribute("jax._src.interpreters.pxla", "_maybe_get_and_check_out_shardings")),
+    Seam("in_shardings", "what a program takes its arguments as", _attribute("jax._src.interpreters.pxla", "_maybe_get_and_check_in_shardings")),
     Seam("cache_gauge", "whether JAX's caches were cleared, and how full they are", _attribute("jax._src.pjit", "_infer_params_cached")),
     Seam("live_arrays", "the arrays that are alive", _attribute("jax._src.xla_bridge", "_backends")),
     Seam("array_traceback", "the line that made an array", lambda: None if hasattr(_module("jax._src.array").ArrayImpl, "traceback") else "ArrayImpl has no traceback"),
@@ -335,6 +338,47 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
     return tree, list(zip(paths, avals, strict=True))
 
 
+def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
+    """(in, out) as jit was given them, spread over the flat arguments and results; None for each that was
+    left open. None: not on this stack.
+
+    The frames further in have the arguments' own shardings filled in. Ahead of time they stand in the
+    parameters of ``Traced.lojax`` (0.10.2 and 0.12.0.1).
+    """
+    frame = stack.get(IMPL_FRAME)
+    if frame is not None:
+        local = frames.read(frame, "in_shardings", "out_shardings")
+    else:
+        frame = stack.get(AOT_FRAME)
+        params = getattr(frames.read(frame, "lo").get("lo"), "_params", None) if frame is not None else None
+        local = params if isinstance(params, dict) else {}
+    if "in_shardings" not in local or "out_shardings" not in local:
+        return None
+
+    def given(side: str) -> list[Any]:
+        return [None if "Unspecified" in type(s).__name__ else s for s in local[side]]
+
+    return given("in_shardings"), given("out_shardings")
+
+
+def executable_in_shardings(executable: Any, local: dict[str, Any]) -> list[Any]:
+    """What the program takes its arguments as, from ``from_hlo``'s locals: those asked or committed as they
+    are, the others as XLA chose, in the user's mesh axes where JAX finds them. One for each argument kept,
+    captured constants first."""
+    pxla = _module("jax._src.interpreters.pxla")
+    devices, avals, given = local["device_list"], local["global_in_avals"], local["in_shardings"]
+    ordered = len(local.get("ordered_effects") or ())
+    found = pxla._maybe_get_and_check_in_shardings(executable, given, devices, avals, ordered)
+    try:
+        return list(
+            pxla.maybe_recover_user_shardings(
+                given, found, avals, avals, local.get("intermediate_shardings"), local.get("context_mesh")
+            )
+        )
+    except ValueError:  # IndivisibleError: XLA's choice has no spelling in the mesh axes
+        return list(found)
+
+
 def recovered_out_shardings(executable: Any, local: dict[str, Any]) -> list[Any]:
     """The result shardings as JAX will report them, from ``from_hlo``'s locals.
 
@@ -448,9 +492,14 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
     What this JAX has not is None.
     """
     sharding = array.sharding
-    device = getattr(sharding, "_device", None)
-    place = sharding if device is None else (device, getattr(sharding, "_memory_kind", None))
-    return sharding, place, array._committed, made_at(array), getattr(array, "_pjrt_layout", None)
+    try:
+        place = sharding._device, sharding._memory_kind
+    except AttributeError:
+        place = sharding
+    try:
+        return sharding, place, array._committed, array.traceback, array._pjrt_layout
+    except AttributeError:
+        return sharding, place, array._committed, made_at(array), getattr(array, "_pjrt_layout", None)
 
 
 def made_at(array: Any) -> Any:

@@ -89,14 +89,26 @@ class Session:
             shield.attempt("host_copies", self._copies.install)
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
+        # JAX lets go of its backends at exit, in a handler of its own that was registered when it was imported:
+        # before now, so it runs after this one. The recording itself may end later still (jaxscope run).
+        atexit.register(self._leaving)
+
+    def _leaving(self) -> None:
+        if current() is self:
+            self._last_look(leaving=True)
+
+    def _last_look(self, *, leaving: bool) -> None:
+        sampler, self.sampler = self.sampler, None
+        if sampler is not None:
+            sampler.ended(sys._getframe(1), leaving=leaving)
 
     def end(self, how: str) -> None:
+        atexit.unregister(self._leaving)
         self.probe.remove()
         if self._copies is not None:
             shield.attempt("host_copies_end", self._copies.remove)
         self.tally.after_step = None
-        if self.sampler is not None:
-            self.sampler.ended(sys._getframe(), leaving=how == "exit")
+        self._last_look(leaving=how == "exit")
         if self._unhook is not None:
             shield.attempt("post_hook", self._unhook)
         if self.probe.stepping is not None:

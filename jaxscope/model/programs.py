@@ -72,7 +72,7 @@ def circumstances(p: Program, heard: list[str] | None = None) -> Around:
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(heard=heard)
-    traced = _trace_of(c)
+    traced = trace_of(c)
     return Around(
         mesh=mesh_of(c),
         paths=[leaf.path for leaf in c.key.arguments],
@@ -93,7 +93,7 @@ def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
     return None
 
 
-def _trace_of(c: Compilation) -> Compilation | None:
+def trace_of(c: Compilation) -> Compilation | None:
     """``c`` itself, or the latest earlier call of its function that was traced."""
     if c.traced is not None:
         return c

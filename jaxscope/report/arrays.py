@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.model.intent import OfArrays
+from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, size
-from jaxscope.schema.events import Compiled
+from jaxscope.report.shards import drawing
+from jaxscope.schema.events import COMPILE, Died
 from jaxscope.schema.keys import Frame
 
 SHOWN = 8
+MESSAGE_LINES = 20
 SMALL = 0.01  # of the bytes: groups below are counted together
 NOT_SAID = "?"
 
@@ -22,21 +28,27 @@ NOT_SAID = "?"
 def as_json(run: Run) -> dict[str, Any] | None:
     """The ``arrays`` entry; None where no look was taken."""
     found = model.snapshots(run)
-    return {"snapshots": [_snapshot(run, s) for s in found]} if found else None
+    intents = OfArrays(run, found)
+    return {"snapshots": [_snapshot(run, s, intents) for s in found]} if found else None
 
 
-def _snapshot(run: Run, s: Snapshot) -> dict[str, Any]:
+def _snapshot(run: Run, s: Snapshot, intents: OfArrays) -> dict[str, Any]:
     return {
         "time_seconds": run.seconds_at(s.t_ns),
         "step": s.step,
         "count": s.count,
         "bytes": s.bytes,
         "by_device": [{"device": d, "bytes": n} for d, n in sorted(s.by_device.items())],
-        "groups": [_group(g) for g in s.groups],
+        "memory": [
+            {"device": m.device, "in_use_bytes": m.in_use, "peak_bytes": m.peak, "limit_bytes": m.limit}
+            for m in s.memory
+        ],
+        "groups": [_group(g, intents) for g in s.groups],
     }
 
 
-def _group(g: Group) -> dict[str, Any]:
+def _group(g: Group, intents: OfArrays) -> dict[str, Any]:
+    asked, compiled = intents.of(g)
     return {
         "path": g.path,
         "count": g.count,
@@ -51,41 +63,66 @@ def _group(g: Group) -> dict[str, Any]:
         "padding_bytes": g.padding_bytes,
         "committed": g.committed,
         "origin": None if g.origin is None else {"file": g.origin.file, "line": g.origin.line},
-        "asked": None,
-        "compiled": None,
+        "layout": g.layout,
+        "asked": None if asked is None else asked.text,
+        "compiled": None if compiled is None else compiled.text,
     }
 
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
     """What the program died of, where it was want of memory: first of all."""
     last = next((s for s in reversed(model.of_main(run)) if s.error is not None), None)
-    if last is None or last.error is None:
+    died = run.main.died if run.main is not None else None
+    if last is not None and last.error is not None:
+        error, site = last.error, last.site
+    elif died is not None and out_of_memory(died):
+        error, site = died.message, died.stack[0] if died.stack else None
+    else:
         return
-    where = places.frame(last.site)
+    where = places.frame(site)
+    first, *more = error.strip().splitlines() or [""]
     yield BLANK
     yield line(
         ("Out of memory", "bold red"),
-        f"  {escape(last.error, 300)}",
+        f"  {escape(first, 300)}",
         (f"  ({where})" if where else "", "dim"),
         hang=2,
     )
-    yield from _table(run, last.site)
-    yield line("What was alive then:", indent=2)
-    yield from _groups(last, places, SHOWN)
+    # A compiler that finds out by itself says what is largest, a line each.
+    for text in more[:MESSAGE_LINES]:
+        if text.strip():
+            yield line((escape(text, 200), "dim"), indent=2, hang=2)
+    yield from _table(run, site)
+    if last is not None:
+        yield line("What was alive then:", indent=2)
+        yield from _groups(last, places, SHOWN)
+
+
+def out_of_memory(died: Died) -> bool:
+    """Is that what the program died of? Then ``exhausted`` says so."""
+    return died.message.startswith("RESOURCE_EXHAUSTED")
 
 
 def _table(run: Run, site: Frame | None) -> Iterator[Line]:
-    """The memory table of the program that was called at ``site``, as its compiler states it."""
+    """The memory table of the program that failed, as its compiler states it: the one called at ``site``; where the
+    program died waiting for a result elsewhere, the one that wants most."""
     compiled = [
         c
         for c in run.compilations.values()
-        if c.site is not None
-        and site is not None
-        and (c.site.file, c.site.line) == (site.file, site.line)
-        and c.compiled
+        if c.process is run.main and c.compiled is not None and c.compiled.memory is not None
     ]
-    last = max(compiled, key=lambda c: c.t_ns, default=None)
-    found: Compiled | None = last.compiled if last is not None else None
+    here = [c for c in compiled if c.site and site and (c.site.file, c.site.line) == (site.file, site.line)]
+    failed = [c for c in run.compilations.values() if c.failed is not None and c.failed.phase == COMPILE]
+    for c in failed:
+        if c.process is run.main and c.site and site and (c.site.file, c.site.line) == (site.file, site.line):
+            yield line((function_name(c.function), "bold"), " was being compiled: it has not run", indent=2)
+            return
+    which = "compiled last at this line"
+    last = max(here, key=lambda c: c.t_ns, default=None)
+    if last is None:
+        which = "which of all programs wants most"
+        last = max(compiled, key=_peak, default=None)
+    found = last.compiled if last is not None else None
     if last is None or found is None or found.memory is None:
         return
     m = found.memory
@@ -102,10 +139,15 @@ def _table(run: Run, site: Frame | None) -> Iterator[Line]:
     ]
     yield line(
         (function_name(last.function), "bold"),
-        f", compiled last at this line, wants on each device: {', '.join(parts)}",
+        f", {which}, wants on each device: {', '.join(parts)}",
         indent=2,
         hang=2,
     )
+
+
+def _peak(c: Compilation) -> int:
+    memory = c.compiled.memory if c.compiled is not None else None
+    return (peak_bytes(memory) or 0) if memory is not None else 0
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
@@ -114,7 +156,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     s = model.fullest(looks)
     if s is None or not s.count:
         return
-    when = {"exit": "at the end", "exhausted": "when memory ran out"}.get(s.why)
+    when = {"exit": "at the end", "asked": "at a snapshot", "exhausted": "when memory ran out"}.get(s.why)
     if when is None:
         when = (
             f"after step {s.step:,}"
@@ -131,6 +173,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     )
     if s.error is None or everything:
         yield from _groups(s, places, None if everything else SHOWN)
+    if everything:
+        yield from _meshes(s)
     if s.cut:
         yield line(("not everything that the program holds was looked through", "dim"), indent=2)
 
@@ -177,6 +221,31 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
     if lost:
         share = "less than 1 %" if lost < 0.01 else f"{lost:.0%}".replace("%", " %")
         yield line((f"unnamed: {share} of the bytes", "dim"), indent=2)
+
+
+def _meshes(s: Snapshot) -> Iterator[Line]:
+    """Which device holds which slice, once for each way that arrays lie; of each the largest array."""
+    told: set[tuple[str, str | None, int]] = set()
+    for g in s.groups:
+        shape = [d for d in g.shape or () if isinstance(d, int)]
+        if g.sharding is None or g.path is None or len(shape) != len(g.shape or ()):
+            continue
+        way = (g.sharding.text, g.sharding.devices, len(shape))
+        drawn = (
+            []
+            if way in told or g.replication == len(sh.device_ids(g.sharding.devices) or ())
+            else [*drawing(g.sharding, shape)]
+        )
+        told.add(way)
+        if drawn:
+            yield line(
+                (escape(g.path, 120), "bold"),
+                f"  {_form(g)}",
+                (f"  {escape(g.sharding.text, 120)}", "dim"),
+                indent=2,
+                hang=4,
+            )
+            yield from drawn
 
 
 def _form(g: Group) -> str:

@@ -15,11 +15,13 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.spelling import common_prefix, tokens
 from jaxscope.log.store import RunDir
+from jaxscope.model import intent
 from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.report import entries, made, phrases
+from jaxscope.report import intent as intents
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds
@@ -91,10 +93,28 @@ def _function(
         yield from _table(
             [(label, _text(names, rows[0]), False) for label, names in same], everything=everything
         )
+    yield from _shardings(run, f, shown, number, places, everything=everything)
     yield from _made(run, shown, places, everything=everything)
     slow = [c for c in f.compilations if c.reached == ["fast_path"]]
     if slow and number is None:
         yield from _slow(run, slow, places, everything=everything)
+
+
+def _shardings(
+    run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
+    everything: bool,
+) -> Iterator[Line]:  # fmt: skip
+    """What was asked, compiled and passed, of the latest of the compilations shown."""
+    n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
+    if c is None:
+        return
+    if not intent.at_stake(c):
+        return
+    found = intent.latest(run, f) if number is None else None
+    told = found[1] if found is not None and found[0] is c else intent.of_compilation(run, c)
+    yield BLANK
+    yield line((f"Asked, compiled, actual: the shardings of #{n}", "underline"))
+    yield from intents.section(told, places, everything=everything)
 
 
 def _made(

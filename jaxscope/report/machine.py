@@ -19,7 +19,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, transfers
+from jaxscope.report import arrays, intent, transfers
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
 from jaxscope.schema.events import Missed
@@ -178,6 +178,7 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> dict[str, 
         if comparison is not None and comparison.nearest is not None
         else None,
         "causes": [cause_json(cause) for cause in causes.of(run, c)],
+        "shardings": intent.as_json(run, c),
         "program": c.program,
     }
 

@@ -45,8 +45,8 @@ def count(n: int, one: str, many: str | None = None) -> str:
 
 def size(n: float) -> str:
     """Bytes: ``812 B``, ``3.4 MiB``."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if n < 1024 or unit == "TiB":
             return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
         n /= 1024
     raise AssertionError

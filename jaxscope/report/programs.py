@@ -8,6 +8,7 @@ from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.remats import Remat
 from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.model import devices
 from jaxscope.model.records import Program
 from jaxscope.schema.keys import Frame, Memory
 
@@ -18,6 +19,9 @@ def program_json(p: Program, texts: Texts) -> dict[str, Any]:
     memory = compiled.memory if compiled is not None else None
     cost = compiled.cost if compiled is not None else {}
     found = texts_json(texts, memory)
+    if found["memory"] is not None:
+        said = [devices.said_capacity(c) for c in p.compilations]
+        found["memory"]["capacity_bytes"] = min((n for n in said if n is not None), default=None)
     return {
         "id": p.id,
         "of": None,

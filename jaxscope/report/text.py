@@ -99,8 +99,8 @@ def _death(run: Run, places: Places) -> Iterator[Line]:
     """The exception that ended the program, and for a deleted array who may have donated it."""
     main = run.main
     died = main.died if main is not None else None
-    if died is None or "RESOURCE_EXHAUSTED" in died.message[:200]:
-        return  # out of memory: said above, with what was alive
+    if died is None or arrays.out_of_memory(died):
+        return  # said above, with what was alive
     where = places.frame(died.stack[0]) if died.stack else None
     said = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
     yield line(

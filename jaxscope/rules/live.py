@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.spelling import tokens
 from jaxscope.model import arrays
 from jaxscope.model.arrays import Group, Growth
 from jaxscope.model.run import Run
@@ -15,6 +16,7 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, F
 SMALL_PER_STEP = 1024  # bytes: a list of losses is worth a note
 SMALL_SAVING = 1 << 20  # bytes on each device
 SMALL_SHARE = 0.05  # of what lies there
+MOST_EVIDENCE = 20
 
 
 @rule("JX501", "growing-arrays", WARNING)
@@ -87,6 +89,8 @@ def _each(rate: float) -> str:
 
 
 def _fix(g: Growth) -> str:
+    if g.group.path is None and g.held is not None and "jit cache" in g.held:
+        return "pass them as arguments: each trace keeps the arrays that it took from outside"
     if g.group.path is None and g.held is not None:
         return f"let go of the results of this line: they are kept by {g.held}"
     if g.group.path is None:
@@ -101,7 +105,8 @@ def _fix(g: Growth) -> str:
 def replicated(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds arrays that lie whole on every device along a mesh axis that one of their dimensions could be split over.
-    Only what is at least 1 MiB and a twentieth of what lies on its device is told.
+    Those of one tree (``params``, ``state.opt_state``) are told together, where they take at least 1 MiB and a
+    twentieth of what lies on a device.
 
     ## Why is this bad?
     Copies of parameters or optimiser state take the memory that a larger model or batch needs. An array that was
@@ -131,24 +136,48 @@ def replicated(run: Run) -> Iterator[Finding]:
     if s is None:
         return
     most = max(s.by_device.values(), default=0)
+    alike: dict[tuple[str, str, int], list[tuple[Group, int]]] = {}
     for g in s.groups:
         found = _split(g)
-        if found is None or g.device_bytes is None or g.path is None:
+        if found is not None and g.device_bytes is not None and g.path is not None:
+            axis, size, dimension = found
+            alike.setdefault((_tree(g.path), axis, size), []).append((g, dimension))
+    for (tree, axis, size), members in alike.items():
+        held = sum(g.device_bytes or 0 for g, _ in members)
+        saved = sum((g.device_bytes or 0) - (g.device_bytes or 0) // size for g, _ in members)
+        if saved < SMALL_SAVING or held < SMALL_SHARE * most:
             continue
-        axis, size, dimension = found
-        saved = g.device_bytes - g.device_bytes // size
-        if saved < SMALL_SAVING or g.device_bytes < SMALL_SHARE * most:
-            continue
-        text = f"{g.device_bytes:,} bytes on each device, {saved:,} fewer where it is split over {axis!r}"
+        largest, dimension = max(members, key=lambda m: m[0].device_bytes or 0)
+        count = sum(g.count for g, _ in members)
+        one = len(members) == 1
+        name = largest.path if one else f"{tree} ({count:,} arrays, the largest {largest.path})"
+        text = f"{held:,} bytes on each device, {saved:,} fewer where it is split over {axis!r}"
         yield Finding(
             code="JX502",
             severity=WARNING,
             certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
-            title=f"{g.path} lies {size} times along mesh axis {axis!r}: {text}",
-            source=g.origin,
-            evidence=[Evidence(text, source=g.origin, step=s.step)],
-            fix=f"give dimension {dimension} of {g.path} the axis {axis!r} in its PartitionSpec",
+            title=f"{name} lies {size} times along mesh axis {axis!r}: {text}",
+            source=largest.origin,
+            evidence=[
+                Evidence(
+                    f"{g.path}: {g.device_bytes:,} bytes on each device, dimension {d} divides",
+                    source=g.origin,
+                    step=s.step,
+                )
+                for g, d in sorted(members, key=lambda m: -(m[0].device_bytes or 0))[:MOST_EVIDENCE]
+            ],
+            fix=f"give dimension {dimension} of {largest.path} the axis {axis!r} in its PartitionSpec"
+            + ("" if one else ", and the others one that it divides"),
         )
+
+
+def _tree(path: str) -> str:
+    """What a user would call parameters or optimiser state: a variable, and the attribute of it if there is one.
+
+    ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
+    """
+    steps = tokens(path)
+    return "".join(steps[:2] if len(steps) > 1 and steps[1].startswith(".") else steps[:1]) or path
 
 
 def _split(g: Group) -> tuple[str, int, int] | None:

@@ -33,6 +33,8 @@ FAMILIES = (
     "donation",
     "live",
     "host",
+    "shardings",
+    "devices",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}

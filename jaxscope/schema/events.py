@@ -145,7 +145,11 @@ class TraceReused(Event, frozen=True, tag="TraceReused"):
 
 
 class Lowered(Event, frozen=True, tag="Lowered"):
-    """StableHLO was made. ``program`` names it together with the compile options and the target."""
+    """StableHLO was made. ``program`` names it together with the compile options and the target.
+
+    ``asked`` are the shardings that jit was given; ``asked_in`` and ``asked_out`` are indices into it, one for
+    each flat argument and result, None where nothing was asked; all empty where nothing at all was.
+    """
 
     call: int = 0
     seconds: float | None = None
@@ -154,10 +158,17 @@ class Lowered(Event, frozen=True, tag="Lowered"):
     donated: list[str] = []  # argument paths
     num_partitions: int | None = None
     platforms: list[str] = []
+    asked: list[Sharding] = []
+    asked_in: list[int | None] = []
+    asked_out: list[int | None] = []
 
 
 class Compiled(Event, frozen=True, tag="Compiled"):
-    """An executable is there. ``persistent_cache``: hit, miss or off; the reason where one is known."""
+    """An executable is there. ``persistent_cache``: hit, miss or off; the reason where one is known.
+
+    ``in_sharding_of``: per flat argument of the call an index into ``in_shardings``, None for one that is
+    dropped; empty for one device, where there is nothing to choose.
+    """
 
     call: int = 0
     seconds: float | None = None
@@ -167,6 +178,8 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     persistent_cache_reason: str | None = None
     out_shardings: list[Sharding] = []
     out_sharding_of: list[int | None] = []  # per result, an index into out_shardings
+    in_shardings: list[Sharding] = []
+    in_sharding_of: list[int | None] = []
     out_committed: bool | None = None
     dropped_arguments: list[int] = []  # flat positions XLA never reads
     memory: Memory | None = None
@@ -248,6 +261,7 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     ``why``: step (a step ended), growth, miss (no steps are known), asked, exit, exhausted (the program
     died for want of memory; ``error`` is what it was told, ``site`` the user's line that asked). ``step``
     ended last. ``addressable`` lists the devices of this process: nothing is claimed of others.
+    ``host_limit``: bytes of memory this process may have, where devices of a CPU take theirs from it.
     ``cut``: not everything reachable was looked at. ``cost_seconds`` is what the look took.
     """
 
@@ -258,6 +272,7 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     groups: list[ArrayGroup] = []
     addressable: str | None = None
     memory: list[DeviceMemory] = []
+    host_limit: int | None = None
     cut: bool = False
     cost_seconds: float | None = None
     error: str | None = None

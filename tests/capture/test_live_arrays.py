@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ import pytest
 from places import PROGRAMS
 
 from jaxscope.analysis import sharding
+from jaxscope.log.store import RunDir
 from jaxscope.model import arrays
 from jaxscope.model.load import load
 from jaxscope.report import arrays as report
@@ -42,6 +44,7 @@ ANSWERS = {
     "uneven": ((17, 4), "P()", 272, 272, 8),
     "mistake": ((1024,), "P()", 4096, 4096, 8),
     "pinned": ((32,), None, 128, 128, 1),
+    "tiles": ((16, 4), None, 256, 128, 4),
     "first": ((3,), None, 3, 3, 1),
     "second": ((3,), None, 3, 3, 1),
     "free": ((2, 2), None, 16, 16, 1),
@@ -114,11 +117,11 @@ def test_parts_that_were_looked_at_are_no_further_memory(placed):
 def test_the_json_has_the_keys_of_the_contract(record):
     done = record("import jax.numpy as jnp, jaxscope\nx = jnp.ones((4, 2))\njaxscope.snapshot()")
     [look, _] = report.as_json(load(done.run))["snapshots"]
-    assert set(look) == {"time_seconds", "step", "count", "bytes", "by_device", "groups"}
+    assert set(look) == {"time_seconds", "step", "count", "bytes", "by_device", "memory", "groups"}
     [x] = [g for g in look["groups"] if g["path"] == "x"]
     assert set(x) == {
         "path", "count", "shape", "dtype", "global_bytes", "device_bytes", "sharding", "spec", "memory_kind",
-        "replication", "padding_bytes", "committed", "origin", "asked", "compiled",
+        "replication", "padding_bytes", "committed", "origin", "layout", "asked", "compiled",
     }  # fmt: skip
     assert x["origin"] == {"file": x["origin"]["file"], "line": 2} and x["shape"] == [4, 2]
     assert look["by_device"] == [{"device": 0, "bytes": look["bytes"]}] and look["step"] is None
@@ -176,6 +179,11 @@ HIDDEN = {
         "import functools\ncache = functools.lru_cache(None)(lambda f: [])",
         "cache(1).append(x)",
         "a list of",
+    ),
+    "a jit cache": (
+        "taken = jnp.zeros((64, 64))\n@jax.jit\ndef g(y): return y + taken.sum()",
+        "globals().update(taken=x); g(jnp.ones(i + 1))",
+        "what JAX keeps of a trace: a jit cache",
     ),
 }
 
@@ -340,3 +348,46 @@ def test_ten_thousand_arrays_are_a_small_event_of_the_users_names(record):
     assert [g.count for g in second.groups if g.path == "tree['k*']"] == [10_000]
     logs = [line for log in done.run.logs() for line in log.read_bytes().splitlines()]
     assert max(len(line) for line in logs if b"ArraysSeen" in line) < 64_000
+
+
+TWO_HOSTS = """
+import sys, jax
+jax.distributed.initialize(f"localhost:{sys.argv[1]}", 2, int(sys.argv[2]))
+import numpy as np, jaxscope
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
+with jaxscope.record(sys.argv[3]):
+    x = jax.make_array_from_callback(
+        (8, 4), NamedSharding(mesh, P("data", "model")), lambda part: np.ones((8, 4), "float32")[part])
+    jaxscope.snapshot()
+"""
+
+
+def test_of_a_mesh_over_two_processes_each_claims_its_own_devices(tmp_path, clean_env):
+    (tmp_path / "host.py").write_text(TWO_HOSTS)
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    env = {**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "host.py", port, str(n), f"run{n}"],
+            cwd=tmp_path,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for n in (0, 1)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    mine = []
+    for n in (0, 1):
+        [look] = [s for s in arrays.of_main(load(RunDir(tmp_path / f"run{n}"))) if s.why == "asked"]
+        x = only(look, "x")
+        assert (x.global_bytes, x.device_bytes, x.replication) == (128, 32, 1)
+        assert len(sharding.device_ids(x.sharding.devices)) == 4
+        assert list(look.by_device.values()) == [32, 32] and look.bytes == 64
+        mine.append(set(look.by_device))
+    assert not mine[0] & mine[1]

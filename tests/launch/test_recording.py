@@ -1,9 +1,13 @@
 """A program that uses the real JAX, recorded through ``jaxscope run`` from beginning to end."""
 
+import io
 import json
 import sys
 
 import pytest
+
+from jaxscope.model.load import load
+from jaxscope.report import text
 
 pytestmark = pytest.mark.capture
 
@@ -48,3 +52,39 @@ def test_live_says_why_it_recompiled(place):
     assert "step" in ours.stderr
     assert "f32[3]" in ours.stderr
     assert "f32[4]" in ours.stderr
+
+
+EXHAUSTED = """
+import jax, jax.numpy as jnp
+@jax.jit
+def grow(x):
+    return jnp.zeros(1 << 46) + x
+def main():
+    state = {"w": jnp.ones((16, 16))}
+    grow(state["w"][0, 0]).block_until_ready()
+main()
+"""
+
+
+def test_a_program_that_dies_for_want_of_memory_says_first_what_was_alive(place):
+    """JAX lets go of its arrays at exit, before the recording ends: they are looked at before that."""
+    ours = place.run("-q", place.program("grow.py", EXHAUSTED))
+    assert ours.returncode == 1 and "RESOURCE_EXHAUSTED" in ours.stderr
+    [last] = [e for e in place.events("ArraysSeen") if e.why in ("exit", "exhausted")]
+    assert last.why == "exhausted" and "state['w']" in {g.path for g in last.groups}
+    page = io.StringIO()
+    text.print_report(load(place.latest), file=page)
+    lines = [line.strip() for line in page.getvalue().splitlines()]
+    at = next(n for n, line in enumerate(lines) if line.startswith("Out of memory"))
+    body = " ".join(lines[at:])
+    assert at < 6 and "wants on each device" in body.split("What was alive then:")[0]
+    assert "state['w']" in body.split("What was alive then:")[1]
+
+
+def test_at_the_end_of_a_program_its_arrays_are_still_there(place):
+    ours = place.run(
+        "-q", place.program("kept.py", "import jax.numpy as jnp\nkept = [jnp.ones(3), jnp.ones(4)]\n")
+    )
+    assert ours.returncode == 0
+    [last] = place.events("ArraysSeen")
+    assert (last.why, last.addressable) == ("exit", "0") and {g.path for g in last.groups} == {"kept[*]"}

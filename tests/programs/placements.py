@@ -5,6 +5,7 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.sharding_impls import GSPMDSharding
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
@@ -40,11 +41,16 @@ def main():
         jax.device_put(np.ones(3, "int8"), devices[0]),
         jax.device_put(np.ones(3, "int8"), devices[5]),
     )
+    # As XLA spells it, without a mesh: where JAX finds no mesh for a result, it has such a one.
+    tiles = jax.device_put(
+        np.zeros((16, 4), "float32"),
+        GSPMDSharding(tuple(devices), NamedSharding(plane, P(None, "model"))._to_xla_hlo_sharding(2)),
+    )
     free = jnp.ones((2, 2))
     seen = {
         "batch": batch, "tensor['up']": tensor["up"], "tensor['down']": tensor["down"], "hybrid": hybrid,
         "both": both, "turned": turned, "mapped": mapped, "uneven": uneven, "mistake": mistake,
-        "pinned": pinned, "first": first, "second": second, "free": free,
+        "pinned": pinned, "tiles": tiles, "first": first, "second": second, "free": free,
     }  # fmt: skip
     jaxscope.snapshot()
     truth = {

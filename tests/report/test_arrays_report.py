@@ -13,7 +13,7 @@ from jaxscope.model.load import load
 from jaxscope.report import arrays, text
 from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
-from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.keys import Frame, Memory, Sharding
 
 MESH = [("data", 8, "Auto")]
 WHOLE = Sharding("NamedSharding", "P() on data=8", "0-7", MESH, "P()", "pinned_host")
@@ -91,3 +91,48 @@ def test_json_has_null_for_what_is_not_known(tmp_path):
     assert look["bytes"] is None and look["step"] is None and look["by_device"] == []
     [g] = look["groups"]
     assert {k for k, v in g.items() if v is not None} == {"count"}
+
+
+def test_what_a_program_died_of_is_told_without_any_look(tmp_path):
+    """``--no-arrays``; the message of a compiler that found out by itself has many lines."""
+    said = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm.\nLargest program allocations:\n\n  1. Size: 3.2G"
+    died = ev.Died(error="JaxRuntimeError", message=said, stack=[LINE])
+    shown, _ = page(tmp_path, died)
+    flat = " ".join(shown.split())
+    assert "Out of memory RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. (train.py:30)" in flat
+    assert "Largest program allocations: 1. Size: 3.2G" in flat
+    assert "Died of" not in flat and "What was alive" not in flat
+
+
+def test_of_a_program_that_died_while_it_waited_the_largest_is_told(tmp_path):
+    small, large = written.function("small", line=10), written.function("large", line=20)
+
+    def compiled(log):
+        for f, temp in ((small, 1 << 10), (large, 1 << 30)):
+            log.say(f)
+            call = log.missed(f, written.key(), line=f.line)
+            log.phase(call, "lower", 0.1)
+            log.phase(call, "compile", 0.1, memory=Memory(4096, 128, 0, temp, None))
+
+    shown, _ = page(
+        tmp_path, seen(why="exhausted", error="RESOURCE_EXHAUSTED: no", site=LINE), before=compiled
+    )
+    flat = " ".join(shown.split())
+    assert (
+        "large, which of all programs wants most, wants on each device: arguments 4.0 KiB, results 128 B"
+        in flat
+    )
+    assert flat.index("temporary 1.0 GiB") < flat.index("state.params['w']")
+
+
+def test_a_program_that_its_compiler_found_no_room_for_is_named(tmp_path):
+    f = written.function("step", line=30)
+
+    def failed(log):
+        log.say(f)
+        call = log.missed(f, written.key(), line=30)
+        log.say(ev.PhaseBegan(call=call, phase="compile"))
+        log.say(ev.PhaseFailed(call=call, phase="compile", seconds=1.0))
+
+    shown, _ = page(tmp_path, seen(why="exhausted", error="RESOURCE_EXHAUSTED: no", site=LINE), before=failed)
+    assert "step was being compiled: it has not run" in " ".join(shown.split())

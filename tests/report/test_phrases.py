@@ -35,7 +35,7 @@ def test_counts_and_sizes():
     assert phrases.count(12_000, "leaf", "leaves") == "12,000 leaves"
     assert phrases.size(812) == "812 B"
     assert phrases.size(3.4 * 2**20) == "3.4 MiB"
-    assert phrases.size(2**50) == "1048576.0 GiB"
+    assert phrases.size(2**50) == "1024.0 TiB"
 
 
 def test_a_cause_is_one_clause_and_says_when_it_is_not_sure():

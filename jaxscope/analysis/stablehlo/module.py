@@ -24,7 +24,8 @@ class Op(msgspec.Struct, frozen=True, gc=False):
     function itself). ``operands`` are indices of the operations that made them; -1 - k is argument k of
     the function, and arguments of regions are left out. ``inputs`` and ``outputs`` are types as text.
     ``detail`` is the rest of the line with every value written ``%``; ``location`` what stands in
-    ``loc(...)``. ``callee``: the function called, or a custom call's target.
+    ``loc(...)``. ``callee``: the function called, or a custom call's target. ``picks``, of a return: which
+    result of each operand's operation is meant; empty where each is the first.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Op(msgspec.Struct, frozen=True, gc=False):
     detail: str
     location: str
     callee: str | None = None
+    picks: tuple[int, ...] = ()
 
 
 class Argument(msgspec.Struct, frozen=True):

@@ -172,6 +172,7 @@ class _Reader:
         if opens or loop:
             self._define(head)
         operands: tuple[int, ...] = ()
+        picks: tuple[int, ...] = ()
         count = 0
         if "%" in head:
             values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
@@ -179,6 +180,8 @@ class _Reader:
             names = self.names
             known = [names.get(v.partition("#")[0]) for v in values]
             operands = tuple([k for k in known if k is not None])
+            if "#" in head and name in NO_TYPES:
+                picks = tuple([_number(v) for v, k in zip(values, known, strict=True) if k is not None])
         callee = None
         if "@" in head and (name == "func.call" or name.endswith("custom_call")):
             symbol = SYMBOL.search(head)
@@ -207,6 +210,7 @@ class _Reader:
                 self._bare(head),
                 self.interned.setdefault(location, location),
                 callee,
+                picks,
             )
         )
         scope.last = index
@@ -281,6 +285,12 @@ class _Reader:
 
 
 NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
+
+
+def _number(value: str) -> int:
+    """``%5#2`` -> 2: which of its operation's results."""
+    digits = value.partition("#")[2]
+    return int(digits) if digits.isdigit() and len(digits) < 7 else 0
 
 
 def _argument(piece: str) -> tuple[str, Argument]:

@@ -11,6 +11,7 @@ from jaxscope.analysis.attribution import STANDING, Standing
 from jaxscope.analysis.stablehlo import (
     callbacks,
     constants,
+    constraints,
     donation,
     precision,
     reader,
@@ -42,6 +43,7 @@ class Reading(msgspec.Struct, frozen=True):
     results: tuple[values.Value, ...] = ()
     meshes: tuple[shardings.Mesh, ...] = ()
     shardings: tuple[shardings.Mark, ...] = ()
+    uneven: tuple[constraints.Uneven, ...] = ()
     repeated: tuple[repeats.Repeated, ...] = ()
     constants: tuple[constants.Constant, ...] = ()
     doubles: precision.Doubles | None = None
@@ -88,6 +90,9 @@ def of_module(
     main = module.main()
     arguments = () if main is None else values.arguments(main, known, paths, dropped)
     results = () if main is None else values.results(main, known)
+    asked = constraints.Constraints(module, sources, known)
+    arguments = constraints.attach(arguments, asked.arguments)
+    results = constraints.attach(results, asked.results)
     unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
     counts: Counter[str] = Counter()
     printed = 0
@@ -115,6 +120,7 @@ def of_module(
         results=results,
         meshes=tuple(known.values()),
         shardings=tuple(shardings.marks(module, sources, known)),
+        uneven=tuple(asked.uneven()),
         repeated=tuple(repeats.find(module, sources)),
         constants=tuple(constants.find(module, sources, captured)),
         doubles=precision.doubles(module, sources),

@@ -44,13 +44,15 @@ class Mesh(msgspec.Struct, frozen=True):
 
 class Spec(msgspec.Struct, frozen=True):
     """A sharding as the text states it. ``dimensions``: the axes of each, None: not read (a GSPMD
-    string); ``open``: the partitioner may shard it further. ``mesh`` are axes and sizes."""
+    string); ``open``: the partitioner may shard it further. ``mesh`` are axes and sizes, ``order`` its devices
+    as positions, None: in order."""
 
     text: str
     mesh: tuple[tuple[str, int], ...] | None = None
     dimensions: tuple[tuple[str, ...], ...] | None = None
     open: bool = False
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # replicated, unreduced
+    order: tuple[int, ...] | None = None
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -88,11 +90,12 @@ def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
     axes: tuple[tuple[str, int], ...] | None = None
     dimensions: tuple[tuple[str, ...], ...] | None = None
     groups: list[tuple[str, tuple[str, ...]]] = []
+    order: tuple[int, ...] | None = None
     free = False
     for piece in pieces:
         if piece.startswith("@"):
             mesh = known.get(lexing.unquote(piece[1:]))
-            axes = None if mesh is None else mesh.axes
+            axes, order = (None, None) if mesh is None else (mesh.axes, mesh.device_ids)
         elif piece.startswith("mesh<"):
             axes = tuple((n, int(s)) for n, s in AXIS.findall(piece))
         elif piece.startswith("["):
@@ -101,7 +104,7 @@ def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
             free = any("?" in lexing.STRING.sub("", d) for d in inner)
         elif found := GROUP.fullmatch(piece):
             groups.append((found[1], tuple(a + b for a, b in USED.findall(found[2]))))
-    return Spec(partition_spec(dimensions) or text, axes, dimensions, free, tuple(groups))
+    return Spec(partition_spec(dimensions) or text, axes, dimensions, free, tuple(groups), order)
 
 
 def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None:
@@ -125,21 +128,25 @@ def marks(module: Module, sources: Sources, known: Mapping[str, Mesh]) -> list[M
         times = sources.times[op.function]
         if kind is None or not times:
             continue
-        key = (kind, _stated(op, kind, known), sources.frame(index))
+        key = (kind, _text(op, kind, known), sources.frame(index))
         found[key] = found.get(key, 0) + times
     return [Mark(k, t, n, f) for (k, t, f), n in found.items()][:MAX_LISTED]
 
 
-def _stated(op: Op, kind: str, known: Mapping[str, Mesh]) -> str:
+def stated(op: Op, known: Mapping[str, Mesh]) -> Spec | None:
+    """The sharding that a constraint or a reshard asks for."""
     if op.name.startswith("sdy."):
-        if kind == "manual":
-            axes = re.search(r"manual_axes=\{([^{}]*)\}", op.detail)
-            return "" if axes is None else ", ".join(a + b for a, b in USED.findall(axes[1]))
         at = op.detail.find("<")
-        return spec(op.detail[at:], known).text if at >= 0 else ""
-    stated = lexing.dictionary(op.detail)
-    found = of_attributes(stated, known)
+        return spec(op.detail[at:], known) if at >= 0 else None
+    return of_attributes(lexing.dictionary(op.detail), known)
+
+
+def _text(op: Op, kind: str, known: Mapping[str, Mesh]) -> str:
+    if op.name.startswith("sdy.") and kind == "manual":
+        axes = re.search(r"manual_axes=\{([^{}]*)\}", op.detail)
+        return "" if axes is None else ", ".join(a + b for a, b in USED.findall(axes[1]))
     if kind == "placement":
-        inner = lexing.attributes(stated.get("mhlo.frontend_attributes", ""))
+        inner = lexing.attributes(lexing.dictionary(op.detail).get("mhlo.frontend_attributes", ""))
         return lexing.unquote(inner.get("_xla_buffer_placement", ""))
+    found = stated(op, known)
     return "" if found is None else found.text

@@ -13,6 +13,7 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import lexing, shardings, types
 from jaxscope.analysis.stablehlo.module import Argument, Function, Result
+from jaxscope.schema.keys import Frame
 
 TILES = re.compile(r"devices=\[([\d,]+)\]")
 SIZE = re.compile(r"(.*?)(?::\(\d+\)(\d{1,9}))?")
@@ -21,7 +22,8 @@ SIZE = re.compile(r"(.*?)(?::\(\d+\)(\d{1,9}))?")
 class Value(msgspec.Struct, frozen=True):
     """An argument or a result. ``role``: user, token (of an ordered effect), constant (a captured array
     that JAX passes along) or dimension (of a symbolic shape). ``device_shape``, ``device_bytes``: the part
-    on one device; the whole where the program states no sharding, None where it cannot be read."""
+    on one device; the whole where the program states no sharding, None where it cannot be read. ``asked``: what
+    a constraint inside the program asks of it (module ``constraints``), at the line ``asked_at``."""
 
     index: int
     name: str | None
@@ -34,6 +36,8 @@ class Value(msgspec.Struct, frozen=True):
     sharding: shardings.Spec | None = None
     memory_kind: str | None = None
     role: str = "user"
+    asked: shardings.Spec | None = None
+    asked_at: Frame | None = None
 
 
 def arguments(
@@ -103,14 +107,14 @@ def device_shape(
     """What one device holds of an array of ``shape``."""
     if shape is None or sharding is None:
         return shape
-    parts = _parts(sharding, len(shape))
-    if parts is None:
+    cut = parts(sharding, len(shape))
+    if cut is None:
         return None
-    return tuple(None if d is None else -(-d // n) for d, n in zip(shape, parts, strict=True))
+    return tuple(None if d is None else -(-d // n) for d, n in zip(shape, cut, strict=True))
 
 
-def _parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
-    """Into how many each dimension is cut."""
+def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
+    """Into how many each dimension is cut; None: cannot be read."""
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]
@@ -120,12 +124,12 @@ def _parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
     if len(sharding.dimensions) > rank:
         return None
     sizes = dict(sharding.mesh or ())
-    parts = [1] * rank
+    cut = [1] * rank
     for k, axes in enumerate(sharding.dimensions):
         for axis in axes:
             found = SIZE.fullmatch(axis)
             size = int(found[2]) if found and found[2] else sizes.get(axis)
             if not size:
                 return None
-            parts[k] *= size
-    return parts
+            cut[k] *= size
+    return cut

@@ -1,0 +1,170 @@
+"""What ``with_sharding_constraint`` and ``reshard`` ask, of which argument or result, and where the
+asked split does not come out even.
+
+A constraint is an operation on a value, not an attribute of it. It speaks of an argument where it takes the
+argument itself, of a result where that is returned as it is; both also through calls of private functions
+(a jitted function called inside another).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.analysis.stablehlo import types, values
+from jaxscope.analysis.stablehlo.module import CALLS, Function, Module, Op
+from jaxscope.analysis.stablehlo.shardings import KINDS, Mesh, Spec, stated
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+MAX_DEPTH = 100  # calls of calls
+MAX_VISITS = 10_000  # of functions, on the way of arguments into calls
+MAX_UNEVEN = 200
+ASKING = ("constraint", "reshard")
+
+Asked = tuple[Spec, Frame | None]
+
+
+class Uneven(msgspec.Struct, frozen=True):
+    """A constraint that cuts a dimension into parts of unequal size: what is missing is padded.
+
+    Attributes:
+      asked: the constraint; ``count``: how often it stands at this line.
+      shape, dtype, bytes: of the whole value.
+      dimension, parts: which one is cut, into how many.
+      of: argument or result, where it is one; None: a value inside the program.
+    """
+
+    asked: Spec
+    shape: tuple[int, ...]
+    dtype: str | None
+    bytes: int | None
+    dimension: int
+    parts: int
+    of: str | None
+    count: int
+    source: Frame | None
+
+    @property
+    def padded(self) -> int:
+        """The size of the dimension with its padding."""
+        return -(-self.shape[self.dimension] // self.parts) * self.parts
+
+
+class Constraints:
+    """The constraints of one module. ``arguments`` and ``results``: by position in the entry function."""
+
+    def __init__(self, module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> None:
+        self._module, self._sources, self._meshes = module, sources, meshes
+        self._functions = {f.name: i for i, f in enumerate(module.functions)}
+        self._of: dict[int, str] = {}  # operation -> argument or result
+        main = module.main()
+        self.arguments: dict[int, Asked] = {}
+        self.results: dict[int, Asked] = {}
+        if main is not None:
+            self._read_arguments(main)
+            self._read_results(main)
+
+    def _asks(self, op: Op) -> bool:
+        kind = KINDS.get(op.name) or (KINDS.get(op.callee or "") if "custom_call" in op.name else None)
+        return kind in ASKING
+
+    def _asked(self, index: int) -> Asked | None:
+        spec = stated(self._module.ops[index], self._meshes)
+        return None if spec is None else (spec, self._sources.frame(index))
+
+    def _read_arguments(self, main: Function) -> None:
+        """Where constraints differ, nothing is said."""
+        found: dict[int, list[int]] = {}
+        waiting: list[tuple[Function, tuple[int | None, ...]]] = [(main, tuple(range(len(main.arguments))))]
+        seen: set[tuple[str, tuple[int | None, ...]]] = set()
+        while waiting and len(seen) < MAX_VISITS:
+            function, whose = waiting.pop()
+            if (function.name, whose) in seen:
+                continue
+            seen.add((function.name, whose))
+            for index in range(function.first, function.end):
+                op = self._module.ops[index]
+                if op.parent is not None:
+                    continue
+                taken = [_at(whose, -1 - k) for k in op.operands]
+                if self._asks(op) and len(taken) == 1 and taken[0] is not None:
+                    found.setdefault(taken[0], []).append(index)
+                elif op.name in CALLS and op.callee in self._functions and any(t is not None for t in taken):
+                    called = self._module.functions[self._functions[op.callee]]
+                    if len(taken) == len(called.arguments):
+                        waiting.append((called, tuple(taken)))
+        for argument, indices in found.items():
+            asked = [self._asked(i) for i in indices]
+            self._of.update(dict.fromkeys(indices, "argument"))
+            first = asked[0]
+            if first is not None and all(a is not None and a[0] == first[0] for a in asked):
+                self.arguments[argument] = first
+
+    def _read_results(self, main: Function) -> None:
+        for position in range(len(main.results)):
+            index = self._made_by(main, position)
+            if index is not None:
+                self._of[index] = "result"
+                asked = self._asked(index)
+                if asked is not None:
+                    self.results[position] = asked
+
+    def _made_by(self, function: Function, position: int) -> int | None:
+        """The constraint that makes this result of the function; None: something else does."""
+        for _ in range(MAX_DEPTH):
+            end = self._module.ops[function.end - 1] if function.end > function.first else None
+            if end is None or end.name != "func.return" or position >= len(end.operands):
+                return None
+            made, pick = end.operands[position], end.picks[position] if end.picks else 0
+            if not 0 <= made < len(self._module.ops):
+                return None  # an argument handed back
+            op = self._module.ops[made]
+            if self._asks(op):
+                return made
+            if op.name not in CALLS or op.callee not in self._functions:
+                return None
+            function, position = self._module.functions[self._functions[op.callee]], pick
+        return None
+
+    def uneven(self) -> list[Uneven]:
+        """The largest first."""
+        found: dict[tuple[object, ...], Uneven] = {}
+        for index, op in enumerate(self._module.ops):
+            times = self._sources.times[op.function]
+            if not self._asks(op) or not times or not (op.outputs or op.inputs):
+                continue
+            t = types.tensor((op.outputs or op.inputs)[0])
+            spec = stated(op, self._meshes)
+            cut = None if spec is None or t.shape is None else values.parts(spec, len(t.shape))
+            if spec is None or cut is None or t.shape is None:
+                continue
+            shape = [d for d in t.shape if d is not None]
+            at = (
+                next((k for k, d in enumerate(shape) if d % cut[k]), None) if len(shape) == len(cut) else None
+            )
+            if at is None:
+                continue
+            one = Uneven(
+                spec, tuple(shape), t.dtype, t.bytes, at, cut[at], self._of.get(index), times,
+                self._sources.frame(index),
+            )  # fmt: skip
+            key = (spec.text, one.shape, one.dtype, one.of, one.source)
+            known = found.get(key)
+            found[key] = one if known is None else msgspec.structs.replace(known, count=known.count + times)
+        return sorted(found.values(), key=lambda u: -(u.bytes or 0))[:MAX_UNEVEN]
+
+
+def _at(whose: Sequence[int | None], position: int) -> int | None:
+    return whose[position] if 0 <= position < len(whose) else None
+
+
+def attach(found: Iterable[values.Value], asked: Mapping[int, Asked]) -> tuple[values.Value, ...]:
+    """The values with what is asked of them."""
+    return tuple(
+        v
+        if v.index not in asked
+        else msgspec.structs.replace(v, asked=asked[v.index][0], asked_at=asked[v.index][1])
+        for v in found
+    )

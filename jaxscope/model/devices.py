@@ -1,0 +1,165 @@
+"""Each device's memory: what lies there, what it holds at most, and which programs fit beside it.
+
+What an allocator says counts for more than the sum of the live arrays. The devices of a CPU share the host's memory.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.programs import peak_bytes
+from jaxscope.model import arrays
+from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.model.records import Compilation, Process
+from jaxscope.model.run import Run
+
+
+class Uneven(msgspec.Struct, frozen=True):
+    """Devices that work together and do not hold the same.
+
+    Attributes:
+      by_device: bytes of live arrays on each of them.
+      fullest, emptiest: ids.
+      groups: the arrays that make the difference, the largest first.
+    """
+
+    look: Snapshot
+    by_device: dict[int, int]
+    fullest: int
+    emptiest: int
+    groups: list[Group]
+
+    @property
+    def difference(self) -> int:
+        return self.by_device[self.fullest] - self.by_device[self.emptiest]
+
+
+class Want(msgspec.Struct, frozen=True):
+    """What one program wants of a device, in bytes.
+
+    Attributes:
+      peak: of the program: arguments, results and temporaries less what they share.
+      beside: live arrays that are not its arguments; None: not known.
+      capacity: of one device. ``shared_by``: devices that have it together (a CPU's), else 1.
+      host: is it the memory of a host, that can be overdrawn for a while?
+      ran: did the call it was compiled for go on?
+    """
+
+    compilation: Compilation
+    peak: int
+    beside: int | None
+    capacity: int
+    shared_by: int
+    host: bool
+    ran: bool
+
+    @property
+    def wanted(self) -> int:
+        """Of what ``capacity`` counts."""
+        return (self.peak + (self.beside or 0)) * self.shared_by
+
+    @property
+    def fits(self) -> bool:
+        return self.wanted <= self.capacity
+
+    @property
+    def fits_alone(self) -> bool:
+        return self.peak * self.shared_by <= self.capacity
+
+
+def uneven(look: Snapshot) -> Uneven | None:
+    """The devices that arrays are spread over, where one holds more than another; None: they hold the same."""
+    together: set[int] = set()
+    for g in look.groups:
+        ids = None if g.sharding is None else sh.device_ids(g.sharding.devices)
+        if ids is not None and len(ids) > 1:
+            together.update(d for d in ids if d in look.by_device)
+    held = {d: look.by_device[d] for d in sorted(together)}
+    if len(held) < 2 or look.bytes is None:
+        return None
+    fullest, emptiest = max(held, key=lambda d: held[d]), min(held, key=lambda d: held[d])
+    if held[fullest] == held[emptiest]:
+        return None
+    alone = [g for g in look.groups if _on(g, fullest) and not _on(g, emptiest)]
+    return Uneven(look, held, fullest, emptiest, sorted(alone, key=lambda g: -(g.device_bytes or 0)))
+
+
+def _on(g: Group, device: int) -> bool:
+    ids = None if g.sharding is None else sh.device_ids(g.sharding.devices)
+    return ids is not None and device in ids
+
+
+def capacities(process: Process) -> dict[int, int]:
+    """Bytes by device, as the allocators say them; those that do not are left out."""
+    found: dict[int, int] = {}
+    for event in process.snapshots:
+        for m in event.memory:
+            if m.limit is not None and m.limit > 0:
+                found[m.device] = max(found.get(m.device, 0), m.limit)
+    return found
+
+
+def host_memory(process: Process) -> int | None:
+    """Bytes that all devices of a CPU have together; None: no CPU, or not known."""
+    if process.backend is None or process.backend.platform != "cpu":
+        return None
+    return max((e.host_limit for e in process.snapshots if e.host_limit), default=None)
+
+
+def said_capacity(c: Compilation) -> int | None:
+    """Of one device of a program, the smallest, as its allocator says; None: it does not."""
+    ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
+    said = capacities(c.process) if ids else {}
+    return min(said[d] for d in ids) if ids and all(d in said for d in ids) else None
+
+
+def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
+    """(bytes, devices that share them, whether they are a host's) for one device of a program; None: not known."""
+    said = said_capacity(c)
+    if said is not None:
+        return said, 1, False
+    ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
+    host = host_memory(c.process)
+    return None if host is None or not ids else (host, len(ids), True)
+
+
+def wants(run: Run) -> list[Want]:
+    """Of the user's programs whose devices' capacity is known, the one that wants most first."""
+    found = []
+    for c in run.compilations.values():
+        if not c.function.user or c.compiled is None or c.compiled.memory is None:
+            continue
+        peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
+        if peak is None or capacity is None:
+            continue
+        found.append(Want(c, peak, _beside(c), *capacity, _ran(c)))
+    return sorted(found, key=lambda w: -w.wanted / w.capacity)
+
+
+def _beside(c: Compilation) -> int | None:
+    """Live arrays on the fullest of the program's devices, at the last look before it (else the first after it),
+    less its arguments: those are alive, and part of its peak."""
+    assert c.compiled is not None and c.compiled.memory is not None
+    before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
+    event = before[-1] if before else (c.process.snapshots or [None])[0]  # type: ignore[list-item]
+    ids = sh.device_ids(c.compiled.devices)
+    if event is None or ids is None:
+        return None
+    look = arrays.read(c.process, event)
+    if look.bytes is None:
+        return None
+    in_use = {m.device: m.in_use for m in look.memory if m.in_use is not None}
+    held = max((in_use.get(d, look.by_device.get(d, 0)) for d in ids), default=0)
+    return max(0, held - (c.compiled.memory.argument_bytes or 0))
+
+
+def _ran(c: Compilation) -> bool:
+    """A call that was compiled goes on to run; one ahead of time, or the last before the program died, did not."""
+    if c.entry != "call":
+        return False
+    died = c.process.died
+    return not (
+        died is not None
+        and any(c.site is not None and (f.file, f.line) == (c.site.file, c.site.line) for f in died.stack)
+    )

@@ -1,0 +1,72 @@
+"""Which device holds which slice of an array, drawn as the mesh: rows and columns are its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.sharding import Cell
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import Line, line
+from jaxscope.schema.keys import Sharding
+
+MOST_ROWS, MOST_COLUMNS = 32, 8
+
+
+def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
+    """A row for each coordinate of the mesh but the last axis, a column for each of the last; where there is no
+    mesh, a row for each device. Nothing where it cannot be told, or where one device holds all."""
+    cells = sh.cells(s, shape)
+    if cells is None or len(cells) < 2:
+        return
+    by_device = {c.device: c for c in cells}
+    grid = sh.grid(s)
+    wide = [(name, size) for name, size in grid.axes if size > 1] if grid is not None else []
+    if grid is None or not wide:
+        heads: list[str] = []
+        rows = [("", [_text(c)]) for c in cells]
+    else:
+        *down, (across, columns) = wide if len(wide) > 1 else [*wide, ("", 1)]
+        heads = [f"{escape(across, 30)} {k}" for k in range(columns)] if across else []
+        rows = [
+            (
+                label,
+                [
+                    _text(by_device[d])
+                    for d in grid.devices[k * columns : (k + 1) * columns]
+                    if d in by_device
+                ],
+            )
+            for k, label in enumerate(_labels(down))
+        ]
+    shown = [(label, texts[:MOST_COLUMNS]) for label, texts in rows[:MOST_ROWS]]
+    table = [["", *heads[:MOST_COLUMNS]], *([label, *texts] for label, texts in shown)]
+    widths = [
+        max(cell_len(row[k]) for row in table if k < len(row)) for k in range(max(len(row) for row in table))
+    ]
+    for k, row in enumerate(table):
+        if k or heads:
+            text = "  ".join(
+                t + " " * (w - cell_len(t)) for t, w in zip(row, widths, strict=False) if w
+            ).rstrip()
+            yield line((text, "" if k else "dim"), indent=4)
+    if len(rows) > MOST_ROWS or len(heads) > MOST_COLUMNS:
+        yield line((f"{len(cells):,} devices: not all are shown", "dim"), indent=4)
+
+
+def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
+    """``data 0``, ``data 0, fsdp 1``, in the order of the mesh."""
+    labels = [""]
+    for name, size in axes:
+        labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]
+        if len(labels) > 4 * MOST_ROWS:
+            break
+    return labels
+
+
+def _text(c: Cell) -> str:
+    """``3 [0:256, :]``: the device and what it holds."""
+    inside = ", ".join(f"{low}:{high}" for low, high in c.slices)
+    return f"{c.device} [{inside}]"

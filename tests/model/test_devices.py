@@ -1,0 +1,176 @@
+"""Which devices hold more than others, and which programs fit beside what is alive."""
+
+from __future__ import annotations
+
+import pytest
+import written
+from written import CWD, Log
+
+from jaxscope.log import store
+from jaxscope.model import arrays, devices
+from jaxscope.model.load import load
+from jaxscope.report import machine
+from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.keys import Frame, Memory, Sharding
+
+MIB = 1 << 20
+GIB = 1 << 30
+MESH = [("data", 4, "Auto")]
+SPLIT = Sharding("NamedSharding", "P('data',) on data=4", "0-3", MESH, "P('data',)", "device")
+TABLE = [SPLIT, *(Sharding("SingleDeviceSharding", f"gpu:{d}", str(d)) for d in range(4))]
+STEP = written.function("train_step")
+LINE = Frame(f"{CWD}/train.py", 140, "main")
+
+
+def group(path, sharding, device_bytes, line=30):
+    copies = 4 if sharding == 0 else 1
+    frame = Frame(f"{CWD}/train.py", line, "main")
+    return ArrayGroup(
+        path, 1, (MIB,), "uint8", device_bytes * copies, device_bytes, sharding, True, "(0,)", frame
+    )
+
+
+def look(*groups, memory=(), why="asked", **more):
+    return ev.ArraysSeen(
+        why=why,
+        count=len(groups),
+        groups=list(groups),
+        shardings=TABLE,
+        addressable="0-3",
+        memory=list(memory),
+        **more,
+    )
+
+
+def backend(platform="gpu"):
+    return ev.BackendSeen(platform=platform, devices=[], process_count=1)
+
+
+def program(log, memory, *, entry="call", ran_on="0", seen=STEP):
+    call = log.missed(seen, written.key(), entry=entry)
+    log.phase(call, "lower", 0.1, program="p1")
+    log.phase(call, "compile", 0.1, program="p1", devices=ran_on, memory=memory)
+
+
+@pytest.fixture
+def run_of(tmp_path):
+    def make(*doings, platform="gpu"):
+        directory = store.create(tmp_path / "run", name="run", argv=[])
+        log = Log(directory)
+        log.say(backend(platform))
+        log.say(STEP)
+        for do in doings:
+            do(log) if callable(do) else log.say(do, after=1.0)
+        log.end()
+        return load(directory)
+
+    return make
+
+
+def found(run, code):
+    return [f for f in registry.findings(run) if f.code == code]
+
+
+def test_the_array_that_lies_on_one_device_alone_is_named(run_of):
+    run = run_of(look(group("batch", 0, MIB), group("table", 1, 8 * MIB), group("small", 2, 1000)))
+    [look_] = arrays.snapshots(run)
+    u = devices.uneven(look_)
+    assert (u.fullest, u.emptiest, u.difference) == (0, 2, 8 * MIB) and [g.path for g in u.groups] == [
+        "table"
+    ]
+    [finding] = found(run, "JX509")
+    assert finding.title == "device 0 holds 9.0 MiB, device 2 1.0 MiB: table (8.0 MiB) lies there"
+    assert finding.source.line == 30 and len(finding.evidence) == 4
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [group("batch", 0, MIB)],
+        [group("table", 1, 8 * MIB)],  # nothing is spread: one device of several is used
+        [group("batch", 0, 100 * MIB), group("table", 1, 2 * MIB)],  # a fiftieth
+        [group("batch", 0, 1000), group("table", 1, 100_000)],
+        [],
+    ],
+)
+def test_equal_shares_and_small_differences_are_no_finding(groups, run_of):
+    assert found(run_of(look(*groups)), "JX509") == []
+
+
+def test_a_look_before_a_compilation_does_not_count(run_of):
+    """Parameters lie on the first device until the first step has spread them."""
+    first = look(group("batch", 0, MIB), group("params", 1, 80 * MIB), why="miss")
+    assert found(run_of(first, look(group("batch", 0, MIB))), "JX509") == []
+
+
+LIMIT = [DeviceMemory(d, 1 * GIB, 2 * GIB, 8 * GIB) for d in range(4)]
+
+
+def test_a_program_compiled_ahead_of_time_that_will_not_fit_is_an_error(run_of):
+    memory = Memory(GIB, 4 * GIB, 0, 5 * GIB, None)
+    run = run_of(look(memory=LIMIT), lambda log: program(log, memory, entry="aot"))
+    [finding] = found(run, "JX510")
+    assert (
+        finding.severity == "error"
+        and finding.title == "train_step wants 10.0 GiB on each device: a device has 8.0 GiB"
+    )
+    assert finding.function == STEP.function and finding.evidence[0].program == "p1"
+
+
+def test_what_is_alive_and_no_argument_counts_beside_it(run_of):
+    used = [DeviceMemory(d, 5 * GIB, 6 * GIB, 8 * GIB) for d in range(4)]
+    memory = Memory(2 * GIB, 2 * GIB, 0, 2 * GIB, None)  # 6 GiB, and 5 - 2 beside
+    run = run_of(look(memory=used), lambda log: program(log, memory, entry="aot"))
+    [want] = devices.wants(run)
+    assert (want.peak, want.beside, want.fits, want.fits_alone) == (6 * GIB, 3 * GIB, False, True)
+    [finding] = found(run, "JX510")
+    assert finding.severity == "warning" and "beside 3.0 GiB that are alive" in finding.title
+
+
+def test_a_program_that_ran_has_fitted(run_of):
+    run = run_of(look(memory=LIMIT), lambda log: program(log, Memory(GIB, 9 * GIB, 0, 0, None)))
+    assert found(run, "JX510") == [] and devices.wants(run)[0].ran
+
+
+def test_the_program_it_died_in_did_not_fit(run_of):
+    died = ev.Died(error="JaxRuntimeError", message="RESOURCE_EXHAUSTED: Out of memory", stack=[LINE])
+    run = run_of(look(memory=LIMIT), lambda log: program(log, Memory(GIB, 9 * GIB, 0, 0, None)), died)
+    assert [f.severity for f in found(run, "JX510")] == ["error"]
+
+
+def test_devices_of_a_cpu_share_what_the_host_has(run_of):
+    memory = Memory(0, 3 * GIB, 0, 0, None)
+    events = look(host_limit=10 * GIB), lambda log: program(log, memory, entry="aot", ran_on="0-3")
+    [finding] = found(run_of(*events, platform="cpu"), "JX510")
+    assert finding.title == "train_step wants 3.0 GiB on each device: 4 devices of this host share 10.0 GiB"
+
+
+def test_where_no_capacity_is_known_nothing_is_said(run_of):
+    run = run_of(look(), lambda log: program(log, Memory(GIB, 1 << 60, 0, 0, None), entry="aot"))
+    assert devices.wants(run) == [] and found(run, "JX510") == []
+    assert machine.as_json(run)["programs"][0]["memory"]["capacity_bytes"] is None
+
+
+def test_a_device_that_was_nearly_full_is_a_note(run_of):
+    run = run_of(
+        look(memory=[DeviceMemory(0, GIB, 4 * GIB, 8 * GIB), DeviceMemory(1, GIB, int(7.6 * GIB), 8 * GIB)])
+    )
+    [finding] = found(run, "JX510")
+    assert (finding.severity, finding.title) == ("note", "device 1 was 95 % full: 7.6 GiB of 8.0 GiB")
+
+
+def test_json_has_what_the_allocators_say(run_of):
+    run = run_of(look(memory=LIMIT[:1]), lambda log: program(log, Memory(1, 2, 0, 3, None)))
+    data = machine.as_json(run)
+    assert data["arrays"]["snapshots"][0]["memory"] == [
+        {"device": 0, "in_use_bytes": GIB, "peak_bytes": 2 * GIB, "limit_bytes": 8 * GIB}
+    ]
+    assert data["programs"][0]["memory"]["capacity_bytes"] == 8 * GIB
+
+
+def test_damaged_figures_are_not_believed(run_of):
+    odd = [DeviceMemory(0, -5, -7, -1), DeviceMemory(1, None, 3, 0)]
+    run = run_of(look(group("x", 0, 1), memory=odd, host_limit=-4), lambda log: program(log, Memory(-1, -2, -3, None, None)))  # fmt: skip
+    assert found(run, "JX510") == [] and devices.wants(run) == []

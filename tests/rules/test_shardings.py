@@ -1,0 +1,89 @@
+"""JX503 and JX508 on runs written by hand: what is told together, and what is too little to tell."""
+
+from __future__ import annotations
+
+import pytest
+import written
+from written import Log
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import OutLeaf, Sharding
+
+MESH = [("data", 8, "Auto")]
+STEP = written.function("train_step")
+
+
+def named(spec):
+    return Sharding("NamedSharding", f"{spec} on data=8", "0-7", MESH, spec, "device")
+
+
+SPLIT, WHOLE = named("P('data',)"), named("P()")
+TABLE = [written.ONE_CPU, SPLIT, WHOLE]
+
+
+@pytest.fixture
+def found(tmp_path):
+    """``found(code, leaves, results)``: findings of one call; results are (path, shape, asked, given)."""
+
+    def make(code, leaves=(), takes=(), results=(), calls=None):
+        directory = store.create(tmp_path / "run", name="run", argv=[])
+        log = Log(directory)
+        log.backend(8)
+        log.say(STEP)
+        if calls is not None:
+            log.say(ev.Watched(function=STEP.function))
+            log.say(ev.Called(function=STEP.function, count=calls))
+        call = log.missed(STEP, written.key(*leaves, shardings=TABLE))
+        log.phase(call, "trace", 0.1, out=[OutLeaf(path, shape, "float32") for path, shape, _, _ in results])
+        log.phase(call, "lower", 0.1, asked=TABLE, asked_in=[None] * len(leaves), asked_out=[a for _, _, a, _ in results])  # fmt: skip
+        log.phase(
+            call, "compile", 0.1, devices="0-7", in_shardings=TABLE, in_sharding_of=list(takes),
+            out_shardings=TABLE, out_sharding_of=[g for *_, g in results],
+        )  # fmt: skip
+        log.end()
+        return [f for f in registry.findings(load(directory)) if f.code == code]
+
+    return make
+
+
+def test_results_that_went_wrong_alike_are_told_together(found):
+    rows = [(f"[0]['w{i}']", (17, 1024), 1, 2) for i in range(20)] + [("[1]", (16, 4), 1, 2)]
+    many, one = found("JX503", results=rows)
+    assert many.title == (
+        "result [0]['w0'] of train_step, f32[17,1024], and 19 more are asked for as P('data'), got replicated: "
+        "17 is not divisible by 8; 8 times the memory"
+    )
+    assert many.severity == "warning" and many.fix == "pad dimension 0 from 17 to 24, or do not split it"
+    assert "bytes more on each device" in many.evidence[0].text
+    assert one.severity == "note" and one.title.endswith("got replicated; 8 times the memory")
+
+
+def test_results_as_asked_are_no_finding(found):
+    assert found("JX503", results=[("[0]", (16, 4), 1, 1), ("[1]", (16, 4), None, 2)]) == []
+
+
+LARGE = written.leaf("table", 512, 1024)
+
+
+def test_a_large_argument_from_one_device_is_moved(found):
+    [finding] = found("JX508", [LARGE], [2])
+    assert finding.title == (
+        "train_step takes table (2.0 MiB) as replicated over 8 devices, and it lies on cpu:0: moved in every such call"
+    )
+    assert finding.source.line == 140 and finding.certainty == "likely"
+
+
+@pytest.mark.parametrize(
+    ("leaf", "takes", "calls"),
+    [
+        (written.leaf("x", 4, 4), 2, None),  # small
+        (written.leaf("x", 512, 1024, sharding=1), 1, None),  # where it is taken
+        (written.leaf("x", 512, 1024, type="numpy.ndarray", sharding=None), 2, None),  # of the host
+        (LARGE, 2, 1),  # once
+    ],
+)
+def test_what_costs_nothing_again_is_no_finding(leaf, takes, calls, found):
+    assert found("JX508", [leaf], [takes], calls=calls) == []
