@@ -40,6 +40,7 @@ def recompiles_after(
     functions: Sequence[str] | None = None,
     allow_cache_hits: bool = False,
     part: Part | None = None,
+    since: str | None = None,
 ) -> list[Finding]:
     """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...
 
@@ -52,6 +53,7 @@ def recompiles_after(
       functions: names or patterns; None: all.
       allow_cache_hits: leave out what came from the persistent cache.
       part: only these compilations, with their steps; None: the whole run, by its own steps.
+      since: what the recording began with (``this block``), where functions may have been compiled before it.
 
     Raises:
       UsageError: ``n`` is no count, or it is not 0 and nothing counted the steps.
@@ -210,14 +212,16 @@ def _finding(run: Run, n: int, group: Sequence[Late]) -> Finding:
             )
             for x in (*group[: EVIDENCE - 1], *group[EVIDENCE - 1 :][-1:])
         ],
-        fix=_fix(group),
+        fix=_fix(n, group),
         seconds=sum(x.compilation.seconds for x in group),
     )
 
 
-def _fix(group: Sequence[Late]) -> str | None:
+def _fix(n: int, group: Sequence[Late]) -> str | None:
     if group[-1].cause.kind == "first":
-        return "call it once in the steps that may compile, or allow more of them"
+        return (
+            f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"
+        )
     known = recompiles.Group(
         group[0].compilation.function, [x.compilation for x in group], [x.cause for x in group]
     )
