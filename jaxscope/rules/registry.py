@@ -32,6 +32,7 @@ FAMILIES = (
     "remats",
     "donation",
     "live",
+    "baseline",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
@@ -40,7 +41,9 @@ Check = Callable[[Run], Iterator[Finding]]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for."""
+    """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for.
+    ``told``: a run alone does not have it; whoever compares it with something else tells it.
+    """
 
     code: str
     name: str
@@ -48,6 +51,7 @@ class Rule(msgspec.Struct, frozen=True):
     check: Check
     doc: str
     slow: bool = False
+    told: bool = False
 
     @property
     def summary(self) -> str:
@@ -78,6 +82,20 @@ def rule(code: str, name: str, severity: str, *, slow: bool = False) -> Callable
         return check
 
     return decorate
+
+
+def explain(code: str, name: str, severity: str, *doc: str) -> None:
+    """Register a finding that a run alone does not have: only what it means. ``doc``: parts of its explanation.
+
+    Raises:
+      ValueError: the code is taken, or nothing explains it.
+    """
+    add(code, name, severity, _nothing, "\n\n".join(inspect.cleandoc(part) for part in doc))
+    _rules[code] = msgspec.structs.replace(_rules[code], told=True)
+
+
+def _nothing(run: Run) -> Iterator[Finding]:
+    yield from ()
 
 
 def rules() -> dict[str, Rule]:
