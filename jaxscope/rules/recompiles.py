@@ -108,6 +108,7 @@ def finding(run: Run, code: str, severity: str, group: Group, fix: str, what: st
         ],
         fix=fix,
         seconds=group.seconds,
+        path=group.cause.path,
     )
 
 

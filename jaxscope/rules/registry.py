@@ -33,6 +33,7 @@ FAMILIES = (
     "donation",
     "live",
     "gate",
+    "baseline",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
@@ -41,10 +42,10 @@ Check = Callable[[Run], Iterator[Finding]]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: ``JX101 changing-shape``.
-
-    ``slow``: its example takes minutes, and is run when asked for. ``asked``: it needs a limit that somebody
-    sets, so that it is no finding of a run by itself; ``check`` takes the limits of its documentation.
+    """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for.
+    ``asked``: it needs a limit that somebody sets, and is no finding of a run by itself; ``check`` takes the
+    limit of its documentation. ``told``: a run alone does not have it; whoever compares it with something else
+    tells it.
     """
 
     code: str
@@ -54,6 +55,7 @@ class Rule(msgspec.Struct, frozen=True):
     doc: str
     slow: bool = False
     asked: bool = False
+    told: bool = False
 
     @property
     def summary(self) -> str:
@@ -95,6 +97,20 @@ def rule(
         return check
 
     return decorate
+
+
+def explain(code: str, name: str, severity: str, *doc: str) -> None:
+    """Register a finding that a run alone does not have: only what it means. ``doc``: parts of its explanation.
+
+    Raises:
+      ValueError: the code is taken, or nothing explains it.
+    """
+    add(code, name, severity, _nothing, "\n\n".join(inspect.cleandoc(part) for part in doc))
+    _rules[code] = msgspec.structs.replace(_rules[code], told=True)
+
+
+def _nothing(run: Run) -> Iterator[Finding]:
+    yield from ()
 
 
 def rules() -> dict[str, Rule]:

@@ -12,6 +12,7 @@ from jaxscope.analysis.stablehlo import (
     callbacks,
     constants,
     donation,
+    matmuls,
     precision,
     reader,
     repeats,
@@ -47,6 +48,7 @@ class Reading(msgspec.Struct, frozen=True):
     doubles: precision.Doubles | None = None
     upcasts: tuple[precision.Upcast, ...] = ()
     callbacks: tuple[callbacks.Callback, ...] = ()
+    products: tuple[matmuls.Product, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -120,6 +122,7 @@ def of_module(
         doubles=precision.doubles(module, sources),
         upcasts=tuple(precision.upcasts(module, sources)),
         callbacks=tuple(callbacks.find(module, sources)),
+        products=tuple(matmuls.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(problems),
     )

@@ -1,0 +1,387 @@
+"""The programs of one function beside those of a baseline: communication, fusions, memory, donation and what
+was taken in, each with the line it comes from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from jaxscope.model.baseline import facts
+from jaxscope.model.baseline.facts import FUSIONS, MEMORY, TOLERANCE, Baseline
+from jaxscope.model.baseline.figures import Drift, better, drifts, size, worse
+from jaxscope.model.baseline.places import clean, root
+from jaxscope.model.baseline.recorded import (
+    Entry,
+    Made,
+    callback_key,
+    collective_key,
+    constant_key,
+    within,
+)
+from jaxscope.model.records import Function
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
+from jaxscope.schema.keys import Frame
+
+ACCEPT = "where it is meant: jaxscope check --update-baseline"
+NOT_KNOWN = "JX901"
+IMPROVED = "JX711"
+SHOWN = 5
+_NAMES = {"argument": "arguments", "output": "results", "temp": "temporaries", "peak": "peak"}
+
+
+class Pair(NamedTuple):
+    """One program, then and now. ``label``: how it is called; ``why``: which of its arguments differ."""
+
+    old: facts.Program
+    made: Made
+    entry: Entry
+    label: str
+    why: list[str]
+
+    @property
+    def new(self) -> facts.Program:
+        return self.made.facts
+
+    def finding(
+        self, code: str, title: str, source: Frame | None, evidence: Iterable[str], fix: str
+    ) -> Finding:
+        f = self.entry.function
+        last = self.made.program.compilations[-1] if self.made.program.compilations else None
+        because = f": {self.why[0]}" if self.why else ""
+        source = source or definition(f) or (last.site if last is not None else None)
+        texts = [*evidence, *self.why[:SHOWN]]
+        return Finding(
+            code=code,
+            severity=ERROR,
+            certainty=CERTAIN,
+            title=f"{self.label}: {title}{because}",
+            function=f.id,
+            source=source,
+            evidence=[
+                Evidence(
+                    text,
+                    compilation=last.id if last is not None else None,
+                    program=self.made.program.id,
+                    source=source,
+                )
+                for text in texts[: 2 * SHOWN]
+            ],
+            fix=f"{fix}; {ACCEPT}",
+        )  # fmt: skip
+
+
+def name_of(f: Function) -> str:
+    return f.name.replace(".<locals>", "")
+
+
+def definition(f: Function) -> Frame | None:
+    """The line at which ``f`` stands."""
+    seen = f.seen
+    return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
+
+
+def compare(baseline: Baseline, old: facts.Function, entry: Entry) -> Iterator[Finding]:
+    """What is worse in each program that was there before. One more program is told by its compilation."""
+    share = {**TOLERANCE, **baseline.tolerance}
+    gained: list[str] = []
+    unknown: list[str] = []
+    for pair in _pairs(old, entry):
+        for part, check in _PARTS.items():
+            before, after = getattr(pair.old, part), getattr(pair.new, part)
+            if before is None:
+                continue
+            if after is None:
+                unknown.append(f"{part} of {pair.label}")
+                continue
+            found, good = check(pair, before, after, share)
+            yield from found
+            gained += [f"{pair.label}: {text}" for text in good]
+    if unknown:
+        yield _note(
+            entry, NOT_KNOWN, f"not compared with the baseline, this run does not tell: {', '.join(unknown)}",
+            "record with --ir all, as the baseline was",
+        )  # fmt: skip
+    if gained:
+        yield _note(
+            entry, IMPROVED, f"better than in the baseline: {'; '.join(gained[:SHOWN])}",
+            "keep it: jaxscope check --update-baseline",
+        )  # fmt: skip
+
+
+def _note(entry: Entry, code: str, text: str, fix: str) -> Finding:
+    source = definition(entry.function)
+    return Finding(code, NOTE, CERTAIN, text, entry.function.id, source, [Evidence(text, source=source)], fix)
+
+
+def _pairs(old: facts.Function, entry: Entry) -> Iterator[Pair]:
+    """Programs of the same arguments belong together, the others in the order of compilation."""
+    left = list(old.programs)
+    rest: list[Made] = []
+    pairs: list[tuple[facts.Program, Made]] = []
+    for made in entry.programs:
+        same = next((p for p in left if p.arguments == made.facts.arguments), None)
+        if same is None:
+            rest.append(made)
+        else:
+            left = [p for p in left if p is not same]
+            pairs.append((same, made))
+    pairs += zip(left, rest, strict=False)
+    numbers = {id(m): n for n, m in enumerate(entry.programs, 1)}
+    name = name_of(entry.function)
+    for before, made in sorted(pairs, key=lambda p: numbers[id(p[1])]):
+        label = name if len(entry.programs) == 1 else f"program {numbers[id(made)]} of {name}"
+        yield Pair(before, made, entry, label, _arguments(before.arguments, made.facts.arguments))
+
+
+def _arguments(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    """``batch['x'] is now f32[96,32], before f32[64,32]``."""
+    came = Counter(dict(after)) - Counter(dict(before))
+    gone = Counter(dict(before)) - Counter(dict(after))
+    was: dict[str, list[str]] = {}
+    for text in gone:
+        path, _, value = text.rpartition(": ")
+        was.setdefault(path, []).append(value)
+    found = []
+    for text in came:
+        path, _, value = text.rpartition(": ")
+        earlier = was.get(path)
+        if earlier:
+            found.append(f"{path} is now {value}, before {earlier.pop(0)}")
+        else:
+            found.append(f"{path} is new ({value})")
+    found += [f"{path} is gone ({value})" for path, values in was.items() for value in values]
+    return found
+
+
+# -- the parts: each gives findings for what is worse, and words for what is better -----------------------
+
+Result = tuple[list[Finding], list[str]]
+
+
+def _communication(
+    pair: Pair, before: dict[str, facts.Collectives], after: dict[str, facts.Collectives], _: Mapping[str, float]
+) -> Result:  # fmt: skip
+    found: list[Finding] = []
+    good: list[str] = []
+    none = facts.Collectives(0, 0, 0)
+    for key in dict.fromkeys([*after, *before]):
+        old, new = before.get(key, none), after.get(key, none)
+        figures = [
+            Drift(what, x, y, y > x)
+            for what, x, y in (
+                ("executed in a call", old.executions, new.executions),
+                ("bytes", old.bytes, new.bytes),
+            )
+            if x is not None and y is not None and x != y
+        ]
+        if new.count == old.count and not figures:
+            continue
+        counted = f"{new.count:,} {key}, {old.count:,} in the baseline"
+        told = [counted, *(d.text("bytes" if d.name == "bytes" else "") for d in figures)]
+        if new.count > old.count or worse(figures):
+            line, where = _source_of(pair, key, old, new)
+            count = f" in {where}" if where else ""
+            title = (
+                counted + count
+                if new.count != old.count
+                else f"{key}: {figures[0].text('bytes' if figures[0].name == 'bytes' else '')}"
+            )
+            found.append(
+                pair.finding(
+                    "JX702", title, line, told,
+                    "see where it comes from with jaxscope report; give the operands of that line shardings that agree",
+                )
+            )  # fmt: skip
+        else:
+            good.append(told[0] if new.count != old.count else told[1])
+    return found, good
+
+
+def _source_of(
+    pair: Pair, key: str, old: facts.Collectives, new: facts.Collectives
+) -> tuple[Frame | None, str | None]:
+    """The line of a collective that is new, and its function: the first of a function that has more than before."""
+    hlo = pair.made.texts.hlo
+    members = [c for c in hlo.collectives if collective_key(c) == key] if hlo is not None else []
+    more = {name for name, n in new.within.items() if n > old.within.get(name, 0)}
+    blamed = [c for c in members if within(c) in more and c.source is not None]
+    if blamed:
+        # Those that were there before come first in the text more often than not.
+        chosen = blamed[-1]
+        return chosen.source, within(chosen)
+    return next((c.source for c in members if c.source is not None), None), None
+
+
+def _fusions(pair: Pair, before: dict[str, int], after: dict[str, int], share: Mapping[str, float]) -> Result:
+    found = drifts(before, after, share[FUSIONS])
+    bad = worse(found)
+    if bad:
+        named = {"total": "fusions", "unfused": "elementwise operations left alone"}
+        told = [Drift(named.get(d.name, f"{d.name} fusions"), d.before, d.after, True).text() for d in bad]
+        first = [t for d, t in zip(bad, told, strict=True) if d.name == "total"] or told
+        return [
+            pair.finding(
+                "JX703", first[0], None, told, "jaxscope diff of both runs says which lines they are of"
+            )
+        ], []
+    # Fewer fusions are fewer kernels where nothing is left out of them.
+    return [], [d.text() for d in better(found) if d.name == "total"]
+
+
+def _memory(pair: Pair, before: dict[str, int], after: dict[str, int], share: Mapping[str, float]) -> Result:
+    both = [n for n in before if n in after]
+    found = drifts({n: before[n] for n in both}, {n: after[n] for n in both}, share[MEMORY])
+    bad = worse(found)
+    told = [Drift(_NAMES.get(d.name, d.name), d.before, d.after, d.worse).text("bytes") for d in found]
+    if bad:
+        # The part that grew most says more than the peak it is part of.
+        shown = [t for d, t in zip(found, told, strict=True) if d.worse and d.name != "peak"] or told
+        return [
+            pair.finding("JX704", f"memory on a device: {', '.join(shown[:2])}", None, told, "jaxscope report says what takes it")
+        ], []  # fmt: skip
+    return [], told[:2]
+
+
+def _donation(
+    pair: Pair, before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], _: Mapping[str, float]
+) -> Result:
+    found: list[Finding] = []
+    good: list[str] = []
+    mlir = pair.made.texts.stablehlo
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name, {}), after.get(name, {})
+        was, now = (sum(n for s, n in x.items() if s != "unused") for x in (old, new))
+        lost, vain = was - now, new.get("unused", 0) - old.get("unused", 0)
+        if lost <= 0 and vain <= 0:
+            if lost < 0 or vain < 0:
+                good.append(f"{now:,} arrays of {name} are donated, {was:,} in the baseline")
+            continue
+        mine = [d for d in mlir.donation if root(d.path or "?") == name] if mlir is not None else []
+        idle = [d for d in mine if d.status in ("possible", "unused")]
+        told = [f"{clean(d.path or '?')}: {d.status}" + (f", {d.reason}" if d.reason else "") for d in idle]
+        wasted = sum(d.device_bytes or 0 for d in idle)
+        text = f"{now:,} of the donated arrays of {name} are reused, {was:,} in the baseline"
+        if lost > 0 and not new:
+            text = f"{name} is no longer donated: {was:,} {'array was' if was == 1 else 'arrays were'} reused in the baseline"
+        elif vain > 0 >= lost:
+            text = f"{new['unused']:,} arrays of {name} are donated in vain, {old.get('unused', 0):,} in the baseline"
+        more = f" ({size(wasted)} more on a device)" if wasted else ""
+        found.append(
+            pair.finding(
+                "JX705",
+                text + more,
+                None,
+                told or [text],
+                f"donate_argnames={name!r} in its jit, and return it with the same shape and dtype",
+            )
+        )
+    return found, good  # fmt: skip
+
+
+def _constants(pair: Pair, before: dict[str, int], after: dict[str, int], _: Mapping[str, float]) -> Result:
+    found = drifts(before, after)
+    mlir = pair.made.texts.stablehlo
+    bad: list[Finding] = []
+    for d in worse(found):
+        source = next(
+            (
+                c.source
+                for c in (mlir.constants if mlir is not None else ())
+                if clean(constant_key(c.name, c.type)) == d.name and c.source is not None
+            ),
+            None,
+        )
+        text = (
+            f"the array {d.name} ({size(d.after)}) is part of the program, and was not in the baseline"
+            if not d.before
+            else f"captured array {d.text('bytes')}"
+        )
+        bad.append(pair.finding("JX706", text, source, [text], "pass it as an argument"))
+    return bad, [d.text("bytes") for d in better(found)]
+
+
+def _upcasts(pair: Pair, before: dict[str, int], after: dict[str, int], _: Mapping[str, float]) -> Result:
+    found = drifts(before, after)
+    mlir = pair.made.texts.stablehlo
+    bad = []
+    for d in worse(found):
+        mine = [u for u in mlir.upcasts if f"{u.before} to {u.after}" == d.name] if mlir is not None else []
+        source = next((u.source for u in sorted(mine, key=lambda u: u.backward is True) if u.source), None)
+        text = f"conversions from {d.name}: {d.after:,}, {d.before:,} in the baseline"
+        bad.append(
+            pair.finding(
+                "JX707", text, source, [text], "cast the other operand down where the wider type is not meant"
+            )
+        )
+    return bad, [f"conversions from {d.text()}" for d in better(found)]  # fmt: skip
+
+
+def _products(pair: Pair, before: dict[str, int], after: dict[str, int], _: Mapping[str, float]) -> Result:
+    """More of the same is a larger program; another precision, or a shift between two, is told."""
+    found = drifts(before, after)
+    grown, gone = worse(found), better(found)
+    changed = [d for d in grown if gone or not d.before]
+    if not changed or (not gone and not before):
+        return [], []
+    mlir = pair.made.texts.stablehlo
+    source = next(
+        (
+            p.source
+            for p in (mlir.products if mlir is not None else ())
+            if f"{p.operands}, {p.precision}" == changed[0].name and p.source is not None
+        ),
+        None,
+    )
+    told = [d.text() for d in (*changed, *gone)]
+    text = f"matrix products in {told[0]}" + (f"; in {told[len(changed)]}" if gone else "")
+    return [pair.finding("JX707", text, source, told, "set precision and dtypes as they were")], []
+
+
+def _callbacks(pair: Pair, before: dict[str, int], after: dict[str, int], _: Mapping[str, float]) -> Result:
+    found = drifts(before, after)
+    mlir = pair.made.texts.stablehlo
+    bad = []
+    for d in worse(found):
+        calls = mlir.callbacks if mlir is not None else ()
+        source = next(
+            (c.source for c in calls if callback_key(c.kind, c.in_loop) == d.name and c.source), None
+        )
+        text = f"calls back into Python ({d.name}) {d.after:,}x in a call, {d.before:,}x in the baseline"
+        bad.append(pair.finding("JX708", text, source, [text], "return the value and look at it outside"))
+    return bad, [f"callbacks: {d.text()}" for d in better(found)]
+
+
+def _loops(pair: Pair, before: dict[str, int], after: dict[str, int], _: Mapping[str, float]) -> Result:
+    """Neither more nor fewer turns are better by themselves: fewer loops may be loops written out."""
+    found = drifts(before, after)
+    if not found:
+        return [], []
+    mlir = pair.made.texts.stablehlo
+    repeated = next((r for r in mlir.repeated if r.source is not None), None) if mlir is not None else None
+    told = [
+        f"{d.after:,} {'loop' if d.after == 1 else 'loops'} of {d.name} turns, {d.before:,} in the baseline"
+        for d in found
+    ]
+    written_out = sum(after.values()) < sum(before.values()) and repeated is not None
+    if written_out and repeated is not None:
+        told.append(
+            f"a block of {repeated.length} operations stands {repeated.times} times: a loop written out"
+        )
+    title = ", ".join(told[:2]) + (f"; {told[-1]}" if written_out else "")
+    source = repeated.source if written_out and repeated is not None else None
+    return [pair.finding("JX709", title, source, told, "keep the turns in jax.lax.scan")], []
+
+
+_PARTS: dict[str, Callable[..., Result]] = {
+    "collectives": _communication,
+    "donation": _donation,
+    "constants": _constants,
+    "callbacks": _callbacks,
+    "upcasts": _upcasts,
+    "products": _products,
+    "loops": _loops,
+    "fusions": _fusions,
+    "memory": _memory,
+}
