@@ -271,7 +271,8 @@ def _unplaced(n: int, compilations: Sequence[Compilation]) -> Iterator[Finding]:
     names = sorted({c.function.name for c in compilations})
     some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     text = (
-        f"{len(compilations):,} compilations ({some}) are not known to be before or after step {n}: "
+        f"{'a compilation' if len(compilations) == 1 else f'{len(compilations):,} compilations'} ({some}) "
+        f"{'is' if len(compilations) == 1 else 'are'} not known to be before or after step {n}: "
         f"nothing counts the steps of process {', '.join(map(str, processes[:3]))}"
     )
     yield not_known(text, compilations[0])
