@@ -101,7 +101,9 @@ def test_limits_come_from_pyproject_and_the_command_line_goes_before(check, run,
 
 
 def test_what_is_not_known_fails_only_where_the_check_is_strict(check, run, tmp_path):
-    (tmp_path / "pyproject.toml").write_text('[tool.jaxscope.check.functions."trian_*"]\nmax-compilations = 3\n')
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.jaxscope.check.functions."trian_*"]\nmax-compilations = 3\n'
+    )
     code, out, _ = check()
     assert code == 0 and "JX901" in out and "'trian_*'" in out
     assert check("--strict")[0] == 1
@@ -117,7 +119,9 @@ def test_what_is_not_known_fails_only_where_the_check_is_strict(check, run, tmp_
         ('[tool.jaxscope.check.functions."f"]\nmax-compiles = 1', "no option 'max-compiles'", "did you mean"),
     ],
 )
-def test_a_mistake_in_the_limits_leaves_with_2_and_names_its_neighbour(check, run, tmp_path, table, said, hint):
+def test_a_mistake_in_the_limits_leaves_with_2_and_names_its_neighbour(
+    check, run, tmp_path, table, said, hint
+):
     (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.check]\n" + table + "\n")
     code, out, err = check()
     assert (code, out) == (2, "") and said in err and hint in err

@@ -39,7 +39,10 @@ def log(tmp_path):
     return log
 
 
-def over(log, allowed=Limits(), functions=None, **more):
+NONE = Limits()
+
+
+def over(log, allowed=NONE, functions=None, **more):
     return [(f.code, f.title) for f in budgets.over(load(log.run), allowed, functions, **more)]
 
 
@@ -62,7 +65,10 @@ def test_compilations_of_the_users_functions_are_counted_and_the_last_one_explai
         )
     ]
     assert over(log, functions={"eval*": Limits(compilations=1), "train*": Limits(compilations=2)}) == [
-        ("JX191", "train_step was compiled 3 times, 2 allowed; most recently train_step: x is now f32[3], before f32[2]")
+        (
+            "JX191",
+            "train_step was compiled 3 times, 2 allowed; most recently train_step: x is now f32[3], before f32[2]",
+        )
     ]
 
 
@@ -70,10 +76,16 @@ def test_seconds_of_the_run_are_wall_time_of_everything_and_of_a_function_its_ow
     log.compiled(STEP, x(1), (1.0, 2.0, 4.0))
     log.compiled(ADD, x(1), (0.0, 0.0, 5.0))
     assert over(log, Limits(seconds=12.5)) == []
-    (code, title), = over(log, Limits(seconds=11))
-    assert code == "JX291" and "took 12.0 s, 11.0 s allowed; the most of it: train_step 7.0 s, add 5.0 s" in title
-    (code, title), = over(log, functions={"train_step": Limits(seconds=6)})
-    assert title == "train_step was traced, lowered and compiled for 7.0 s, 6.0 s allowed; the longest of 1 took 7.0 s"
+    ((code, title),) = over(log, Limits(seconds=11))
+    assert (
+        code == "JX291"
+        and "took 12.0 s, 11.0 s allowed; the most of it: train_step 7.0 s, add 5.0 s" in title
+    )
+    ((code, title),) = over(log, functions={"train_step": Limits(seconds=6)})
+    assert (
+        title
+        == "train_step was traced, lowered and compiled for 7.0 s, 6.0 s allowed; the longest of 1 took 7.0 s"
+    )
     assert over(log, functions={"train_step": Limits(seconds=7.5)}) == []
 
 
@@ -125,7 +137,9 @@ def test_collectives_are_counted_by_kind_and_axis_and_the_line_is_named(log):
     assert found.title.startswith(
         "train_step#1 has 1 all-gather over data, 0 allowed; the largest: all-gather over data of 32 B"
     )
-    assert "64 B of collectives in a call, 63 B allowed" in over(log, Limits(collective_bytes={"*": 63}))[0][1]
+    assert (
+        "64 B of collectives in a call, 63 B allowed" in over(log, Limits(collective_bytes={"*": 63}))[0][1]
+    )
     assert over(log, Limits(collective_bytes={"*": 64})) == []
 
 

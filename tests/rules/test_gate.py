@@ -15,7 +15,12 @@ from jaxscope.schema.findings import ERROR, NOTE
 STEP = function("train_step")
 EVAL = function("eval_step", line=120)
 ADD = function("add", None, None, eager=True, form="primitive")
-NORMAL = function("normal", "/lib/site-packages/jax/_src/random.py", 7, library=True)
+CUMSUM = function(
+    "cumsum", "/lib/jax/_src/numpy/reductions.py", 7, library=True, module="jax._src.numpy.reductions"
+)
+UPDATE = function(
+    "update", "/lib/site-packages/optax/_src/base.py", 7, library=True, module="optax._src.base"
+)
 
 
 def x(n: int):
@@ -25,7 +30,7 @@ def x(n: int):
 @pytest.fixture
 def log(tmp_path):
     log = Log(store.create(tmp_path / "run"))
-    for f in (STEP, EVAL, ADD, NORMAL):
+    for f in (STEP, EVAL, ADD, CUMSUM, UPDATE):
         log.say(f)
     return log
 
@@ -88,8 +93,12 @@ def test_a_step_that_is_no_count_is_refused(log, n):
 def test_an_eager_operation_that_compiles_counts_and_is_called_eager(log):
     watched(log)
     log.compiled(STEP, x(4), step=1)
-    log.compiled(ADD, x(4), step=2)
-    assert titles(log, 1)[0].startswith("the eager operation add was traced and compiled in step 2")
+    log.compiled(ADD, x(4), (0, 0, 5), step=2)
+    log.compiled(CUMSUM, x(4), (0, 0, 4), step=2)
+    assert [t.partition(" in ")[0] for t in titles(log, 1)] == [
+        "the eager operation add was traced and compiled",
+        "the eager operation cumsum was traced and compiled",
+    ]
 
 
 def test_an_eager_operation_that_was_only_traced_does_not_count(log):
@@ -106,9 +115,28 @@ def test_a_trace_alone_of_a_function_of_the_users_counts(log):
     assert titles(log, 1)[0].startswith("train_step was traced in step 2")
 
 
-def test_functions_of_libraries_and_calls_from_nowhere_do_not_count(log):
+def test_a_function_of_a_library_is_a_note(log):
     watched(log)
-    log.compiled(NORMAL, x(4), step=5)
+    log.compiled(UPDATE, x(4), step=5)
+    (found,) = gate.recompiles_after(load(log.run), 1)
+    assert (
+        found.severity == NOTE
+        and "update, a function of optax, was traced and compiled in step 5" in found.title
+    )
+    log.compiled(UPDATE, x(3), step=1)
+    assert len(gate.recompiles_after(load(log.run), 1)) == 1
+
+
+def test_what_a_library_compiles_inside_the_users_trace_is_part_of_it(log):
+    watched(log)
+    outer = log.missed(STEP, x(4), step=5)
+    log.compiled(UPDATE, x(4), step=5, inside=outer)
+    log.phase(outer, "trace", 0.2)
+    assert [t.partition(" ")[0] for t in titles(log, 1)] == ["train_step"]
+
+
+def test_a_call_from_no_line_of_the_users_does_not_count(log):
+    watched(log)
     log.compiled(STEP, x(4), step=5, site=None)
     assert titles(log, 1) == []
 
@@ -152,7 +180,10 @@ def test_one_cause_many_times_is_one_finding(log):
     for n in range(1, 40):
         log.compiled(STEP, x(n), step=n)
     (found,) = gate.recompiles_after(load(log.run), 2)
-    assert "traced and compiled 37 times in steps 3 to 39, after step 2; most recently: x is now f32[39]" in found.title
+    assert (
+        "traced and compiled 37 times in steps 3 to 39, after step 2; most recently: x is now f32[39]"
+        in found.title
+    )
     assert len(found.evidence) == 5 and found.evidence[0].step == 3 and found.evidence[-1].step == 39
 
 
