@@ -178,24 +178,21 @@ def _communication(
         ]
         if new.count == old.count and not figures:
             continue
-        counted = f"{new.count:,} {key}, {old.count:,} in the baseline"
-        told = [counted, *(d.text("bytes" if d.name == "bytes" else "") for d in figures)]
+        known = [d.text("bytes" if d.name == "bytes" else "") for d in figures]
+        was = f"{old.count:,} in the baseline"
         if new.count > old.count or worse(figures):
             line, where = _source_of(pair, key, old, new)
-            count = f" in {where}" if where else ""
-            title = (
-                counted + count
-                if new.count != old.count
-                else f"{key}: {figures[0].text('bytes' if figures[0].name == 'bytes' else '')}"
-            )
+            inside = f" in {where}" if where else ""
+            counted = f"{new.count:,} {key}{inside}, {was}"
+            title = counted if new.count != old.count else f"{key}{inside}: {known[0]}"
             found.append(
                 pair.finding(
-                    "JX702", title, line, told,
+                    "JX702", title, line, [counted, *known],
                     "see where it comes from with jaxscope report; give the operands of that line shardings that agree",
                 )
             )  # fmt: skip
         else:
-            good.append(told[0] if new.count != old.count else told[1])
+            good.append(f"{new.count:,} {key}, {was}" if new.count != old.count else f"{key}: {known[0]}")
     return found, good
 
 
