@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jaxscope.schema.findings import Finding
+
 
 class JaxscopeError(Exception):
     """An error a person can act on.
@@ -32,3 +38,15 @@ class RunNotFound(JaxscopeError):
 
 class LogError(JaxscopeError):
     """A run directory that cannot be written or read at all."""
+
+
+class RecompileError(JaxscopeError):
+    """Something was traced, lowered or compiled where that was ruled out.
+
+    Attributes:
+      findings: what, why, on which line, and what it cost; the most expensive first.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = (), *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, slug="recompile")
+        self.findings = list(findings)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from jaxscope.capture.blocks import Block
 from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.fates import Fates
 from jaxscope.log.writer import Writer
@@ -18,24 +19,25 @@ NEVER = sys.maxsize
 
 
 class Counter(Count):
-    """Calls of one watched function in this recording."""
+    """Calls of one watched function in this recording. ``step``: watched as a step function."""
 
-    __slots__ = ("due", "function", "look_at", "step_at", "tally")
+    __slots__ = ("due", "function", "look_at", "step", "step_at", "tally")
 
-    def __init__(self, tally: Tally, function: str) -> None:
+    def __init__(self, tally: Tally, function: str, step: bool = False) -> None:
         super().__init__(
             tally.writer, lambda count, cell: ev.Called(function=function, count=count, cell=cell)
         )
         self.tally = tally
         self.function = function
+        self.step = step
         self.look_at = self.step_at = self.due = NEVER  # counts at which there is more to do than to count
 
     def add(self) -> bool:
         """One more call; about 0.2 us. True: whoever watches it is to look when the call has returned."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
-        if self.tally.stepper is None:
-            self.tally.stepper = self
+        if self.tally.waits:
+            self.tally.first_called(self)
         if self.tally.fates.fresh:
             self.tally.look()
         if self.tally.stepper is self and self.tally.after_step is not None:
@@ -45,12 +47,15 @@ class Counter(Count):
     def look_in(self, calls: int) -> None:
         """``add`` says True in so many calls."""
         self.look_at = self.value + calls
-        self.due = min(self.look_at, self.step_at)
+        self.set_due()
 
     def step_in(self, calls: int) -> None:
         """The step that ends when so many more calls have begun is one to look at."""
         self.step_at = self.value + calls
-        self.due = min(self.look_at, self.step_at)
+        self.set_due()
+
+    def set_due(self) -> None:
+        self.due = 0 if self.tally.alarmed else min(self.look_at, self.step_at)
 
     def _came_due(self, value: int) -> bool:
         looks = value >= self.look_at
@@ -59,7 +64,9 @@ class Counter(Count):
         if value >= self.step_at:
             self.step_at = NEVER
             self.tally.call_began(self)
-        self.due = min(self.look_at, self.step_at)
+        if self.tally.alarmed:
+            self.tally.ring()  # may raise: then the call does not happen
+        self.set_due()
         return looks
 
 
@@ -79,6 +86,11 @@ class Tally:
         self.step_ended = step_ended  # called at the ends of steps that ``look_after`` asks for
         self._counters: dict[str, Counter] = {}
         self.stepper: Counter | None = None  # whose calls are the steps
+        self.waits = (
+            True  # the next watched function that is called is the first: for the recording, or a block
+        )
+        self.blocks: list[Block] = []  # that are open now
+        self.alarmed = False  # at the next mark or call of a watched function the blocks are told
         self._explicit = False
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
@@ -89,8 +101,10 @@ class Tally:
         """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
         counter = self._counters.get(function)
         if counter is None:
-            counter = self._counters[function] = Counter(self, function)
+            counter = self._counters[function] = Counter(self, function, step)
+            counter.set_due()
             self.writer.emit(ev.Watched(function=function, step=step))
+        counter.step = counter.step or step
         if step and not self._explicit:
             self._explicit = True
             self.stepper = counter
@@ -109,6 +123,8 @@ class Tally:
             self.look()
         if self.after_step is not None:
             self.after_step(self._marks.value)
+        if self.alarmed:
+            self.ring()
 
     def look_after(self, steps: int) -> None:
         """Call ``step_ended`` when ``steps`` more steps have ended."""
@@ -122,6 +138,57 @@ class Tally:
             self.step_ended()
 
     @property
+    def marks(self) -> int:
+        """Step marks so far."""
+        return self._marks.value
+
+    @property
+    def counters(self) -> list[Counter]:
+        return list(self._counters.values())
+
+    # -- blocks: parts of the recording with steps of their own ---------------------------------------
+
+    def open(self, block: Block) -> None:
+        """From now on ``block`` is told what leaves the fast path."""
+        self.blocks.append(block)
+        self.waits = True
+
+    def close(self, block: Block) -> None:
+        if block in self.blocks:
+            self.blocks.remove(block)
+        self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
+
+    def first_called(self, counter: Counter) -> None:
+        """``counter`` counted the first call of a watched function since somebody began to wait for one."""
+        self.waits = False
+        if self.stepper is None:
+            self.stepper = counter
+        for block in self.blocks:
+            if block.first is None:
+                block.first = counter
+
+    def missed(self, call: int) -> None:
+        """Call ``call`` left the fast path: the blocks are told, and want to be asked when it is over."""
+        if self.blocks:
+            calls = {counter: counter.value for counter in self.counters}
+            for block in self.blocks:
+                block.missed(call, self._marks.value, calls)
+            self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
+
+    def ring(self) -> None:
+        """Ask the blocks; one may raise what its owner asked for."""
+        self._set_alarm(False)
+        for block in list(self.blocks):
+            if block.alarm is not None and not block.alarm():
+                self._set_alarm(True)  # not here: ask again
+
+    def _set_alarm(self, on: bool) -> None:
+        if on != self.alarmed:
+            self.alarmed = on
+            for counter in self.counters:
+                counter.set_due()
+
+    @property
     def current(self) -> int | None:
         """The step now; None where nothing counts steps."""
         if self._marks.value:
@@ -132,6 +199,8 @@ class Tally:
         """In a forked child: what the parent counted is the parent's."""
         for count in (*self._counters.values(), self._marks):
             count.restart()
+        self.blocks = []
+        self._set_alarm(False)
 
     def flush(self) -> None:
         """Write to the log what grew; at misses and at the end."""

@@ -21,10 +21,11 @@ IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One key: its type (bool, str, int, list of str) and, where there are few, its choices."""
+    """One key: its type (bool, str, int, list of str), where there are few its choices, the least number."""
 
     type: type
     choices: tuple[str, ...] = ()
+    least: int | None = None
 
 
 # table -> key -> what it may be. The empty table is [tool.jaxscope] itself.
@@ -39,6 +40,11 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),
+    },
+    "check": {
+        "no-recompiles-after": Option(int, least=0),
+        "allow-cache-hits": Option(bool),
+        "strict": Option(bool),
     },
 }
 
@@ -145,6 +151,10 @@ def _checked(path: Path, table: str, key: str, value: Any, tables: list[str] | N
         raise UsageError(
             f"{path}: {where} {key} = {value!r}", hint=_one_of(value, option), slug="config-value"
         )
+    if option.least is not None and value < option.least:
+        raise UsageError(
+            f"{path}: {where} {key} = {value!r} is less than {option.least}", slug="config-value"
+        )
     return value
 
 
@@ -178,6 +188,15 @@ def _from_text(variable: str, text: str, option: Option) -> Any:
         )
     if option.type is list:
         return [part.strip() for part in text.split(",") if part.strip()]
+    if option.type is int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+        if value is None or (option.least is not None and value < option.least):
+            least = f" of at least {option.least}" if option.least is not None else ""
+            raise UsageError(f"{variable}={text!r} is not a whole number{least}", slug="config-value")
+        return value
     if option.choices and text not in option.choices:
         raise UsageError(f"{variable}={text!r}", hint=_one_of(text, option), slug="config-value")
     return text

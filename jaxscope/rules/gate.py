@@ -1,0 +1,283 @@
+"""JX190: nothing that the user sees is traced, lowered or compiled after step N.
+
+A pure reading of a run, or of a part of one; knows nothing of who asks: a block, a test, a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.errors import UsageError
+from jaxscope.model import causes
+from jaxscope.model.names import matches, number_of
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.model.steps import Steps
+from jaxscope.rules import recompiles
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
+
+CODE = "JX190"
+EVIDENCE = 5  # compilations named in one finding
+
+# Compilation id -> the step it belongs to, counted from the beginning of the part; None: not known.
+Part = Mapping[str, int | None]
+
+
+class Late(msgspec.Struct, frozen=True):
+    """A compilation that came after the last step in which it was allowed. ``step`` None: steps do not matter."""
+
+    compilation: Compilation
+    step: int | None
+    cause: Cause
+
+
+def recompiles_after(
+    run: Run,
+    n: int,
+    functions: Sequence[str] | None = None,
+    allow_cache_hits: bool = False,
+    part: Part | None = None,
+    since: str | None = None,
+) -> list[Finding]:
+    """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...
+
+    User-visible: the call site is a user's line and the function is not a library's. An eager operation counts
+    where it was compiled. Misses of the fast path alone never count. What happened inside the trace of another
+    compilation that counts is part of that one.
+
+    Args:
+      n: the last step in which compiling is allowed; 0 needs no steps: then nothing may be compiled at all.
+      functions: names or patterns; None: all.
+      allow_cache_hits: leave out what came from the persistent cache.
+      part: only these compilations, with their steps; None: the whole run, by its own steps.
+      since: what the recording began with (``this block``), where functions may have been compiled before it.
+
+    Raises:
+      UsageError: ``n`` is no count, or it is not 0 and nothing counted the steps.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise UsageError(
+            f"no recompiles after step {n!r}: the step is 0, 1, 2, ...",
+            hint="0 allows no compilation at all; 1 allows what the first step compiles",
+            slug="gate-after",
+        )
+    steps = Steps(run)
+    if part is None:
+        known = [p for p in run.processes.values() if steps.known(p)]
+        if n and not known:
+            raise unknown_steps(run)
+        part = {c.id: steps.of(c) for c in run.compilations.values()}
+    late: list[Late] = []
+    unplaced: list[Compilation] = []
+    counted = [
+        c for c in run.compilations.values() if c.id in part and _counts(c, functions, allow_cache_hits)
+    ]
+    for c in _outermost(run, counted):
+        step = part[c.id]
+        if n and step is None:
+            unplaced.append(c)
+        elif not n or (step is not None and step > n):
+            late.append(Late(c, step, causes.of(run, c)[0]))
+    return [
+        *(_finding(run, n, group) for group in _alike(late)),
+        *_unplaced(n, unplaced),
+        *_unmet(run, functions),
+    ]
+
+
+def unknown_steps(run: Run | None = None) -> UsageError:
+    """Says how steps are given; with a run, for which function."""
+    busiest = None
+    if run is not None:
+        users = [f for f in run.functions.values() if f.user and f.compiled]
+        busiest = max(users, key=lambda f: (f.compiled, f.seconds), default=None)
+    name = busiest.seen.name if busiest is not None else "NAME"
+    return UsageError(
+        "nothing counted the steps, so what came after which step is not known",
+        hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function, "
+        f"or record with jaxscope run --step-function {name}; after step 0 (nothing may be compiled) needs no steps",
+        slug="steps-unknown",
+    )
+
+
+@rule(CODE, "recompile-after-step", ERROR, asked=True)
+def recompile_after_step(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds what was traced, lowered or compiled after the step in which a program should have been warm:
+    ``jaxscope check --no-recompiles-after 2``, ``jaxscope.no_recompiles(after=2)``, the pytest mark
+    ``no_recompiles(after=2)``.
+
+    Functions of the user's that were called from a line of the user's count, eager operations where they were
+    compiled. NumPy arguments, callbacks, debug prints and equal shardings, which only leave the fast path, do
+    not. What comes from the persistent cache does, unless it is allowed: it was traced and lowered again.
+
+    ## Why is this bad?
+    A step that compiles again takes seconds or minutes instead of milliseconds, and on several hosts all wait.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp, jaxscope
+
+    @jaxscope.watch(step=True)
+    @jax.jit
+    def total(x):
+        return x.sum()
+
+    batches = [jnp.ones(4), jnp.ones(4), jnp.ones(3)]
+    for batch in batches:
+        total(batch)
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp, jaxscope
+
+    @jaxscope.watch(step=True)
+    @jax.jit
+    def total(x, mask):
+        return (x * mask).sum()
+
+    full, part = jnp.array([1.0, 1.0, 1.0, 1.0]), jnp.array([1.0, 1.0, 1.0, 0.0])
+    batches = [(jnp.ones(4), full), (jnp.ones(4), full), (jnp.ones(4), part)]
+    for batch, mask in batches:
+        total(batch, mask)
+    ```
+    """
+    yield from recompiles_after(run, 1)
+
+
+def _counts(c: Compilation, functions: Sequence[str] | None, allow_cache_hits: bool) -> bool:
+    f = c.function
+    if not c.reached_phases or c.site is None or f.seen.library:
+        return False
+    if f.seen.eager and not c.reached_phases & 4:
+        return False
+    if allow_cache_hits and c.persistent_hit:
+        return False
+    return functions is None or any(matches(f, pattern) for pattern in functions)
+
+
+def _outermost(run: Run, compilations: Sequence[Compilation]) -> list[Compilation]:
+    """Without those inside the trace of another one among them."""
+    among = {c.id for c in compilations}
+    return [c for c in compilations if not any(o.id in among for o in _around(run, c))]
+
+
+def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
+    """The compilations in whose traces ``c`` stands, innermost first."""
+    seen = {c.id}
+    while c.missed is not None and c.missed.inside is not None:
+        outer = run.compilation(c.process, c.missed.inside)
+        if outer is None or outer.id in seen:
+            return
+        seen.add(outer.id)
+        yield outer
+        c = outer
+
+
+def _alike(late: Sequence[Late]) -> list[list[Late]]:
+    """Those of one function, for one reason, in order of time; the most expensive group first."""
+    groups: dict[object, list[Late]] = {}
+    for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
+        c, cause = one.compilation, one.cause
+        line = (c.site.file, c.site.line) if c.site is not None and c.function.seen.eager else None
+        groups.setdefault((c.function.id, cause.kind, cause.path, line), []).append(one)
+    return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
+
+
+def _finding(run: Run, n: int, group: Sequence[Late]) -> Finding:
+    first, last = group[0], group[-1]
+    f = first.compilation.function
+    name = f.name.replace(".<locals>", "")
+    subject = f"the eager operation {name}" if f.seen.eager else name
+    texts = {x.cause.text for x in group}
+    told = "; most recently: " if len(texts) > 1 else ": "
+    return Finding(
+        code=CODE,
+        severity=ERROR,
+        certainty=CERTAIN if all(x.cause.certainty == CERTAIN for x in group) else LIKELY,
+        title=f"{subject} was {_done(group)}{_when(n, group)}{told}{last.cause.text}",
+        function=f.id,
+        source=last.compilation.site,
+        evidence=[
+            Evidence(
+                f"#{number_of(run, x.compilation)}: {x.cause.text}",
+                compilation=x.compilation.id,
+                program=x.compilation.program,
+                source=x.compilation.site,
+                step=x.step,
+            )
+            for x in (*group[: EVIDENCE - 1], *group[EVIDENCE - 1 :][-1:])
+        ],
+        fix=_fix(n, group),
+        seconds=sum(x.compilation.seconds for x in group),
+    )
+
+
+def _fix(n: int, group: Sequence[Late]) -> str | None:
+    if group[-1].cause.kind == "first":
+        return (
+            f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"
+        )
+    known = recompiles.Group(
+        group[0].compilation.function, [x.compilation for x in group], [x.cause for x in group]
+    )
+    return recompiles.advice(known)
+
+
+def _done(group: Sequence[Late]) -> str:
+    """``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
+    bits = 0
+    for x in group:
+        bits |= x.compilation.reached_phases
+    if bits & 4:
+        word = "traced and compiled" if bits & 1 else "lowered and compiled" if bits & 2 else "compiled"
+    else:
+        word = "traced and lowered" if bits & 3 == 3 else "lowered" if bits & 2 else "traced"
+    if all(x.compilation.persistent_hit for x in group):
+        word += " (from the persistent cache)"
+    return word if len(group) == 1 else f"{word} {len(group):,} times"
+
+
+def _when(n: int, group: Sequence[Late]) -> str:
+    steps = sorted({x.step for x in group if x.step is not None})
+    if not n or not steps:
+        return ", where nothing may be compiled"
+    where = f"step {steps[0]:,}" if len(steps) == 1 else f"steps {steps[0]:,} to {steps[-1]:,}"
+    return f" in {where}, after step {n:,}"
+
+
+def _unplaced(n: int, compilations: Sequence[Compilation]) -> Iterator[Finding]:
+    """Compilations of processes that count no steps: nobody knows whether they were late."""
+    if not compilations:
+        return
+    processes = sorted({c.process.pid for c in compilations})
+    names = sorted({c.function.name for c in compilations})
+    some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    text = (
+        f"{len(compilations):,} compilations ({some}) are not known to be before or after step {n}: "
+        f"nothing counts the steps of process {', '.join(map(str, processes[:3]))}"
+    )
+    yield not_known(text, compilations[0])
+
+
+def _unmet(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
+    for pattern in functions or ():
+        if not any(matches(f, pattern) for f in run.functions.values()):
+            yield not_known(f"no function called {pattern!r} left the fast path in what was recorded")
+
+
+def not_known(text: str, c: Compilation | None = None) -> Finding:
+    """What a check could not look at: said, and a failure where checks are strict."""
+    return Finding(
+        code="JX901",
+        severity=NOTE,
+        certainty=CERTAIN,
+        title=text,
+        function=c.function.id if c is not None else None,
+        source=c.site if c is not None else None,
+        evidence=[Evidence(text, compilation=c.id, source=c.site)] if c is not None else [],
+    )
