@@ -27,16 +27,15 @@ def init():
         return rng.normal(size=shape).astype("float32") / shape[-2] ** 0.5
 
     params = {
-        "layers": put(normal(LAYERS, WIDTH, WIDTH)),
+        "layers": put(normal(LAYERS, WIDTH, WIDTH), None, "model"),
         "up": put(normal(WIDTH, HIDDEN), None, "model"),
-        "down": put(normal(HIDDEN, WIDTH), "model", None),
+        "down": put(normal(HIDDEN, WIDTH), "model"),
     }
     return {"params": params, "count": put(np.int32(0))}
 
 
 def layer(h, w):
-    h = jnp.tanh(h @ w)
-    return jax.lax.with_sharding_constraint(h, NamedSharding(mesh, P("data", "model"))), None
+    return jnp.tanh(h @ w), None
 
 
 def forward(params, x):
@@ -46,7 +45,8 @@ def forward(params, x):
 
 
 def loss_fn(params, batch, mode):
-    error = forward(params, batch["x"]) - batch["y"]
+    error = (forward(params, batch["x"]) - batch["y"]) @ batch["codes"]
+    error = jax.lax.with_sharding_constraint(jnp.sin(error), NamedSharding(mesh, P("data", "model")))
     return jnp.mean(error**2) if mode == "square" else jnp.mean(jnp.abs(error))
 
 
@@ -58,7 +58,7 @@ def update(p, g):
 def train_step(state, batch, mode):
     loss, grads = jax.value_and_grad(loss_fn)(state["params"], batch, mode)
     params = jax.tree.map(update, state["params"], grads)
-    return {"params": params, "count": state["count"] + 1}, loss
+    return {"params": params, "count": state["count"] + jnp.int32(1)}, loss
 
 
 def halve(x):
@@ -70,10 +70,11 @@ scale = jax.jit(halve)
 
 def batches():
     rng = np.random.default_rng(1)
+    codes = put(rng.normal(size=(WIDTH, 512)).astype("float32"))
     for i in range(STEPS):
         size = BATCH
         x = rng.normal(size=(size, WIDTH)).astype("float32")
-        yield i, {"x": put(x, "data"), "y": put(x[:, ::-1].copy(), "data")}
+        yield i, {"x": put(x, "data"), "y": put(x[:, ::-1].copy(), "data"), "codes": codes}
 
 
 def main():

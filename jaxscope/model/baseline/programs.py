@@ -355,19 +355,16 @@ def _loops(pair: Pair, before: dict[str, int], after: dict[str, int], _: Mapping
     found = drifts(before, after)
     if not found:
         return [], []
-    mlir = pair.made.texts.stablehlo
-    repeated = next((r for r in mlir.repeated if r.source is not None), None) if mlir is not None else None
     told = [
         f"{d.after:,} {'loop' if d.after == 1 else 'loops'} of {d.name} turns, {d.before:,} in the baseline"
         for d in found
     ]
-    written_out = sum(after.values()) < sum(before.values()) and repeated is not None
-    if written_out and repeated is not None:
-        told.append(
-            f"a block of {repeated.length} operations stands {repeated.times} times: a loop written out"
-        )
-    title = ", ".join(told[:2]) + (f"; {told[-1]}" if written_out else "")
-    source = repeated.source if written_out and repeated is not None else None
+    title, source = ", ".join(told[:2]), None
+    mlir = pair.made.texts.stablehlo
+    repeated = next((r for r in mlir.repeated if r.source is not None), None) if mlir is not None else None
+    if repeated is not None and sum(after.values()) < sum(before.values()):
+        source = repeated.source
+        title += f"; a block of {repeated.length} operations stands {repeated.times} times: written out"
     return [pair.finding("JX709", title, source, told, "keep the turns in jax.lax.scan")], []
 
 

@@ -97,11 +97,11 @@ def _findings(run: Run, names: Names, findings: Iterable[Finding]) -> dict[str, 
 
 
 def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
-    """Operations that the user's own lines compiled outside jit; those of a library's lines are its own."""
+    """What the user's own lines compiled outside jit, one operation or one function of a library at a time."""
     found: dict[str, dict[str, list[Compilation]]] = {}
     for f in run.functions.values():
-        for c in f.compilations if f.seen.eager else ():
-            if c.site is not None and c.reached_phases & 4:
+        for c in f.compilations if not f.user else ():
+            if c.site is not None and c.reached_phases & 4 and c.entry == "call":
                 where = f"{names.file(c.site.file)}::{clean(c.site.function.replace('.<locals>', ''))}"
                 found.setdefault(where, {}).setdefault(clean(f.seen.name), []).append(c)
     return found
