@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxscope.cli import config
 from jaxscope.cli.output import chosen
@@ -12,6 +12,7 @@ from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from jaxscope.log.store import RunDir
     from jaxscope.model.run import Run
     from jaxscope.schema.findings import Finding
 
@@ -64,23 +65,36 @@ def handle(args: argparse.Namespace) -> int:
     """Check, print what was found, say it with the exit code."""
     from jaxscope.model.load import load
 
-    wishes = _wishes(args)
+    asked = wishes({key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]})
     directory = chosen(args.run)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
-    found = findings(run, wishes)
-    deliver_text(run, found)
-    return FAILED if failing(found, strict=bool(wishes.get("strict"))) else CLEAN
+    found = findings(run, asked)
+    deliver_text(run, found, sys.stdout)
+    return FAILED if failing(found, strict=bool(asked.get("strict"))) else CLEAN
 
 
-def _wishes(args: argparse.Namespace) -> dict[str, Any]:
+def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
+    """Does what was asked for hold in the run that has just ended? What does not is said on stderr.
+
+    Raises:
+      UsageError: it cannot be checked in this run.
+    """
+    from jaxscope.model.load import load
+
+    run = load(directory)
+    found = findings(run, asked)
+    wrong = failing(found, strict=bool(asked.get("strict")))
+    if found:
+        deliver_text(run, found, sys.stderr)
+    return not wrong
+
+
+def wishes(given: dict[str, Any]) -> dict[str, Any]:
     """What is asked for, under the names of [tool.jaxscope.check]; what is not asked for is left out."""
     loaded = config.load()
-    wishes = {
-        key: loaded.get("check", key, getattr(args, key.replace("-", "_"), None))
-        for key in config.OPTIONS["check"]
-    }
-    return {key: value for key, value in wishes.items() if value is not None}
+    found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def findings(run: Run, wishes: dict[str, Any]) -> list[Finding]:
@@ -89,15 +103,18 @@ def findings(run: Run, wishes: dict[str, Any]) -> list[Finding]:
     Raises:
       UsageError: what is asked for cannot be checked in this run (its steps are not known).
     """
-    from jaxscope.rules import gate, registry
+    from jaxscope.rules import budgets, gate, limits, registry
 
-    asked = False
     found: list[Finding] = []
     after = wishes.get("no-recompiles-after")
+    allowed = limits.of(wishes)
+    functions = wishes.get("functions") or {}
+    if after is None and not allowed and not functions:
+        return registry.findings(run)
     if after is not None:
-        asked = True
         found += gate.recompiles_after(run, after, allow_cache_hits=bool(wishes.get("allow-cache-hits")))
-    return registry.in_order(found) if asked else registry.findings(run)
+    found += budgets.over(run, allowed, functions)
+    return registry.in_order(found)
 
 
 def failing(found: list[Finding], *, strict: bool) -> list[Finding]:
@@ -107,15 +124,15 @@ def failing(found: list[Finding], *, strict: bool) -> list[Finding]:
     return [f for f in found if strict or f.severity != NOTE]
 
 
-def deliver_text(run: Run, found: list[Finding]) -> None:
-    """The findings on stdout, how many there are on stderr."""
+def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
+    """The findings on ``stream``, how many there are on stderr."""
     from jaxscope.report import lines
     from jaxscope.report.console import console
     from jaxscope.report.findings import entry
     from jaxscope.report.phrases import Places, count
 
     places = Places(run, whole=True)
-    lines.put(console(sys.stdout), (line for f in found for line in entry(f, places)))
+    lines.put(console(stream), (line for f in found for line in entry(f, places)))
     sys.stderr.write(f"{count(len(found), 'finding')}\n" if found else "no findings\n")
 
 

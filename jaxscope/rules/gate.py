@@ -88,6 +88,11 @@ def recompiles_after(
     ]
 
 
+def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
+    """Those that are part of ``part``; None: all."""
+    return [c for c in compilations if part is None or c.id in part]
+
+
 def unknown_steps(run: Run | None = None) -> UsageError:
     """Says how steps are given; with a run, for which function."""
     busiest = None

@@ -33,6 +33,7 @@ FAMILIES = (
     "donation",
     "live",
     "gate",
+    "budgets",
     "baseline",
 )
 
