@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from jaxscope.schema.findings import Finding
+from typing import Any
 
 
 class JaxscopeError(Exception):
@@ -44,9 +41,10 @@ class RecompileError(JaxscopeError):
     """Something was traced, lowered or compiled where that was ruled out.
 
     Attributes:
-      findings: what, why, on which line, and what it cost; the most expensive first.
+      findings: what, why, on which line, and what it cost, each a ``schema.findings.Finding``; the most
+        expensive first.
     """
 
-    def __init__(self, message: str, findings: Sequence[Finding] = (), *, hint: str | None = None) -> None:
+    def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint, slug="recompile")
         self.findings = list(findings)

@@ -13,25 +13,21 @@ import shutil
 import sys
 import tempfile
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from jaxscope import parts
 from jaxscope.errors import JaxscopeError, RecompileError, UsageError
 
 if TYPE_CHECKING:
     from jaxscope.capture.blocks import Block
     from jaxscope.capture.session import Session
-    from jaxscope.model.load import Tail
     from jaxscope.schema.findings import Finding
 
 Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
-
-# Without these nothing can be said about what was compiled.
-NEEDED = ("phase_durations", "miss_event", "trace_event")
 
 
 OWN = "block"  # the name of the recording that a block makes for itself
@@ -215,11 +211,10 @@ class Watch:
     # -- the recording --------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        from jaxscope.capture import shield
         from jaxscope.capture.blocks import Block
 
         self._session = _Own.join()
-        self._failed = [name for name in NEEDED if not shield.works(name)]
+        self._failed = parts.failed()
         self._block = Block(self._session.tally, self._alarm)
 
     def _enter(self) -> None:
@@ -272,21 +267,14 @@ class Watch:
         steps = self._block.steps()
         if not steps or (self._after and all(s is not None and s <= self._after for s in steps.values())):
             return []
-        session.tally.flush()
-        tail = _tail(session)
-        tail.poll()
-        mine = [p for p in tail.run.processes.values() if p.pid == os.getpid()]
-        if not mine:
-            return []
-        process = max(mine, key=lambda p: p.first_ns)
-        part = {f"{process.id}.{call}": step for call, step in steps.items()}
+        run, part = parts.read(session, self._block)
         names = _names(self._functions)
         since = "this block" if session.run.path.name == OWN else None
         if self._after and None in part.values():
-            if not gate.recompiles_after(tail.run, 0, names, part=part):
+            if not gate.recompiles_after(run, 0, names, part=part):
                 return []
-            raise gate.unknown_steps(tail.run)
-        found = gate.recompiles_after(tail.run, self._after, names, part=part, since=since)
+            raise gate.unknown_steps(run)
+        found = gate.recompiles_after(run, self._after, names, part=part, since=since)
         return [f for f in found if f.code == gate.CODE]
 
     def _raise_for(self, found: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:
@@ -295,9 +283,8 @@ class Watch:
         if found:
             for f in found:
                 self._told.update(_seen_in(f))
-            where = f"after step {self._after}" if self._after else "where nothing may be compiled"
-            raise RecompileError(f"recompiled {where}\n{sentences.told(found)}", found)
-        blind = _blind(session, self._failed) if at_end else None
+            raise RecompileError(sentences.told(found), found)
+        blind = parts.blind(session, self._failed) if at_end else None
         if blind:
             raise JaxscopeError(
                 f"no_recompiles cannot tell whether anything was compiled: {blind}",
@@ -354,29 +341,6 @@ class _Own:
         if sessions.current() is session:
             sessions.stop("stop")
         shutil.rmtree(session.run.path.parent, ignore_errors=True)
-
-
-_tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
-
-
-def _tail(session: Session) -> Tail:
-    """The reading of a recording that is going on: each look takes in what is new."""
-    from jaxscope.model.load import Tail
-
-    tail = _tails.get(session)
-    if tail is None:
-        tail = _tails[session] = Tail(session.run)
-    return tail
-
-
-def _blind(session: Session, failed: Sequence[str]) -> str | None:
-    """Why this recording cannot be relied on; None: it can. ``failed``: parts that failed once, before the block."""
-    from jaxscope.capture import shield
-
-    if session.writer.stopped not in (None, "closed"):
-        return f"the recording stopped ({session.writer.stopped})"
-    lost = [n for n in NEEDED if shield.is_off(n) or (not shield.works(n) and n not in failed)]
-    return f"{', '.join(lost)} is not available" if lost else None
 
 
 def _inside_jax() -> bool:

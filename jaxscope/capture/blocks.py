@@ -33,8 +33,9 @@ class Block:
         path since: returns whether it could look; may raise what its owner asked for.
     """
 
-    def __init__(self, tally: Tally, alarm: Callable[[], bool] | None = None) -> None:
+    def __init__(self, tally: Tally, alarm: Callable[[], bool] | None = None, *, own: bool = True) -> None:
         self.alarm = alarm
+        self._own = own
         self.calls: dict[int, Seen] = {}  # by the number of the call
         self.first: Counter | None = None  # the watched function that was called first in here
         self._tally = tally
@@ -42,7 +43,7 @@ class Block:
         self._before = {counter: counter.value for counter in tally.counters}
 
     def missed(self, call: int, marks: int, calls: Mapping[Counter, int]) -> None:
-        inside = around.get()
+        inside = around.get() if self._own else ()
         if not inside or self in inside:
             self.calls[call] = Seen(marks, calls)
 

@@ -17,7 +17,7 @@ MOST = 10  # findings told in full
 
 
 def told(found: Sequence[Finding]) -> str:
-    """All of ``found``, each in :func:`lines`, a line apart from the next."""
+    """All of ``found``, each in :func:`lines`, one below the other."""
     parts = ["\n".join(lines(f)) for f in found[:MOST]]
     if len(found) > MOST:
         parts.append(f"and {len(found) - MOST:,} more")

@@ -80,12 +80,20 @@ def recompiles_after(
         if n and step is None:
             unplaced.append(c)
         elif not n or (step is not None and step > n):
-            late.append(Late(c, step, causes.of(run, c)[0]))
+            late.append(Late(c, step, _cause(run, c, since)))
     return [
         *(_finding(run, n, group) for group in _alike(late)),
         *_unplaced(n, unplaced),
         *_unmet(run, functions),
     ]
+
+
+def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
+    cause = causes.of(run, c)[0]
+    if cause.kind != "first" or since is None:
+        return cause
+    text = f"nothing earlier of it is known, as the recording began with {since}"
+    return msgspec.structs.replace(cause, text=text)
 
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
