@@ -68,16 +68,16 @@ def elsewhere(before: Baseline, after: Baseline) -> list[str]:
 
 def merged(found: list[Finding]) -> list[Finding]:
     """Without the rules' findings about compilations that the comparison tells too: it takes over their advice."""
-    told = {
-        e.compilation: n for n, f in enumerate(found) if f.code == COMPILATIONS for e in f.evidence if e.compilation
-    }  # fmt: skip
+    told: dict[str | None, int] = {}
+    for n, f in enumerate(found):
+        if f.code == COMPILATIONS:
+            told.update((e.compilation, n) for e in f.evidence if e.compilation is not None)
     kept = dict(enumerate(found))
     for n, f in enumerate(found):
         about = {told[e.compilation] for e in f.evidence if e.compilation in told}
-        if f.code[:4] in RECOMPILES and len(about) == 1 and {e.compilation for e in f.evidence} <= told.keys():
+        if f.code.startswith(RECOMPILES) and len(about) == 1:
             at = about.pop()
-            fix = f"{f.fix}; {ACCEPT}" if f.fix else kept[at].fix
-            kept[at] = msgspec.structs.replace(kept[at], fix=fix)
+            kept[at] = msgspec.structs.replace(kept[at], fix=f"{f.fix}; {ACCEPT}" if f.fix else kept[at].fix)
             del kept[n]
     return list(kept.values())
 

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from jaxscope.model.baseline import facts
-from jaxscope.model.baseline.facts import FUSIONS, MEMORY, TOLERANCE, Baseline
+from jaxscope.model.baseline.facts import FLOPS, FUSIONS, MEMORY, TOLERANCE, Baseline
 from jaxscope.model.baseline.figures import Drift, better, drifts, size, worse
 from jaxscope.model.baseline.places import clean, root
 from jaxscope.model.baseline.recorded import (
@@ -227,6 +229,19 @@ def _fusions(pair: Pair, before: dict[str, int], after: dict[str, int], share: M
     return [], [d.text() for d in better(found) if d.name == "total"]
 
 
+def _flops(pair: Pair, before: dict[str, int], after: dict[str, int], share: Mapping[str, float]) -> Result:
+    found = drifts(before, after, share[FLOPS])
+    named = [
+        msgspec.structs.replace(d, name="floating-point operations of matrix products on a device:")
+        for d in found
+    ]
+    told = [d.text() for d in named]
+    if not worse(found):
+        return [], told
+    advice = "see that what they take is split over the mesh as it was"
+    return [pair.finding("JX713", told[0], None, told, advice)], []
+
+
 def _memory(pair: Pair, before: dict[str, int], after: dict[str, int], share: Mapping[str, float]) -> Result:
     both = [n for n in before if n in after]
     found = drifts({n: before[n] for n in both}, {n: after[n] for n in both}, share[MEMORY])
@@ -376,6 +391,7 @@ _PARTS: dict[str, Callable[..., Result]] = {
     "upcasts": _upcasts,
     "products": _products,
     "loops": _loops,
+    "flops": _flops,
     "fusions": _fusions,
     "memory": _memory,
 }

@@ -143,6 +143,7 @@ def _made(p: Program, texts: Texts) -> Made:
         products=None if mlir is None else _counted((f"{x.operands}, {x.precision}", x.count) for x in mlir.products),
         callbacks=None if mlir is None else _counted((callback_key(c.kind, c.in_loop), c.count) for c in mlir.callbacks),
         loops=None if hlo is None else _counted(("?" if x.trip_count is None else str(x.trip_count), 1) for x in hlo.loops),
+        flops=None if hlo is None or hlo.matrix_flops is None else {"matrix": hlo.matrix_flops},
     )  # fmt: skip
     return Made(found, p, texts)
 
