@@ -12,6 +12,7 @@ from jaxscope.errors import JaxscopeError
 
 if TYPE_CHECKING:
     from jaxscope.log.store import RunDir
+    from jaxscope.model.baseline.facts import Baseline
     from jaxscope.model.run import Run
     from jaxscope.rules.selection import Filter
 
@@ -45,12 +46,32 @@ def update(run: Run, directory: RunDir, wishes: dict[str, Any], chosen: Filter) 
     file.permitted(os.environ)
     _whole(run, state(run, directory))
     path = path_of(wishes) or _project() / file.NAME
-    old = file.read(path) if path.exists() else None
+    old = _before(path) if path.exists() else None
     now = against.read(run, chosen, roots(path)).baseline
     file.write(path, updating.updated(old, now), os.environ)
     n = len(now.functions)
     sys.stderr.write(f"{path}: {n:,} {'function' if n == 1 else 'functions'} pinned; commit it\n")
     return path
+
+
+def _before(path: Path) -> Baseline | None:
+    """What is to be overwritten; None of a baseline that cannot be read any more.
+
+    Raises:
+      BaselineError: it is no baseline at all.
+    """
+    from jaxscope.model.baseline import file
+
+    try:
+        return file.read(path)
+    except file.BaselineError as e:
+        if file.looks_like_one(path):
+            return None
+        raise file.BaselineError(
+            f"{path} is no baseline of jaxscope, and is not overwritten: {e.message}",
+            hint="name another file with --baseline",
+            slug="baseline-foreign",
+        ) from e
 
 
 def _whole(run: Run, how: str) -> None:

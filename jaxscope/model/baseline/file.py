@@ -152,6 +152,15 @@ def read(path: Path) -> Baseline:
     return loads(data, path.name)
 
 
+def looks_like_one(path: Path) -> bool:
+    """Does the file begin like a baseline, damaged as it may be?"""
+    try:
+        with path.open("rb") as f:
+            return b'"jaxscope_baseline"' in f.read(4096)
+    except (OSError, ValueError):
+        return False
+
+
 def permitted(environ: Mapping[str, str]) -> None:
     """Raises BaselineError in CI, where nobody would look at what is accepted."""
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
