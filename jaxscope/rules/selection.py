@@ -66,12 +66,18 @@ def _known(text: str, where: str) -> str:
 
 
 def _nearest(text: str) -> str:
+    """The code or name that is most like ``text``: how it begins counts as much as what is in it."""
     rules = registry.rules().values()
-    for candidate in (text.strip().upper(), text.strip().casefold()):
-        near = difflib.get_close_matches(candidate, [n for r in rules for n in (r.code, r.name)], 1, 0.4)
-        if near:
-            return f"did you mean {near[0]}?"
-    return "jaxscope rule lists them"
+
+    def likeness(name: str) -> float:
+        low, other = text.strip().casefold()[:80], name.casefold()
+        same = next(
+            (n for n, (a, b) in enumerate(zip(low, other, strict=False)) if a != b), min(len(low), len(other))
+        )
+        return difflib.SequenceMatcher(None, low, other).ratio() + same / max(len(low), len(other))
+
+    best = max((n for r in rules for n in (r.code, r.name)), key=likeness)
+    return f"did you mean {best}?" if likeness(best) > 0.8 else "jaxscope rule lists them"
 
 
 def _longest(codes: Sequence[str], code: str) -> int | None:

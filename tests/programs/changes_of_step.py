@@ -215,3 +215,9 @@ CHANGES = [
         ("train_step", "all-", "state['params']['down'] is now f32[256,64] P(None, 'model')"),
     ),
 ]  # fmt: skip
+
+
+def names_it(change: Change, finding: dict) -> bool:
+    """Does a finding, as JSON, say what ``change`` did?"""
+    texts = [finding["title"], *(e["text"] for e in finding["evidence"])]
+    return finding["code"].startswith(change.code) and all(any(w in t for t in texts) for w in change.words)
