@@ -262,6 +262,7 @@ class Watch:
           UsageError: nothing counts the steps.
         """
         from jaxscope.rules import gate
+        from jaxscope.schema.findings import ERROR
 
         assert self._block is not None
         steps = self._block.steps()
@@ -271,11 +272,11 @@ class Watch:
         names = _names(self._functions)
         since = "this block" if session.run.path.name == OWN else None
         if self._after and None in part.values():
-            if not gate.recompiles_after(run, 0, names, part=part):
-                return []
-            raise gate.unknown_steps(run)
+            if any(f.severity == ERROR for f in gate.recompiles_after(run, 0, names, part=part)):
+                raise gate.unknown_steps(run)
+            return []
         found = gate.recompiles_after(run, self._after, names, part=part, since=since)
-        return [f for f in found if f.code == gate.CODE]
+        return [f for f in found if f.severity == ERROR]
 
     def _raise_for(self, found: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:
         from jaxscope.report import sentences

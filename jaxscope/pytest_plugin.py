@@ -13,7 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from jaxscope.report.marks import Judge
-    from jaxscope.tested import Tested
+    from jaxscope.tested import Suite, Tested
 
 MARKS = {
     "no_recompiles": "no_recompiles(after=1, functions=None): nothing is traced, lowered or compiled after step "
@@ -25,8 +25,8 @@ MARKS = {
 }
 FIXTURE = "jaxscope"
 
-_recording = pytest.StashKey["Suite"]()
-_part = pytest.StashKey["Tested"]()
+_recording: pytest.StashKey[Suite] = pytest.StashKey()
+_part: pytest.StashKey[Tested] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -180,7 +180,7 @@ def _compilations(
     if total <= limit:
         return
     busiest = sorted((f for f in users if made[f.id]), key=lambda f: -len(made[f.id]))
-    some = ", ".join(f"{name_of(f)} {len(made[f.id]):,} times" for f in busiest[:MOST])
+    some = ", ".join(f"{name_of(f)} {_times(len(made[f.id]))}" for f in busiest[:MOST])
     last = made[busiest[0].id][-1]
     why = causes.of(run, last)[0].text
     listed = f" ({some})" if len(users) > 1 else ""

@@ -12,12 +12,13 @@ import msgspec
 from jaxscope.errors import UsageError
 from jaxscope.model import causes
 from jaxscope.model.names import matches, number_of
-from jaxscope.model.records import Compilation
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
+from jaxscope.schema.libraries import JAX_ROOTS
 
 CODE = "JX190"
 EVIDENCE = 5  # compilations named in one finding
@@ -42,10 +43,12 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
-    """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...
+    """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...: errors.
 
-    User-visible: the call site is a user's line and the function is not a library's. An eager operation counts
-    where it was compiled. Misses of the fast path alone never count. What happened inside the trace of another
+    What was compiled of a library's function from a user's line is a note.
+
+    User-visible: the call site is a user's line and the function is not a library's. An eager operation, which is
+    JAX's own, counts where it was compiled. Misses of the fast path alone never count. What happened inside the trace of another
     compilation that counts is part of that one.
 
     Args:
@@ -75,7 +78,10 @@ def recompiles_after(
     counted = [
         c for c in run.compilations.values() if c.id in part and _counts(c, functions, allow_cache_hits)
     ]
-    for c in _outermost(run, counted):
+    among = {c.id for c in counted}
+    others = [c for c in run.compilations.values() if c.id in part and c.id not in among]
+    libraries = [c for c in others if _of_library(c) and (functions is None or _meant(c, functions))]
+    for c in _outermost(run, [*counted, *libraries]):
         step = part[c.id]
         if n and step is None:
             unplaced.append(c)
@@ -164,13 +170,31 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
 
 def _counts(c: Compilation, functions: Sequence[str] | None, allow_cache_hits: bool) -> bool:
     f = c.function
-    if not c.reached_phases or c.site is None or f.seen.library:
+    if not c.reached_phases or c.site is None:
         return False
-    if f.seen.eager and not c.reached_phases & 4:
+    if not f.user and not (c.reached_phases & 4 and eager(f)):
         return False
     if allow_cache_hits and c.persistent_hit:
         return False
-    return functions is None or any(matches(f, pattern) for pattern in functions)
+    return functions is None or _meant(c, functions)
+
+
+def _meant(c: Compilation, functions: Sequence[str]) -> bool:
+    return any(matches(c.function, pattern) for pattern in functions)
+
+
+def _of_library(c: Compilation) -> bool:
+    """A library's function, called from a line of the user's: ``jax.jit(net.apply)`` looks like that, too."""
+    library = c.function.seen.library and not eager(c.function)
+    return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
+
+
+def eager(f: Function) -> bool:
+    """An operation outside jit: a primitive, or one of JAX's own jitted functions (``jnp.cumsum``)."""
+    if f.seen.eager:
+        return True
+    module = (f.seen.module or "").partition(".")[0]
+    return f.seen.library and module in JAX_ROOTS
 
 
 def _outermost(run: Run, compilations: Sequence[Compilation]) -> list[Compilation]:
@@ -196,7 +220,7 @@ def _alike(late: Sequence[Late]) -> list[list[Late]]:
     groups: dict[object, list[Late]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
-        line = (c.site.file, c.site.line) if c.site is not None and c.function.seen.eager else None
+        line = (c.site.file, c.site.line) if c.site is not None and eager(c.function) else None
         groups.setdefault((c.function.id, cause.kind, cause.path, line), []).append(one)
     return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
 
@@ -205,12 +229,15 @@ def _finding(run: Run, n: int, group: Sequence[Late]) -> Finding:
     first, last = group[0], group[-1]
     f = first.compilation.function
     name = f.name.replace(".<locals>", "")
-    subject = f"the eager operation {name}" if f.seen.eager else name
+    subject = f"the eager operation {name}" if eager(f) else name
+    library = _of_library(last.compilation)
+    if library:
+        subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
     texts = {x.cause.text for x in group}
     told = "; most recently: " if len(texts) > 1 else ": "
     return Finding(
         code=CODE,
-        severity=ERROR,
+        severity=NOTE if library else ERROR,
         certainty=CERTAIN if all(x.cause.certainty == CERTAIN for x in group) else LIKELY,
         title=f"{subject} was {_done(group)}{_when(n, group)}{told}{last.cause.text}",
         function=f.id,
@@ -271,7 +298,8 @@ def _unplaced(n: int, compilations: Sequence[Compilation]) -> Iterator[Finding]:
     names = sorted({c.function.name for c in compilations})
     some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     text = (
-        f"{len(compilations):,} compilations ({some}) are not known to be before or after step {n}: "
+        f"{'a compilation' if len(compilations) == 1 else f'{len(compilations):,} compilations'} ({some}) "
+        f"{'is' if len(compilations) == 1 else 'are'} not known to be before or after step {n}: "
         f"nothing counts the steps of process {', '.join(map(str, processes[:3]))}"
     )
     yield not_known(text, compilations[0])
