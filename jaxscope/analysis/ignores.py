@@ -43,7 +43,7 @@ def find(source: str) -> list[Ignore]:
         ValueError,
         RecursionError,
     ):  # IndentationError is a SyntaxError
-        for number, text in enumerate(source.splitlines(), 1):
+        for number, text in enumerate(source.split("\n"), 1):
             if number > reached and (codes := _codes(text)) is not _NONE:
                 found.append(Ignore(number, codes, number, number))
     return found

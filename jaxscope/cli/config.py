@@ -18,6 +18,7 @@ import msgspec
 from jaxscope.errors import UsageError
 from jaxscope.rules import limits
 
+FORMATS = ("concise", "full", "json", "github", "sarif", "junit")
 IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
@@ -49,6 +50,11 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "no-recompiles-after": Option(int, least=0),
         "allow-cache-hits": Option(bool),
         "strict": Option(bool),
+        "baseline": Option(str),
+        "select": Option(list),
+        "ignore": Option(list),
+        "per-file-ignores": Option(dict, read=lambda _, value, where: _codes_by_file(value, where)),
+        "output-format": Option(str, FORMATS),
         **{name: Option(object, read=limits.read) for name in limits.SPELLED},
         "functions": Option(dict, read=lambda _, value, where: limits.functions(value, where)),
     },
@@ -164,6 +170,19 @@ def _checked(path: Path, table: str, key: str, value: Any, tables: list[str] | N
             f"{path}: {where} {key} = {value!r} is less than {option.least}", slug="config-value"
         )
     return value
+
+
+def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
+    good = isinstance(value, dict) and all(
+        isinstance(codes, list) and all(isinstance(c, str) for c in codes) for codes in value.values()
+    )
+    if not good:
+        raise UsageError(
+            f"{where} per-file-ignores = {value!r} is not a table of lists",
+            hint='for example: per-file-ignores = {"data/*.py" = ["JX101"]}',
+            slug="config-value",
+        )
+    return dict(value)
 
 
 _KINDS: dict[type, str] = {

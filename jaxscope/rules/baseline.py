@@ -1,4 +1,4 @@
-"""JX701 to JX712: a run is not what its baseline says. JX902: a comment that leaves nothing out.
+"""JX701 to JX713: a run is not what its baseline says. JX902: a comment that leaves nothing out.
 
 Only their explanations: model.baseline compares, and rules.selection knows the comments.
 """
@@ -22,8 +22,8 @@ explain(
     "baseline-compilations",
     ERROR,
     """## What it does
-    Compares how often each function was traced, lowered and compiled, and for what causes, with the baseline;
-    exactly. A function or an eager operation that the baseline does not know is told, too.
+    Compares how often each function was compiled, and why, with the baseline. Traces, lowerings, compilations and
+    their causes are exact; a function or an eager operation that the baseline does not know is told, too.
     """,
     _PINNED.format(
         why="One more compilation costs its seconds in every run, and in a loop those of every step.",
@@ -36,8 +36,8 @@ explain(
     "baseline-communication",
     ERROR,
     """## What it does
-    Compares the collectives of each program by kind and mesh axes with the baseline: how many there are, how often
-    they run in a call (through loops), and their bytes; exactly.
+    Compares the collectives of each program, by kind and mesh axes, with the baseline. How many there are, how
+    often they run in a call (through loops) and their bytes are exact.
     """,
     _PINNED.format(
         why="The time of a sharded step is often the time of its communication. A constraint that got lost, or a "
@@ -50,8 +50,8 @@ explain(
     "baseline-fusions",
     ERROR,
     """## What it does
-    Compares the fusions of each program, by kind, and the elementwise operations outside of any with the baseline,
-    within the tolerance that stands in it (5 %).
+    Compares the fusions of each program with the baseline. By kind, and the elementwise operations outside of
+    any, within the tolerance that stands in the file (5 %).
     """,
     _PINNED.format(
         why="Every fusion is a kernel that reads and writes memory; more of them for the same work is slower.",
@@ -63,8 +63,8 @@ explain(
     "baseline-memory",
     ERROR,
     """## What it does
-    Compares arguments, results, temporaries and the peak of each program, in bytes on one device, with the
-    baseline, within the tolerance that stands in it (5 %).
+    Compares the memory of each program with the baseline. Arguments, results, temporaries and the peak, in bytes
+    on one device, within the tolerance that stands in the file (5 %).
     """,
     _PINNED.format(
         why="Memory decides which model and which batch fit at all.",
@@ -76,7 +76,7 @@ explain(
     "baseline-donation",
     ERROR,
     """## What it does
-    Compares how many arrays of each argument are donated, and how many of those in vain, with the baseline.
+    Compares what is donated, and what of it in vain, with the baseline. By argument, and how many arrays of it.
     """,
     _PINNED.format(
         why="A state that is not donated exists twice while the step runs.",
@@ -89,7 +89,7 @@ explain(
     "baseline-constants",
     ERROR,
     """## What it does
-    Compares the arrays that a program took in from outside its arguments, by name and bytes, with the baseline.
+    Compares the arrays that programs took in from outside with the baseline. By name and bytes.
     """,
     _PINNED.format(
         why="A captured array is copied into the program: compiling gets slower, memory is taken for each program, "
@@ -102,8 +102,7 @@ explain(
     "baseline-precision",
     ERROR,
     """## What it does
-    Compares conversions to wider types, and matrix products by the types and the precision they are computed in,
-    with the baseline. More products of the same kind are a larger program, and no finding.
+    Compares the types and precision of matrix products, and conversions to wider types, with the baseline. More products of the same kind are a larger program, and no finding.
     """,
     _PINNED.format(
         why="A product in a wider type or a higher precision takes several times as long on accelerators.",
@@ -115,8 +114,8 @@ explain(
     "baseline-callbacks",
     ERROR,
     """## What it does
-    Compares the calls from a program back into Python (``jax.debug.print``, ``pure_callback``, ...) with the
-    baseline.
+    Compares the calls from a program back into Python with the baseline. ``jax.debug.print``, ``pure_callback`` and
+    the like, by kind.
     """,
     _PINNED.format(
         why="The device waits for the host, and a program with callbacks is not kept in the persistent cache.",
@@ -171,8 +170,7 @@ explain(
     "baseline-elsewhere",
     NOTE,
     """## What it does
-    Says that the baseline is of another JAX (its minor version), another platform or other devices than the run.
-    Nothing is compared then. With ``--strict`` it fails the check.
+    Says that the baseline is of another JAX, platform or set of devices. Of JAX the minor version counts. Nothing is compared then. With ``--strict`` it fails the check.
     """,
     """
     ## Why is this bad?
@@ -181,6 +179,20 @@ explain(
     ## What to do
     Keep one file for each environment, and name it with ``--baseline``; after an update of JAX, write it anew.
     """,
+)
+explain(
+    "JX713",
+    "baseline-flops",
+    ERROR,
+    """## What it does
+    Compares the work of matrix products and convolutions with the baseline. Floating-point operations on one
+    device in one call, within the tolerance that stands in the file (5 %).
+    """,
+    _PINNED.format(
+        why="A sharding constraint that got lost leaves the result as it was, and every device computes what they "
+        "shared before.",
+        what="See that what the products take is split over the mesh as it was.",
+    ),
 )
 explain(
     "JX902",

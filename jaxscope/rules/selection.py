@@ -66,12 +66,18 @@ def _known(text: str, where: str) -> str:
 
 
 def _nearest(text: str) -> str:
+    """The code or name that is most like ``text``: how it begins counts as much as what is in it."""
     rules = registry.rules().values()
-    for candidate in (text.strip().upper(), text.strip().casefold()):
-        near = difflib.get_close_matches(candidate, [n for r in rules for n in (r.code, r.name)], 1, 0.4)
-        if near:
-            return f"did you mean {near[0]}?"
-    return "jaxscope rule lists them"
+
+    def likeness(name: str) -> float:
+        low, other = text.strip().casefold()[:80], name.casefold()
+        same = next(
+            (n for n, (a, b) in enumerate(zip(low, other, strict=False)) if a != b), min(len(low), len(other))
+        )
+        return difflib.SequenceMatcher(None, low, other).ratio() + same / max(len(low), len(other))
+
+    best = max((n for r in rules for n in (r.code, r.name)), key=likeness)
+    return f"did you mean {best}?" if likeness(best) > 0.8 else "jaxscope rule lists them"
 
 
 def _longest(codes: Sequence[str], code: str) -> int | None:
@@ -126,12 +132,15 @@ class Filter:
             self._comments[file] = ignores.find(source) if found and source is not None else []
         return self._comments[file]
 
-    def unused(self, run: Run) -> list[Finding]:
-        """Comments in the files of ``run`` that left nothing out; ask when everything has been let through."""
+    def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
+        """Comments in the files of ``run`` that left nothing out; ask when everything has been let through.
+
+        ``looked_at``: which codes could have been found at all; comments on others are not judged.
+        """
         found = []
         for file in sorted(_files(run)):
             for comment in self._of(file):
-                text = self._unused(comment, self._used.get((file, comment.line), set()))
+                text = self._unused(comment, self._used.get((file, comment.line), set()), looked_at)
                 if text is not None:
                     source = Frame(file, comment.line, "")
                     found.append(
@@ -142,7 +151,7 @@ class Filter:
                     )  # fmt: skip
         return [f for f in found if self._chosen.takes(f.code)]
 
-    def _unused(self, comment: Ignore, used: set[str]) -> str | None:
+    def _unused(self, comment: Ignore, used: set[str], looked_at: Callable[[str], bool]) -> str | None:
         if comment.codes is None:
             # What is not selected might have been left out by it.
             everything = not self._chosen.select and not self._chosen.ignore
@@ -157,7 +166,7 @@ class Filter:
             c
             for c in comment.codes
             if not any(u.startswith(c) for u in used)
-            and any(k.startswith(c) and self._chosen.takes(k) for k in known)
+            and any(k.startswith(c) and self._chosen.takes(k) and looked_at(k) for k in known)
         ]
         return f"nothing is left out by this jaxscope: ignore[{', '.join(idle)}]" if idle else None
 

@@ -18,6 +18,7 @@ from jaxscope.schema.keys import Frame
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 ACCEPT = "where it is meant: jaxscope check --update-baseline"
+RECOMPILES = ("JX10", "JX11", "JX12")
 SHOWN = 5
 
 
@@ -63,6 +64,22 @@ def elsewhere(before: Baseline, after: Baseline) -> list[str]:
         ("devices", devices(before), devices(after)),
     )
     return [f"{what} {x or 'unknown'}, this run of {y or 'unknown'}" for what, x, y in pairs if x != y]
+
+
+def merged(found: list[Finding]) -> list[Finding]:
+    """Without the rules' findings about compilations that the comparison tells too: it takes over their advice."""
+    told: dict[str | None, int] = {}
+    for n, f in enumerate(found):
+        if f.code == COMPILATIONS:
+            told.update((e.compilation, n) for e in f.evidence if e.compilation is not None)
+    kept = dict(enumerate(found))
+    for n, f in enumerate(found):
+        about = {told[e.compilation] for e in f.evidence if e.compilation in told}
+        if f.code.startswith(RECOMPILES) and len(about) == 1:
+            at = about.pop()
+            kept[at] = msgspec.structs.replace(kept[at], fix=f"{f.fix}; {ACCEPT}" if f.fix else kept[at].fix)
+            del kept[n]
+    return list(kept.values())
 
 
 def _split(baseline: Baseline, now: Recorded, *, raised: bool) -> tuple[list[Finding], list[Finding]]:

@@ -8,8 +8,12 @@ from __future__ import annotations
 import msgspec
 
 SCHEMA = 1
-FUSIONS, MEMORY = "fusions", "memory"
-TOLERANCE = {FUSIONS: 0.05, MEMORY: 0.05}  # a share of the figure in the baseline; all else is exact
+FLOPS, FUSIONS, MEMORY = "flops", "fusions", "memory"
+TOLERANCE = {
+    FLOPS: 0.05,
+    FUSIONS: 0.05,
+    MEMORY: 0.05,
+}  # a share of the figure in the baseline; all else is exact
 
 
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -45,6 +49,7 @@ class Program(Facts, frozen=True):
       products: matrix products by operands and precision, ``f32 x f32 -> f32, DEFAULT``.
       callbacks: calls into Python by kind.
       loops: by trip count; ``?`` where it is not known.
+      flops: ``matrix``: of matrix products and convolutions on one device in one call.
     """
 
     arguments: dict[str, int] = {}
@@ -57,6 +62,7 @@ class Program(Facts, frozen=True):
     products: dict[str, int] | None = None
     callbacks: dict[str, int] | None = None
     loops: dict[str, int] | None = None
+    flops: dict[str, int] | None = None
 
 
 class Function(Facts, frozen=True):

@@ -22,7 +22,7 @@ class Drift(msgspec.Struct, frozen=True):
 
     def text(self, unit: str = "") -> str:
         """``temp 1.5 MiB, 1.0 MiB in the baseline (+50 %)``."""
-        spell = size if unit == "bytes" else lambda n: f"{n:,}"
+        spell = size if unit == "bytes" and size(self.before) != size(self.after) else lambda n: f"{n:,}"
         share = f" ({_percent(self.share)})" if self.share is not None and self.before > 9 else ""
         return f"{self.name} {spell(self.after)}, {spell(self.before)} in the baseline{share}"
 

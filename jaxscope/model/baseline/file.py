@@ -152,18 +152,32 @@ def read(path: Path) -> Baseline:
     return loads(data, path.name)
 
 
-def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
-    """Put ``baseline`` into ``path``, whole or not at all.
+def looks_like_one(path: Path) -> bool:
+    """Does the file begin like a baseline, damaged as it may be?"""
+    try:
+        with path.open("rb") as f:
+            return b'"jaxscope_baseline"' in f.read(4096)
+    except (OSError, ValueError):
+        return False
 
-    Raises:
-      BaselineError: in CI, where nobody would look at what was accepted; or ``path`` cannot be written.
-    """
+
+def permitted(environ: Mapping[str, str]) -> None:
+    """Raises BaselineError in CI, where nobody would look at what is accepted."""
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",
             hint="update it where you can look at the difference, and commit it: jaxscope check --update-baseline",
             slug="baseline-in-ci",
         )
+
+
+def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
+    """Put ``baseline`` into ``path``, whole or not at all.
+
+    Raises:
+      BaselineError: in CI, or ``path`` cannot be written.
+    """
+    permitted(environ)
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

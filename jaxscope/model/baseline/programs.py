@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from jaxscope.model.baseline import facts
-from jaxscope.model.baseline.facts import FUSIONS, MEMORY, TOLERANCE, Baseline
+from jaxscope.model.baseline.facts import FLOPS, FUSIONS, MEMORY, TOLERANCE, Baseline
 from jaxscope.model.baseline.figures import Drift, better, drifts, size, worse
 from jaxscope.model.baseline.places import clean, root
 from jaxscope.model.baseline.recorded import (
@@ -178,24 +180,21 @@ def _communication(
         ]
         if new.count == old.count and not figures:
             continue
-        counted = f"{new.count:,} {key}, {old.count:,} in the baseline"
-        told = [counted, *(d.text("bytes" if d.name == "bytes" else "") for d in figures)]
+        known = [d.text("bytes" if d.name == "bytes" else "") for d in figures]
+        was = f"{old.count:,} in the baseline"
         if new.count > old.count or worse(figures):
             line, where = _source_of(pair, key, old, new)
-            count = f" in {where}" if where else ""
-            title = (
-                counted + count
-                if new.count != old.count
-                else f"{key}: {figures[0].text('bytes' if figures[0].name == 'bytes' else '')}"
-            )
+            inside = f" in {where}" if where else ""
+            counted = f"{new.count:,} {key}{inside}, {was}"
+            title = counted if new.count != old.count else f"{key}{inside}: {known[0]}"
             found.append(
                 pair.finding(
-                    "JX702", title, line, told,
+                    "JX702", title, line, [counted, *known],
                     "see where it comes from with jaxscope report; give the operands of that line shardings that agree",
                 )
             )  # fmt: skip
         else:
-            good.append(told[0] if new.count != old.count else told[1])
+            good.append(f"{new.count:,} {key}, {was}" if new.count != old.count else f"{key}: {known[0]}")
     return found, good
 
 
@@ -228,6 +227,19 @@ def _fusions(pair: Pair, before: dict[str, int], after: dict[str, int], share: M
         ], []
     # Fewer fusions are fewer kernels where nothing is left out of them.
     return [], [d.text() for d in better(found) if d.name == "total"]
+
+
+def _flops(pair: Pair, before: dict[str, int], after: dict[str, int], share: Mapping[str, float]) -> Result:
+    found = drifts(before, after, share[FLOPS])
+    named = [
+        msgspec.structs.replace(d, name="floating-point operations of matrix products on a device:")
+        for d in found
+    ]
+    told = [d.text() for d in named]
+    if not worse(found):
+        return [], told
+    advice = "see that what they take is split over the mesh as it was"
+    return [pair.finding("JX713", told[0], None, told, advice)], []
 
 
 def _memory(pair: Pair, before: dict[str, int], after: dict[str, int], share: Mapping[str, float]) -> Result:
@@ -358,19 +370,16 @@ def _loops(pair: Pair, before: dict[str, int], after: dict[str, int], _: Mapping
     found = drifts(before, after)
     if not found:
         return [], []
-    mlir = pair.made.texts.stablehlo
-    repeated = next((r for r in mlir.repeated if r.source is not None), None) if mlir is not None else None
     told = [
         f"{d.after:,} {'loop' if d.after == 1 else 'loops'} of {d.name} turns, {d.before:,} in the baseline"
         for d in found
     ]
-    written_out = sum(after.values()) < sum(before.values()) and repeated is not None
-    if written_out and repeated is not None:
-        told.append(
-            f"a block of {repeated.length} operations stands {repeated.times} times: a loop written out"
-        )
-    title = ", ".join(told[:2]) + (f"; {told[-1]}" if written_out else "")
-    source = repeated.source if written_out and repeated is not None else None
+    title, source = ", ".join(told[:2]), None
+    mlir = pair.made.texts.stablehlo
+    repeated = next((r for r in mlir.repeated if r.source is not None), None) if mlir is not None else None
+    if repeated is not None and sum(after.values()) < sum(before.values()):
+        source = repeated.source
+        title += f"; a block of {repeated.length} operations stands {repeated.times} times: written out"
     return [pair.finding("JX709", title, source, told, "keep the turns in jax.lax.scan")], []
 
 
@@ -382,6 +391,7 @@ _PARTS: dict[str, Callable[..., Result]] = {
     "upcasts": _upcasts,
     "products": _products,
     "loops": _loops,
+    "flops": _flops,
     "fusions": _fusions,
     "memory": _memory,
 }

@@ -97,11 +97,11 @@ def _findings(run: Run, names: Names, findings: Iterable[Finding]) -> dict[str, 
 
 
 def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
-    """Operations that the user's own lines compiled outside jit; those of a library's lines are its own."""
+    """What the user's own lines compiled outside jit, one operation or one function of a library at a time."""
     found: dict[str, dict[str, list[Compilation]]] = {}
     for f in run.functions.values():
-        for c in f.compilations if f.seen.eager else ():
-            if c.site is not None and c.reached_phases & 4:
+        for c in f.compilations if not f.user else ():
+            if c.site is not None and c.reached_phases & 4 and c.entry == "call":
                 where = f"{names.file(c.site.file)}::{clean(c.site.function.replace('.<locals>', ''))}"
                 found.setdefault(where, {}).setdefault(clean(f.seen.name), []).append(c)
     return found
@@ -143,6 +143,7 @@ def _made(p: Program, texts: Texts) -> Made:
         products=None if mlir is None else _counted((f"{x.operands}, {x.precision}", x.count) for x in mlir.products),
         callbacks=None if mlir is None else _counted((callback_key(c.kind, c.in_loop), c.count) for c in mlir.callbacks),
         loops=None if hlo is None else _counted(("?" if x.trip_count is None else str(x.trip_count), 1) for x in hlo.loops),
+        flops=None if hlo is None or hlo.matrix_flops is None else {"matrix": hlo.matrix_flops},
     )  # fmt: skip
     return Made(found, p, texts)
 

@@ -16,7 +16,12 @@ def render(findings: Iterable[Placed]) -> str:
 
 
 def line(p: Placed) -> str:
-    return f"{where(p)}{': ' if p.file else ''}{p.finding.code} {title(p)}"
+    return f"{where(p)}{': ' if p.file else ''}{headline(p)}"
+
+
+def headline(p: Placed) -> str:
+    """``JX101 what was found``, and whether it is only a note."""
+    return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
 
 
 def where(p: Placed) -> str:
@@ -27,8 +32,7 @@ def where(p: Placed) -> str:
 
 
 def title(p: Placed) -> str:
-    """What was found, with what it is not: an error, certain."""
+    """What was found, and whether that is certain."""
     f = p.finding
     text = escape(f.title, TITLE)
-    text = text if f.certainty == CERTAIN else f"it seems that {text}"
-    return f"note: {text}" if f.severity == NOTE else text
+    return text if f.certainty == CERTAIN else f"it seems that {text}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from jaxscope.model import sources
 from jaxscope.report.escape import escape
-from jaxscope.report.formats.concise import title, where
+from jaxscope.report.formats.concise import headline, where
 from jaxscope.report.formats.placed import Placed
 from jaxscope.report.phrases import seconds
 
@@ -25,7 +25,7 @@ def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sourc
 def entry(p: Placed, text: Callable[[str], str | None]) -> list[str]:
     f = p.finding
     cost = f" [{seconds(f.seconds)}]" if f.seconds else ""
-    lines = [f"{f.code} {title(p)}{cost}"]
+    lines = [f"{headline(p)}{cost}"]
     margin = " " * len(str(p.line or ""))
     if p.file is not None:
         lines.append(f"{margin}--> {where(p)}")
@@ -42,7 +42,7 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
     if source is None or p.line is None:
         return []
     body = text(source.file)
-    found = body.splitlines()[p.line - 1 : p.line] if body is not None else []
+    found = body.split("\n")[p.line - 1 : p.line] if body is not None else []
     if not found or not found[0].strip():
         return []
     code = escape(found[0].expandtabs(4).rstrip(), WIDEST)

@@ -104,9 +104,7 @@ def _location(file: str, line: int | None) -> dict[str, Any]:
 def uri(file: str) -> str:
     """A relative reference, or ``file:///...``; names that are not UTF-8 keep their bytes."""
     text = quote(file, errors="surrogateescape" if _escaped_bytes(file) else "surrogatepass")
-    if PurePath(file).is_absolute():
-        return "file://" + text
-    return text if ":" not in text.partition("/")[0] else "./" + text  # no scheme of its own
+    return "file://" + text if PurePath(file).is_absolute() else text
 
 
 def _escaped_bytes(text: str) -> bool:
