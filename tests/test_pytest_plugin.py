@@ -243,6 +243,58 @@ def test_the_clean_twin_passes(kinds):
     assert [n for n in CASES["clean"] if kinds[f"test_clean[{n}]"][0] != "passed"] == []
 
 
+# -- baselines ------------------------------------------------------------------------------------------------------
+
+CALLS_BACK = "* jax.pure_callback(np.sort, x, x)"
+PINNED = """
+import jax, numpy as np, pytest
+
+@jax.jit
+def step(x):
+    return x OPERATION
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_step(jaxscope, n):
+    step(np.ones(9, "float32"))  # what was compiled before does not matter
+    with jaxscope.pinned():
+        step.lower(np.ones(n, "float32")).compile()
+
+def test_two(jaxscope):
+    for name in "ab":
+        with jaxscope.pinned(name):
+            step.lower(np.ones(5, "float32")).compile()
+"""
+
+
+@pytest.mark.capture
+def test_a_baseline_a_test_is_written_compared_and_trimmed(tmp_path):
+    def run(*args, operation="* 2", **env):
+        (tmp_path / "test_it.py").write_text(PINNED.replace("OPERATION", operation))
+        return session(tmp_path, "-p", "no:xdist", *args, env={"CI": "", **env})
+
+    code, out, _ = run()
+    assert code == 1 and "there is no baseline at" in out and "--jaxscope-update=new" in out
+    code, out, _ = run("--jaxscope-update=new", CI="true")
+    assert code == 4 and "baselines are not updated in CI (CI=true)" in out
+    assert not (tmp_path / "jaxscope-baselines").exists()
+    assert run("--jaxscope-update=new")[0] == 0
+    names = sorted(p.name for p in (tmp_path / "jaxscope-baselines").iterdir())
+    assert len(names) == 4 and names[-2:] == ["test_it.py.test_two@a.json", "test_it.py.test_two@b.json"]
+    assert str(tmp_path) not in (tmp_path / "jaxscope-baselines" / names[-1]).read_text()
+    assert run()[0] == 0
+    assert run("-k", "4")[0] == 0  # alone as together
+    code, out, said = run(operation=CALLS_BACK)
+    assert code == 1 and "not as in test_it.py.test_two@a.json" in said["test_two"][1], out
+    assert "pure_callback" in said["test_two"][1] or "Python" in said["test_two"][1]
+    assert run("--jaxscope-update=all", operation=CALLS_BACK)[0] == 0
+
+    (tmp_path / "jaxscope-baselines" / "test_gone.json").write_text("{}")
+    code, out, _ = run("--jaxscope-update=trim", "-k", "4")
+    assert code == 4 and "run it on the whole suite" in out
+    code, out, _ = run("--jaxscope-update=trim", operation=CALLS_BACK)
+    assert code == 0 and sorted(p.name for p in (tmp_path / "jaxscope-baselines").iterdir()) == names
+
+
 # -- wrong usage ----------------------------------------------------------------------------------------------------
 
 
