@@ -21,7 +21,7 @@ def run(folder, env, *args):
     done = subprocess.run(
         [sys.executable, *args, str(PROGRAM)],
         cwd=folder,
-        env={**env, "TMPDIR": str(folder), "PYTHONPATH": ""},
+        env={**env, "TMPDIR": str(folder), "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
         capture_output=True,
         text=True,
         timeout=240,

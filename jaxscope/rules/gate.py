@@ -142,7 +142,6 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
     ```python
     import jax, jax.numpy as jnp, jaxscope
 
-    @jaxscope.watch(step=True)
     @jax.jit
     def total(x):
         return x.sum()
@@ -150,13 +149,13 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
     batches = [jnp.ones(4), jnp.ones(4), jnp.ones(3)]
     for batch in batches:
         total(batch)
+        jaxscope.step()
     ```
 
     ## Use instead
     ```python
     import jax, jax.numpy as jnp, jaxscope
 
-    @jaxscope.watch(step=True)
     @jax.jit
     def total(x, mask):
         return (x * mask).sum()
@@ -165,6 +164,7 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
     batches = [(jnp.ones(4), full), (jnp.ones(4), full), (jnp.ones(4), part)]
     for batch, mask in batches:
         total(batch, mask)
+        jaxscope.step()
     ```
     """
     yield from recompiles_after(run, 1)
