@@ -327,7 +327,15 @@ def in_a_recording(notes):
             if announce.current is not None:
                 notes.append("still recording")
             found = run.read().compilations.values()
-            notes.append(len([c for c in found if c.function.name == "plain" and c.key.arguments[0].shape[0] in (21, 22)]))
+            notes.append(
+                len(
+                    [
+                        c
+                        for c in found
+                        if c.function.name == "plain" and c.key.arguments[0].shape[0] in (21, 22)
+                    ]
+                )
+            )
 
 
 @scenario
