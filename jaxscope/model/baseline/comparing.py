@@ -12,15 +12,13 @@ import msgspec
 
 from jaxscope.model.baseline import facts, programs
 from jaxscope.model.baseline.facts import Baseline
+from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of
 from jaxscope.model.baseline.recorded import Entry, Recorded
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
-REFRESH = "jaxscope check --update-baseline"
-ACCEPT = f"where it is meant: {REFRESH}"
 RECOMPILES = ("JX10", "JX11", "JX12")
-SHOWN = 5
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -177,9 +175,9 @@ def _new_function(entry: Entry) -> Finding:
         code=COMPILATIONS,
         severity=ERROR,
         certainty=CERTAIN,
-        title=f"{programs.name_of(f)} is {done} and is not in the baseline",
+        title=f"{name_of(f)} is {done} and is not in the baseline",
         function=f.id,
-        source=first.site or programs.definition(f),
+        source=first.site or definition(f),
         evidence=[
             Evidence(f"{c.entry} from here", compilation=c.id, source=c.site, step=c.step)
             for c in f.compilations[:SHOWN]
@@ -192,7 +190,7 @@ def _new_function(entry: Entry) -> Finding:
 def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
     """Compilations and their causes, exactly."""
     f, new = entry.function, entry.facts
-    name = programs.name_of(f)
+    name = name_of(f)
     counts = [
         (verb, getattr(old, field), getattr(new, field))
         for verb, field in (("compiled", "compilations"), ("lowered", "lowerings"), ("traced", "traces"))
@@ -212,7 +210,7 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
             certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
             title=f"{total if more else f'{name} is compiled again for another reason'}:{again} {cause.text}",
             function=f.id,
-            source=last.site or programs.definition(f),
+            source=last.site or definition(f),
             evidence=[
                 Evidence(c.text, compilation=o.id, program=o.program, source=o.site, step=o.step)
                 for o, c in surplus[-SHOWN:]
@@ -229,7 +227,7 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
             certainty=CERTAIN,
             title=f"{total}, each time for the first time in its process" if verb == "compiled" else total,
             function=f.id,
-            source=last_call.site or programs.definition(f),
+            source=last_call.site or definition(f),
             evidence=[Evidence(total, compilation=last_call.id, source=last_call.site, step=last_call.step)],
             fix=ACCEPT,
             seconds=last_call.seconds,
@@ -275,7 +273,7 @@ def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
 
 
 def _note(code: str, text: str, fix: str, entry: Entry | None = None) -> Finding:
-    source: Frame | None = programs.definition(entry.function) if entry is not None else None
+    source: Frame | None = definition(entry.function) if entry is not None else None
     return Finding(
         code=code,
         severity=NOTE,
