@@ -350,23 +350,6 @@ def test_two_programs_of_one_function_are_compared_by_their_arguments(making):
     assert [f for f in held(before, after).findings if f.code != "JX711" and f.code != "JX701"] == []
 
 
-def test_updates_add_what_is_new_or_take_out_what_is_gone(making):
-    base, helper = (x(), "aa", None, None), function("helper", line=9)
-    old = making.read(base, helper, (x(), "cc", None, None)).baseline
-    now = making.read(
-        base, (x(7), "bb", None, None), function("late", line=7), (x(), "dd", None, None)
-    ).baseline
-    step, extra, late = "train.py::step", "train.py::helper", "train.py::late"
-    assert set(updating.updated(old, now).functions) == {step, late}
-    added = updating.updated(old, now, updating.NEW)
-    assert set(added.functions) == {step, extra, late}
-    assert added.functions[step] == old.functions[step]
-    assert set(updating.updated(old, now, updating.TRIM).functions) == {step}
-    elsewhere = making.read(base, devices=2).baseline
-    with pytest.raises(file.BaselineError, match="cannot be updated in part"):
-        updating.updated(old, elsewhere, updating.NEW)
-
-
 def test_a_watched_function_that_is_never_compiled_is_no_entry(making):
     read = making.read(
         (x(), "aa", None, None), function("plain", line=3), say=[ev.Watched(function="plain@?:3")]
