@@ -41,11 +41,20 @@ def _communication(
             )
             if x is not None and y is not None and x != y
         ]
-        if new.count == old.count and not figures:
-            continue
         known = [d.text("bytes" if d.name == "bytes" else "") for d in figures]
+        lost = [
+            f"{what} unknown now, {x:,} in the baseline"
+            for what, x, y in (
+                ("executions in a call", old.executions, new.executions),
+                ("bytes", old.bytes, new.bytes),
+            )
+            if x is not None and y is None
+        ]
+        known += lost
+        if new.count == old.count and not known:
+            continue
         was = f"{old.count:,} in the baseline"
-        if new.count > old.count or worse(figures):
+        if new.count > old.count or lost or worse(figures):
             line, where = _source_of(pair, key, old, new)
             inside = f" in {where}" if where else ""
             counted = f"{new.count:,} {key}{inside}, {was}"
