@@ -6,20 +6,19 @@ programs of the same source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
 from jaxscope.model.baseline import facts, programs
 from jaxscope.model.baseline.facts import Baseline
+from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of
 from jaxscope.model.baseline.recorded import Entry, Recorded
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
-ACCEPT = "where it is meant: jaxscope check --update-baseline"
 RECOMPILES = ("JX10", "JX11", "JX12")
-SHOWN = 5
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -40,16 +39,63 @@ class Comparison(msgspec.Struct, frozen=True):
 
 def compare(baseline: Baseline, now: Recorded) -> Comparison:
     """What is different in ``now``."""
+    baseline, moved = _as_named_now(baseline, now)
     different = elsewhere(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
     if different:
         text = f"the baseline is of {' and '.join(different)}: nothing was compared"
         fix = "compare where it was written, or keep a baseline for each environment (--baseline FILE)"
         return Comparison([_note(ELSEWHERE, text, fix)], new, known, False)
-    found = list(_functions(baseline, now))
+    found = [
+        _note(UNUSED, f"{old} of the baseline is taken for {name}", REFRESH, now.functions.get(name))
+        for old, name in moved.items()
+    ]
+    found += _functions(baseline, now)
     found += _eager(baseline, now)
     found += _findings_gone(baseline, now)
     return Comparison(found, new, known, True)
+
+
+def _as_named_now(baseline: Baseline, now: Recorded) -> tuple[Baseline, dict[str, str]]:
+    """The baseline with the names of ``now``, and which of them are others: of a file that was moved, or run from
+    another directory, what follows the file is the same."""
+    moved = {
+        **_moved(baseline.functions, now.functions),
+        **_moved(baseline.eager, now.eager),
+    }
+    if not moved:
+        return baseline, {}
+
+    def key(text: str) -> str:
+        code, _, rest = text.partition(" ")
+        old = next((old for old in moved if rest == old or rest.startswith(old + " ")), None)
+        return text if old is None else f"{code} {moved[old]}{rest[len(old) :]}"
+
+    renamed = msgspec.structs.replace(
+        baseline,
+        functions={moved.get(name, name): f for name, f in baseline.functions.items()},
+        eager={moved.get(name, name): ops for name, ops in baseline.eager.items()},
+        findings={key(text): n for text, n in baseline.findings.items()},
+    )
+    return renamed, moved
+
+
+def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
+    """Names that only one side has, where what follows the file is on each side once."""
+
+    def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name in names:
+            found.setdefault(name.partition("::")[2], []).append(name)
+        return found
+
+    gone = by_tail(n for n in before if n not in after)
+    came = by_tail(n for n in after if n not in before)
+    return {
+        olds[0]: came[tail][0]
+        for tail, olds in sorted(gone.items())
+        if tail and len(olds) == len(came.get(tail, ())) == 1
+    }
 
 
 def elsewhere(before: Baseline, after: Baseline) -> list[str]:
@@ -99,56 +145,26 @@ def _findings_gone(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     gone = [k for k, n in baseline.findings.items() if len(now.findings.get(k, ())) < n]
     if gone:
         some = "; ".join(sorted(gone)[:SHOWN]) + ("; ..." if len(gone) > SHOWN else "")
-        yield _note(
-            IMPROVED, f"findings in the baseline that are no more: {some}", "jaxscope check --update-baseline"
-        )
+        yield _note(IMPROVED, f"findings in the baseline that are no more: {some}", REFRESH)
 
 
 # -- functions -------------------------------------------------------------------------------------------
 
 
 def _functions(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
-    for old, new in _matched(baseline, now):
-        if new is None:
+    for name in sorted(baseline.functions.keys() | now.functions.keys()):
+        old, entry = baseline.functions.get(name), now.functions.get(name)
+        if entry is None:
             yield _note(
                 UNUSED,
-                f"{old} is in the baseline and was not compiled in this run",
-                "run what the baseline was written from, or take the entry out: jaxscope check --update-baseline",
+                f"{name} is in the baseline and was not compiled in this run",
+                f"run what the baseline was written from, or take the entry out: {REFRESH}",
             )
-            continue
-        entry = now.functions[new]
-        if old is None:
+        elif old is None:
             yield _new_function(entry)
-            continue
-        if old != new:
-            yield _note(
-                UNUSED,
-                f"{old} of the baseline is taken for {new}",
-                "jaxscope check --update-baseline",
-                entry,
-            )
-        yield from _counts(baseline.functions[old], entry)
-        yield from programs.compare(baseline, baseline.functions[old], entry)
-
-
-def _matched(baseline: Baseline, now: Recorded) -> Iterator[tuple[str | None, str | None]]:
-    """Names on both sides once each; one that has no partner by its name finds one by what follows its file,
-    where that is the only one."""
-    gone = sorted(baseline.functions.keys() - now.functions.keys())
-    came = sorted(now.functions.keys() - baseline.functions.keys())
-    for name in sorted(baseline.functions.keys() & now.functions.keys()):
-        yield name, name
-    for name in gone:
-        tail = name.partition("::")[2]
-        here = [n for n in came if n.partition("::")[2] == tail]
-        there = [n for n in gone if n.partition("::")[2] == tail]
-        if tail and len(here) == len(there) == 1:
-            came.remove(here[0])
-            yield name, here[0]
         else:
-            yield name, None
-    for name in came:
-        yield None, name
+            yield from _counts(old, entry)
+            yield from programs.compare(baseline, old, entry)
 
 
 def _new_function(entry: Entry) -> Finding:
@@ -159,9 +175,9 @@ def _new_function(entry: Entry) -> Finding:
         code=COMPILATIONS,
         severity=ERROR,
         certainty=CERTAIN,
-        title=f"{programs.name_of(f)} is {done} and is not in the baseline",
+        title=f"{name_of(f)} is {done} and is not in the baseline",
         function=f.id,
-        source=first.site or programs.definition(f),
+        source=first.site or definition(f),
         evidence=[
             Evidence(f"{c.entry} from here", compilation=c.id, source=c.site, step=c.step)
             for c in f.compilations[:SHOWN]
@@ -174,7 +190,7 @@ def _new_function(entry: Entry) -> Finding:
 def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
     """Compilations and their causes, exactly."""
     f, new = entry.function, entry.facts
-    name = programs.name_of(f)
+    name = name_of(f)
     counts = [
         (verb, getattr(old, field), getattr(new, field))
         for verb, field in (("compiled", "compilations"), ("lowered", "lowerings"), ("traced", "traces"))
@@ -194,7 +210,7 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
             certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
             title=f"{total if more else f'{name} is compiled again for another reason'}:{again} {cause.text}",
             function=f.id,
-            source=last.site or programs.definition(f),
+            source=last.site or definition(f),
             evidence=[
                 Evidence(c.text, compilation=o.id, program=o.program, source=o.site, step=o.step)
                 for o, c in surplus[-SHOWN:]
@@ -211,16 +227,14 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
             certainty=CERTAIN,
             title=f"{total}, each time for the first time in its process" if verb == "compiled" else total,
             function=f.id,
-            source=last_call.site or programs.definition(f),
+            source=last_call.site or definition(f),
             evidence=[Evidence(total, compilation=last_call.id, source=last_call.site, step=last_call.step)],
             fix=ACCEPT,
             seconds=last_call.seconds,
         )
     less = [f"{verb} {y:,}x, {x:,}x in the baseline" for verb, x, y in counts if y < x]
     if less and not more and not caused:
-        yield _note(
-            IMPROVED, f"{name} is better: {'; '.join(less)}", "jaxscope check --update-baseline", entry
-        )
+        yield _note(IMPROVED, f"{name} is better: {'; '.join(less)}", REFRESH, entry)
 
 
 def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
@@ -255,13 +269,11 @@ def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     )
     if fewer:
         some = "; ".join(fewer[:SHOWN]) + ("; ..." if len(fewer) > SHOWN else "")
-        yield _note(
-            IMPROVED, f"fewer operations are compiled outside jit: {some}", "jaxscope check --update-baseline"
-        )
+        yield _note(IMPROVED, f"fewer operations are compiled outside jit: {some}", REFRESH)
 
 
 def _note(code: str, text: str, fix: str, entry: Entry | None = None) -> Finding:
-    source: Frame | None = programs.definition(entry.function) if entry is not None else None
+    source: Frame | None = definition(entry.function) if entry is not None else None
     return Finding(
         code=code,
         severity=NOTE,

@@ -51,11 +51,11 @@ class Recorded(msgspec.Struct):
 
 
 def read(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Recorded:
-    """The facts of ``run``. ``roots``: directories that files are named from, before where the program ran."""
+    """The facts of ``run``. ``roots``: directories that files are named from, after where the program ran."""
     main = run.main
     started = main.started if main is not None else None
     names = Names(
-        (f for f in run.functions.values() if f.user), [*roots, started.cwd if started is not None else ""]
+        (f for f in run.functions.values() if f.user), [started.cwd if started is not None else "", *roots]
     )
     entries = {
         names.by_id[f.id]: _entry(run, f)
