@@ -117,6 +117,11 @@ def test_blocks_stand_in_one_another_and_in_a_recording(said):
     assert said["in_a_recording"]["notes"] == ["still recording", 2]
 
 
+def test_a_recording_begun_in_a_block_is_told_that_it_goes_with_it(said):
+    assert said["recording_inside"]["raised"] is None
+    assert "begin jaxscope.record() before the block" in said["recording_inside"]["notes"][0]
+
+
 def test_steps_of_a_block_count_from_its_beginning(said):
     assert said["second_block"]["raised"] == "RecompileError"
     assert "in step 2, after step 1" in said["second_block"]["text"]

@@ -32,12 +32,14 @@ IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Options(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a recording keeps; the names are those of the command line."""
+    """What a recording keeps; the names are those of the command line. ``passing``: it is made by a block for itself,
+    and goes with it."""
 
     ir: str = "all"
     wrapper_libraries: list[str] = []
     step_function: str | None = None
     arrays: bool = True
+    passing: bool = False
 
 
 class Session:

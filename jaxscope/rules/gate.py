@@ -88,7 +88,7 @@ def recompiles_after(
         elif not n or (step is not None and step > n):
             late.append(Late(c, step, _cause(run, c, since)))
     return [
-        *(_finding(run, n, group) for group in _alike(late)),
+        *(_finding(run, n, group, since) for group in _alike(late)),
         *_unplaced(n, unplaced),
         *_unmet(run, functions),
     ]
@@ -227,7 +227,7 @@ def _alike(late: Sequence[Late]) -> list[list[Late]]:
     return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
 
 
-def _finding(run: Run, n: int, group: Sequence[Late]) -> Finding:
+def _finding(run: Run, n: int, group: Sequence[Late], since: str | None) -> Finding:
     first, last = group[0], group[-1]
     f = first.compilation.function
     name = f.name.replace(".<locals>", "")
@@ -254,12 +254,14 @@ def _finding(run: Run, n: int, group: Sequence[Late]) -> Finding:
             )
             for x in (*group[: EVIDENCE - 1], *group[EVIDENCE - 1 :][-1:])
         ],
-        fix=_fix(n, group),
+        fix=_fix(n, group, since),
         seconds=sum(x.compilation.seconds for x in group),
     )
 
 
-def _fix(n: int, group: Sequence[Late]) -> str | None:
+def _fix(n: int, group: Sequence[Late], since: str | None) -> str | None:
+    if group[-1].cause.kind == "first" and since is not None:
+        return "record the whole program (jaxscope run, or jaxscope.record() around it) to be told what is new about it"
     if group[-1].cause.kind == "first":
         return (
             f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"

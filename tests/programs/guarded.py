@@ -1,8 +1,10 @@
 """Scenarios for no_recompiles; prints what became of each as JSON. A scenario takes a list for its own notes."""
 
 import asyncio
+import io
 import json
 import os
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -332,6 +334,17 @@ def in_a_recording(notes):
                     ]
                 )
             )
+
+
+@scenario
+def recording_inside(notes):
+    stderr, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        with jaxscope.no_recompiles(after=0), jaxscope.record(Path(tempfile.gettempdir(), "inside")):
+            plain(x(13))
+        notes.append(sys.stderr.getvalue())
+    finally:
+        sys.stderr = stderr
 
 
 @scenario
