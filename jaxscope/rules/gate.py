@@ -174,7 +174,7 @@ def _counts(c: Compilation, functions: Sequence[str] | None, allow_cache_hits: b
     f = c.function
     if not c.reached_phases or c.site is None:
         return False
-    if not f.user and not (c.reached_phases & 4 and eager(f)):
+    if not f.user and not (c.reached_phases & 4 and (eager(f) or _nameless(f))):
         return False
     if allow_cache_hits and c.persistent_hit:
         return False
@@ -187,7 +187,7 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 def _of_library(c: Compilation) -> bool:
     """A library's function, called from a line of the user's: ``jax.jit(net.apply)`` looks like that, too."""
-    library = c.function.seen.library and not eager(c.function)
+    library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
@@ -197,6 +197,12 @@ def eager(f: Function) -> bool:
         return True
     module = (f.seen.module or "").partition(".")[0]
     return f.seen.library and module in JAX_ROOTS
+
+
+def _nameless(f: Function) -> bool:
+    """Lowered before the recording began: of what is compiled now only the program is there."""
+    seen = f.seen
+    return seen.library and not seen.eager and seen.file is None and seen.module is None
 
 
 def _outermost(run: Run, compilations: Sequence[Compilation]) -> list[Compilation]:
@@ -232,6 +238,8 @@ def _finding(run: Run, n: int, group: Sequence[Late], since: str | None) -> Find
     f = first.compilation.function
     name = f.name.replace(".<locals>", "")
     subject = f"the eager operation {name}" if eager(f) else name
+    if _nameless(f):
+        subject = "a function whose name is not known"
     library = _of_library(last.compilation)
     if library:
         subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
