@@ -16,12 +16,24 @@ _WHERE = {
     "step": "jaxscope.api",
     "snapshot": "jaxscope.api",
     "record": "jaxscope.recording",
+    "no_recompiles": "jaxscope.guard",
+    "RecompileError": "jaxscope.errors",
     "open_run": "jaxscope.opened",
     "JaxscopeError": "jaxscope.errors",
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }
 
-__all__ = ["JaxscopeError", "__version__", "open_run", "record", "snapshot", "step", "watch"]
+__all__ = [
+    "JaxscopeError",
+    "RecompileError",
+    "__version__",
+    "no_recompiles",
+    "open_run",
+    "record",
+    "snapshot",
+    "step",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> Any:

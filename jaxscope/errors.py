@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class JaxscopeError(Exception):
     """An error a person can act on.
@@ -32,3 +35,16 @@ class RunNotFound(JaxscopeError):
 
 class LogError(JaxscopeError):
     """A run directory that cannot be written or read at all."""
+
+
+class RecompileError(JaxscopeError):
+    """Something was traced, lowered or compiled where that was ruled out.
+
+    Attributes:
+      findings: what, why, on which line, and what it cost, each a ``schema.findings.Finding``; the most
+        expensive first.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, slug="recompile")
+        self.findings = list(findings)

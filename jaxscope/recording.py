@@ -61,7 +61,12 @@ class Recording:
         active = session.current()
         if active is not None:
             self._run = active.run
-            if self._path is not None:
+            if active.options.passing:
+                sys.stderr.write(
+                    "jaxscope: a no_recompiles block records already, and its recording goes with it; "
+                    "begin jaxscope.record() before the block\n"
+                )
+            elif self._path is not None:
                 sys.stderr.write(
                     f"jaxscope: already recording to {active.run.path}; this block is part of it\n"
                 )

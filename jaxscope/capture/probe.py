@@ -290,6 +290,8 @@ class Probe:
                 earlier = lowering.call
             if earlier is not None and rank > earlier.rank:
                 earlier.rank = rank
+                if self.tally is not None:
+                    self.tally.missed(earlier.number)  # what was lowered before a block may be compiled in it
                 self._calls.begin(earlier, event_frame)
                 return earlier, stack
         call = self._begin(stack, frame, source, rank, earlier=earlier)
@@ -367,6 +369,8 @@ class Probe:
                 made_by=made[1] if made else [],
             )
         )
+        if self.tally is not None:
+            self.tally.missed(call.number)
         if self.sampler is not None and call.detail and entry == "call":
             self.sampler.missed(sys._getframe())
         if read is not None and entry != "aot":

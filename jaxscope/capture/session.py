@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import announce, dying, frames, functions, seams, shield
+from jaxscope.capture import announce, dying, frames, functions, seams, shield, stepping
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts
@@ -35,13 +35,15 @@ IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Options(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a recording keeps; the names are those of the command line."""
+    """What a recording keeps; the names are those of the command line. ``passing``: it is made by a block for itself,
+    and goes with it."""
 
     ir: str = "all"
     wrapper_libraries: list[str] = []
     step_function: str | None = None
     arrays: bool = True
     transfers: bool = True
+    passing: bool = False
 
 
 class Session:
@@ -158,8 +160,16 @@ class Session:
         shield.attempt("stale_captures", self.probe.stale.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
-        self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
-        return seams.on_fast_path(self.probe.stepping.called)
+        counted = self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
+        unhook = seams.on_fast_path(counted.called)
+        deaf = shield.attempt("step_function", stepping.listen, counted.began) if stepping.MONITORS else None
+
+        def undo() -> None:
+            unhook()
+            if deaf is not None:
+                deaf()
+
+        return undo
 
     def _first(self, forked: bool) -> ev.Event:
         import jax

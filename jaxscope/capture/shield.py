@@ -48,6 +48,11 @@ def works(name: str) -> bool:
     return name not in _off and name not in _reported
 
 
+def is_off(name: str) -> bool:
+    """Is ``name`` done without?"""
+    return name in _off
+
+
 def _failed(name: str, reason: str) -> None:
     _failures[name] = _failures.get(name, 0) + 1
     if _failures[name] >= STRIKES:

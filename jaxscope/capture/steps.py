@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from jaxscope.capture.blocks import Block
 from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.fates import Fates
 from jaxscope.log.writer import Writer
@@ -18,20 +19,23 @@ NEVER = sys.maxsize
 
 
 class Counter(Count):
-    """Calls of one watched function in this recording.
+    """Calls of one watched function in this recording. ``step``: watched as a step function. ``rings``: blocks may
+    be asked, and raise, before a call; not where the count is made in a hook of ours.
 
     A warm call adds, stores and compares with ``due``: after a long computation every further word it
     reads is far away. All else waits for the call that is due.
     """
 
-    __slots__ = ("due", "function", "look_at", "step_at", "tally", "tell_at")
+    __slots__ = ("due", "function", "look_at", "rings", "step", "step_at", "tally", "tell_at")
 
-    def __init__(self, tally: Tally, function: str) -> None:
+    def __init__(self, tally: Tally, function: str, step: bool = False) -> None:
         super().__init__(
             tally.writer, lambda count, cell: ev.Called(function=function, count=count, cell=cell)
         )
         self.tally = tally
         self.function = function
+        self.step = step
+        self.rings = True
         self.look_at = NEVER
 
     def restart(self) -> None:
@@ -49,15 +53,16 @@ class Counter(Count):
     def look_in(self, calls: int) -> None:
         """``add`` says True in so many calls."""
         self.look_at = self.value + calls
-        self._settle()
+        self.set_due()
 
     def step_in(self, calls: int) -> None:
         """The step that ends when so many more calls have begun is one to look at."""
         self.step_at = self.value + calls
-        self._settle()
+        self.set_due()
 
-    def _settle(self) -> None:
-        self.due = min(self.look_at, self.step_at, self.tell_at)
+    def set_due(self) -> None:
+        alarmed = self.tally.alarmed and self.rings
+        self.due = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
 
     def _came_due(self, value: int) -> bool:
         tally = self.tally
@@ -68,16 +73,18 @@ class Counter(Count):
             self.step_at = NEVER
         if tells:
             self.tell_at = NEVER
-        self._settle()  # before what follows: another thread may make it due meanwhile
-        if tally.stepper is None:
-            tally.stepper = self
+        self.set_due()  # before what follows: another thread may make it due meanwhile
+        if tally.waits:
+            tally.first_called(self)
         if tally.fates.fresh:
             tally.look()
         if stepped:
             tally.call_began(self)
         if tells and tally.stepper is self:
             self.tell_at = value + tally.tell(value - 1)
-            self._settle()
+            self.set_due()
+        if tally.alarmed and self.rings:
+            tally.ring()  # may raise: then the call does not happen
         return looks
 
 
@@ -98,6 +105,11 @@ class Tally:
         self.step_ended = step_ended  # called at the ends of steps that ``look_after`` asks for
         self._counters: dict[str, Counter] = {}
         self.stepper: Counter | None = None  # whose calls are the steps
+        self.waits = (
+            True  # the next watched function that is called is the first: for the recording, or a block
+        )
+        self.blocks: list[Block] = []  # that are open now
+        self.alarmed = False  # at the next mark or call of a watched function the blocks are told
         self._explicit = False
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
@@ -110,8 +122,10 @@ class Tally:
         """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
         counter = self._counters.get(function)
         if counter is None:
-            counter = self._counters[function] = Counter(self, function)
+            counter = self._counters[function] = Counter(self, function, step)
+            counter.set_due()
             self.writer.emit(ev.Watched(function=function, step=step))
+        counter.step = counter.step or step
         if step and not self._explicit:
             self._explicit = True
             self.stepper = counter
@@ -143,6 +157,8 @@ class Tally:
             self.look()
         if self.after_step is not None and self._marks.value >= self._tell_at:
             self._tell_at = self._marks.value + self.after_step(self._marks.value)
+        if self.alarmed:
+            self.ring()
 
     def look_after(self, steps: int) -> None:
         """Call ``step_ended`` when ``steps`` more steps have ended."""
@@ -167,6 +183,58 @@ class Tally:
         return now - 1 if now else 0
 
     @property
+    def marks(self) -> int:
+        """Step marks so far."""
+        return self._marks.value
+
+    @property
+    def counters(self) -> list[Counter]:
+        return list(self._counters.values())
+
+    # -- blocks: parts of the recording with steps of their own ---------------------------------------
+
+    def open(self, block: Block) -> None:
+        """From now on ``block`` is told what leaves the fast path."""
+        self.blocks.append(block)
+        self.waits = True
+        self._all_due()
+
+    def close(self, block: Block) -> None:
+        if block in self.blocks:
+            self.blocks.remove(block)
+        self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
+
+    def first_called(self, counter: Counter) -> None:
+        """``counter`` counted the first call of a watched function since somebody began to wait for one."""
+        self.waits = False
+        if self.stepper is None:
+            self.stepper = counter
+        for block in self.blocks:
+            if block.first is None:
+                block.first = counter
+
+    def missed(self, call: int) -> None:
+        """Call ``call`` left the fast path: the blocks are told, and want to be asked when it is over."""
+        if self.blocks:
+            calls = {counter: counter.value for counter in self.counters}
+            for block in self.blocks:
+                block.missed(call, self._marks.value, calls)
+            self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
+
+    def ring(self) -> None:
+        """Ask the blocks; one may raise what its owner asked for."""
+        self._set_alarm(False)
+        for block in list(self.blocks):
+            if block.alarm is not None and not block.alarm():
+                self._set_alarm(True)  # not here: ask again
+
+    def _set_alarm(self, on: bool) -> None:
+        if on != self.alarmed:
+            self.alarmed = on
+            for counter in self.counters:
+                counter.set_due()
+
+    @property
     def current(self) -> int | None:
         """The step now; None where nothing counts steps."""
         if self._marks.value:
@@ -183,6 +251,8 @@ class Tally:
         self._tell_at = 0
         for count in (*self._counters.values(), self._marks):
             count.restart()
+        self.blocks = []
+        self._set_alarm(False)
 
     def flush(self) -> None:
         """Write to the log what grew; at misses and at the end."""

@@ -35,6 +35,13 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("diff", "what differs between two runs, or two compilations", "jaxscope diff train-1 latest"),
     ],
+    "Keep it so": [
+        (
+            "check",
+            "recompiles after a step, budgets: for CI, by exit code",
+            "jaxscope check --no-recompiles-after 2",
+        ),
+    ],
     "Keep house": [
         ("runs", "list the recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
         ("rule", "explain a finding: what, why, and what to do instead", "jaxscope rule JX101"),

@@ -9,22 +9,27 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from jaxscope.errors import UsageError
+from jaxscope.rules import limits
 
+FORMATS = ("concise", "full", "json", "github", "sarif", "junit")
 IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One key: its type (bool, str, int, list of str) and, where there are few, its choices."""
+    """One key: its type (bool, str, int, list of str; dict: a table of its own), where there are few its choices,
+    the least number; ``read`` where a value is spelled in a way of its own: ``read(key, value, where)``."""
 
     type: type
     choices: tuple[str, ...] = ()
+    least: int | None = None
+    read: Callable[[str, Any, str], Any] | None = None
 
 
 # table -> key -> what it may be. The empty table is [tool.jaxscope] itself.
@@ -40,6 +45,19 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),
+        "check": Option(str),
+    },
+    "check": {
+        "no-recompiles-after": Option(int, least=0),
+        "allow-cache-hits": Option(bool),
+        "strict": Option(bool),
+        "baseline": Option(str),
+        "select": Option(list),
+        "ignore": Option(list),
+        "per-file-ignores": Option(dict, read=lambda _, value, where: _codes_by_file(value, where)),
+        "output-format": Option(str, FORMATS),
+        **{name: Option(object, read=limits.read) for name in limits.SPELLED},
+        "functions": Option(dict, read=lambda _, value, where: limits.functions(value, where)),
     },
 }
 
@@ -70,8 +88,8 @@ class Config(msgspec.Struct, frozen=True):
             return given
         variable = variable_of(key)
         text = (os.environ if environ is None else environ).get(variable)
-        if text is not None:
-            return _from_text(variable, text, option)
+        if text is not None and option.type is not dict:
+            return _from_text(variable, text, option, key)
         return self.values.get(table, {}).get(key, default)
 
 
@@ -133,6 +151,8 @@ def _checked(path: Path, table: str, key: str, value: Any, tables: list[str] | N
             hint = f"it knows: {', '.join(names)}"
         raise UsageError(f"{path}: {where} has no option {key!r}", hint=hint, slug="config-key")
     option = known[key]
+    if option.read is not None:
+        return option.read(key, value, f"{path}: {where}")
     good = isinstance(value, option.type) and not (option.type is int and isinstance(value, bool))
     if option.type is list:
         good = good and all(isinstance(v, str) for v in value)
@@ -146,7 +166,24 @@ def _checked(path: Path, table: str, key: str, value: Any, tables: list[str] | N
         raise UsageError(
             f"{path}: {where} {key} = {value!r}", hint=_one_of(value, option), slug="config-value"
         )
+    if option.least is not None and value < option.least:
+        raise UsageError(
+            f"{path}: {where} {key} = {value!r} is less than {option.least}", slug="config-value"
+        )
     return value
+
+
+def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
+    good = isinstance(value, dict) and all(
+        isinstance(codes, list) and all(isinstance(c, str) for c in codes) for codes in value.values()
+    )
+    if not good:
+        raise UsageError(
+            f"{where} per-file-ignores = {value!r} is not a table of lists",
+            hint='for example: per-file-ignores = {"data/*.py" = ["JX101"]}',
+            slug="config-value",
+        )
+    return dict(value)
 
 
 _KINDS: dict[type, str] = {
@@ -167,7 +204,47 @@ def _one_of(value: str, option: Option) -> str:
     return (f"did you mean {near[0]!r}? " if near else "") + f"it is one of {', '.join(option.choices)}"
 
 
-def _from_text(variable: str, text: str, option: Option) -> Any:
+def check_spec(text: str) -> dict[str, Any]:
+    """``no-recompiles-after=2,max-compile-seconds=60``: names of [tool.jaxscope.check]; an option alone is true.
+
+    A table is written with dots: ``max-collectives.all-gather=2``.
+
+    Raises:
+      UsageError: no such name, or a value it may not have.
+    """
+    known = {name: o for name, o in OPTIONS["check"].items() if o.type is not dict}
+    found: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = (w.strip() for w in part.partition("="))
+        name, _, inner = name.partition(".")
+        where = f"--check {part}"
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"it knows: {', '.join(known)}"
+            raise UsageError(f"--check has no option {name!r}", hint=hint, slug="config-key")
+        option = known[name]
+        if not equals and option.type is not bool:
+            raise UsageError(f"{where}: {name} needs a value", hint=f"{name}=...", slug="config-value")
+        if option.read is not None:
+            read = option.read(name, {inner: value} if inner else value, where)
+            before = found.get(name)
+            found[name] = {**before, **read} if inner and isinstance(before, dict) else read
+        elif inner:
+            raise UsageError(f"{where}: {name} has no parts", slug="config-value")
+        else:
+            found[name] = _from_text(where, value if equals else "true", option)
+    if not found:
+        raise UsageError(
+            "--check names nothing to check",
+            hint="for example: --check no-recompiles-after=2",
+            slug="config-value",
+        )
+    return found
+
+
+def _from_text(variable: str, text: str, option: Option, key: str = "") -> Any:
+    if option.read is not None and option.type is not dict:
+        return option.read(key, text, variable)
     if option.type is bool:
         low = text.strip().casefold()
         if low in _TRUE or low in _FALSE:
@@ -179,6 +256,15 @@ def _from_text(variable: str, text: str, option: Option) -> Any:
         )
     if option.type is list:
         return [part.strip() for part in text.split(",") if part.strip()]
+    if option.type is int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+        if value is None or (option.least is not None and value < option.least):
+            least = f" of at least {option.least}" if option.least is not None else ""
+            raise UsageError(f"{variable}: {text!r} is not a whole number{least}", slug="config-value")
+        return value
     if option.choices and text not in option.choices:
         raise UsageError(f"{variable}={text!r}", hint=_one_of(text, option), slug="config-value")
     return text

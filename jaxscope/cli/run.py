@@ -17,12 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxscope.cli import Parser, config
-from jaxscope.errors import LogError, UsageError
+from jaxscope.cli import Parser, check, config
+from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, runner, vitals
 from jaxscope.launch.command import Command
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
 
 USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...]"
 
@@ -49,6 +50,7 @@ codes reach and leave the program as without jaxscope.
 """
 
 LIVE_S = 0.1
+CHECK_FAILED = 3
 PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put behind `run`
 
 
@@ -76,7 +78,9 @@ def options_parser() -> argparse.ArgumentParser:
         "--ir", choices=config.IR, help="which texts of your functions' programs are kept (default: all)"
     )
     what.add_argument(
-        "--step-function", metavar="NAME", help="count the calls of this jitted function as steps"
+        "--step-function",
+        metavar="NAME",
+        help="count the calls of this function as steps (one that is not jitted: from Python 3.12 on)",
     )
     what.add_argument(
         "--arrays",
@@ -88,6 +92,12 @@ def options_parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="count what is copied between host and devices; for copies to the host, methods of JAX's arrays"
         " are replaced while the program runs (default: yes)",
+    )
+    what.add_argument(
+        "--check",
+        metavar="SPEC",
+        help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
+        "exit code 3 where the program succeeded and this fails",
     )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
@@ -157,13 +167,20 @@ def handle(args: argparse.Namespace) -> int:
         return 0
     program = command.parse(words)
     _configure(opts)
+    wishes = None if opts.check is None else check.wishes(config.check_spec(opts.check))
     if opts.detach:
+        if wishes is not None:
+            raise UsageError(
+                "--check waits for the program's end, --detach does not",
+                hint="when it has ended: jaxscope check",
+                slug="usage",
+            )
         return _detach(program, opts)
     if opts.tui and not opts.no_tui:
         from jaxscope.cli.view import on_a_terminal
 
         if on_a_terminal():
-            return _attach(program, opts)
+            return _attach(program, opts, wishes)
         _say("no terminal to show the run in: it goes on without --tui")
     record = _make_run(program, opts)
     env = dict(os.environ) if record is None else command.environment(record.path, _wishes(opts))
@@ -177,7 +194,7 @@ def handle(args: argparse.Namespace) -> int:
             _say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
         elif record is not None and not opts.quiet:
             _report(record, ended)
-    return ended.leave()
+    return _checked(record, ended, wishes)
 
 
 def handle_follow(args: argparse.Namespace) -> int:
@@ -223,7 +240,7 @@ def _detach(program: Command, opts: argparse.Namespace) -> int:
     return 0
 
 
-def _attach(program: Command, opts: argparse.Namespace) -> int:
+def _attach(program: Command, opts: argparse.Namespace, wishes: dict[str, Any] | None) -> int:
     if not program.runnable:
         raise UsageError(
             f"there is no program {program.words[0]!r}", hint="see: jaxscope run --help", slug="no-program"
@@ -241,7 +258,7 @@ def _attach(program: Command, opts: argparse.Namespace) -> int:
     if not opts.quiet:
         _say(f"the program's output: {record.output}")
         _report(record, left)
-    return left.leave()
+    return _checked(record, left, wishes)
 
 
 def _make_run(program: Command, opts: argparse.Namespace) -> RunDir | None:
@@ -302,6 +319,30 @@ def _report(record: RunDir, ended: vitals.Ended) -> None:
         )
         return
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
+
+
+def _checked(record: RunDir | None, ended: vitals.Ended, wishes: dict[str, Any] | None) -> int:
+    """The program's own exit code; CHECK_FAILED where it succeeded and what was asked for does not hold."""
+    if wishes is None or not ended.succeeded:
+        return ended.leave()
+    from jaxscope.launch import evidence
+
+    try:
+        # A program that imports no jax has nothing to check; one that was not followed looks just the same.
+        if record is None or not evidence.look(record, ended.pid).something:
+            raise UsageError(
+                "nothing was recorded, so nothing can be checked",
+                hint="check a program that imports jax in the Python that jaxscope run starts",
+                slug="not-recorded",
+            )
+        held = check.holds(record, wishes)
+    except JaxscopeError as e:
+        _say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
+        return CHECK_FAILED
+    except Exception as e:  # what could not be checked has not passed
+        _say(f"--check stopped: {type(e).__name__}: {escape(e)}")
+        return CHECK_FAILED
+    return 0 if held else CHECK_FAILED
 
 
 def _live(record: RunDir) -> Callable[[threading.Event], None]:

@@ -48,6 +48,10 @@ class Ended(NamedTuple):
         except ValueError:  # real-time signals have numbers only
             return f"signal {self.signal}"
 
+    @property
+    def succeeded(self) -> bool:
+        return self.exit_code == 0
+
     def leave(self) -> int:
         """The exit code to leave with; where a signal ended the program, the same signal ends us."""
         if self.signal is None:

@@ -121,6 +121,7 @@ class Fold:
             self._move(c, function)  # phases came before their introduction
         c.missed = event
         c.calls_then = function.counted_calls.get(process.id)
+        c.marked = process.step is not None
         return c
 
     def _began(self, process: Process, event: ev.PhaseBegan) -> Compilation:
@@ -186,6 +187,8 @@ class Fold:
 
     def _step(self, process: Process, event: ev.Step) -> None:
         process.step = max(event.index, process.step or 0)
+        if process.first_step is None:
+            process.first_step = event.index
 
     def _watched(self, process: Process, event: ev.Watched) -> None:
         function = self._function(event.function)

@@ -6,6 +6,7 @@ Forgiving: exact names first, then endings, then case; an error names what is ne
 from __future__ import annotations
 
 import difflib
+from fnmatch import fnmatchcase
 from pathlib import PurePath
 
 from jaxscope.errors import UsageError
@@ -58,6 +59,15 @@ def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
             slug="compilation-not-found",
         )
     return functions, n
+
+
+def matches(f: Function, pattern: str) -> bool:
+    """Does ``pattern`` mean ``f``: a name, its ending, ``file:line`` or an id; ``*``, ``?`` and ``[]`` as in the shell."""
+    wanted = pattern.strip()
+    if wanted == f.id or _exact(f, wanted) or _ending(f, wanted) or _place(f, wanted):
+        return True
+    spelled = (f.seen.name, f.seen.qualname, f.name.replace(".<locals>", ""))
+    return any(fnmatchcase(name, wanted) for name in spelled)
 
 
 def number_of(run: Run, c: Compilation) -> int | None:

@@ -51,7 +51,8 @@ class Process(msgspec.Struct, eq=False):
     ended: RunEnded | None = None
     died: Died | None = None
     backend: BackendSeen | None = None
-    step: int | None = None  # the latest step that ended
+    step: int | None = None  # the latest step that ended by a mark
+    first_step: int | None = None  # the first that is told to have ended so
     # (begin, end) of every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: list[tuple[int, int]] = []
     snapshots: list[ArraysSeen] = []  # its live arrays, moment by moment
@@ -90,6 +91,7 @@ class Compilation(msgspec.Struct, eq=False):
     phase_ns: int = 0  # since when
     reached_phases: int = 0  # bits: 1 traced, 2 lowered, 4 compiled
     calls_then: int | None = None  # calls of its function so far in its process, where they are counted
+    marked: bool = False  # had a step of its process ended by a mark before it?
     trace_seconds: float | None = None  # also of a phase that found an earlier trace, or failed
     lower_seconds: float | None = None
     compile_seconds: float | None = None

@@ -278,6 +278,7 @@ def finding_json(f: Finding) -> dict[str, Any]:
         ],
         "fix": f.fix,
         "seconds": f.seconds,
+        "path": f.path,
     }
 
 

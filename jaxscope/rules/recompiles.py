@@ -39,6 +39,16 @@ class Group(msgspec.Struct, frozen=True):
         return self.function.name.replace(".<locals>", "")
 
 
+_ADVICE: dict[str, Callable[[Group], str | None]] = {}  # kind of cause -> what to do about it
+
+
+def advice(group: Group) -> str | None:
+    """What to do about misses of this cause, in the words of the rule about them; None where there is none."""
+    registry.rules()  # fills the table
+    advise = _ADVICE.get(group.cause.kind)
+    return advise(group) if advise is not None else None
+
+
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
     """The misses of the user's functions whose decisive cause is one of ``kinds``.
 
@@ -74,6 +84,7 @@ def recompile_rule(
                     yield finding(run, code, severity, group, fix)
 
         registry.add(code, name, severity, check, advise.__doc__)
+        _ADVICE.update(dict.fromkeys(kinds, advise))
         return advise
 
     return decorate
@@ -100,6 +111,7 @@ def finding(run: Run, code: str, severity: str, group: Group, fix: str, what: st
         + _maker(last, group.cause),
         fix=fix,
         seconds=group.seconds,
+        path=group.cause.path,
     )
 
 

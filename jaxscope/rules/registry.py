@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -35,6 +35,9 @@ FAMILIES = (
     "host",
     "shardings",
     "devices",
+    "gate",
+    "budgets",
+    "baseline",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
@@ -43,7 +46,11 @@ Check = Callable[[Run], Iterator[Finding]]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for."""
+    """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for.
+    ``asked``: it needs a limit that somebody sets, and is no finding of a run by itself; ``check`` takes the
+    limit of its documentation. ``told``: a run alone does not have it; whoever compares it with something else
+    tells it.
+    """
 
     code: str
     name: str
@@ -51,6 +58,8 @@ class Rule(msgspec.Struct, frozen=True):
     check: Check
     doc: str
     slow: bool = False
+    asked: bool = False
+    told: bool = False
 
     @property
     def summary(self) -> str:
@@ -62,7 +71,16 @@ class Rule(msgspec.Struct, frozen=True):
 _rules: dict[str, Rule] = {}
 
 
-def add(code: str, name: str, severity: str, check: Check, doc: str | None, *, slow: bool = False) -> None:
+def add(
+    code: str,
+    name: str,
+    severity: str,
+    check: Check,
+    doc: str | None,
+    *,
+    slow: bool = False,
+    asked: bool = False,
+) -> None:
     """Register a rule.
 
     Raises:
@@ -70,17 +88,33 @@ def add(code: str, name: str, severity: str, check: Check, doc: str | None, *, s
     """
     if code in _rules or not doc:
         raise ValueError(f"{code}: taken, or without a docstring")
-    _rules[code] = Rule(code, name, severity, check, inspect.cleandoc(doc), slow)
+    _rules[code] = Rule(code, name, severity, check, inspect.cleandoc(doc), slow, asked)
 
 
-def rule(code: str, name: str, severity: str, *, slow: bool = False) -> Callable[[Check], Check]:
+def rule(
+    code: str, name: str, severity: str, *, slow: bool = False, asked: bool = False
+) -> Callable[[Check], Check]:
     """``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
 
     def decorate(check: Check) -> Check:
-        add(code, name, severity, check, check.__doc__, slow=slow)
+        add(code, name, severity, check, check.__doc__, slow=slow, asked=asked)
         return check
 
     return decorate
+
+
+def explain(code: str, name: str, severity: str, *doc: str) -> None:
+    """Register a finding that a run alone does not have: only what it means. ``doc``: parts of its explanation.
+
+    Raises:
+      ValueError: the code is taken, or nothing explains it.
+    """
+    add(code, name, severity, _nothing, "\n\n".join(inspect.cleandoc(part) for part in doc))
+    _rules[code] = msgspec.structs.replace(_rules[code], told=True)
+
+
+def _nothing(run: Run) -> Iterator[Finding]:
+    yield from ()
 
 
 def rules() -> dict[str, Rule]:
@@ -109,6 +143,10 @@ def find(text: str) -> Rule:
 
 
 def findings(run: Run) -> list[Finding]:
-    """What all rules find in ``run``: errors first, then by seconds."""
-    found = [f for r in rules().values() for f in r.check(run)]
+    """What all rules find in ``run`` that need no limit: errors first, then by seconds."""
+    return in_order(f for r in rules().values() if not r.asked for f in r.check(run))
+
+
+def in_order(found: Iterable[Finding]) -> list[Finding]:
+    """Errors first, then by seconds."""
     return sorted(found, key=lambda f: (_ORDER[f.severity], -(f.seconds or 0.0), f.code, f.title))

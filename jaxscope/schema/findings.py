@@ -59,6 +59,7 @@ class Finding(msgspec.Struct, frozen=True):
       source: the user's line to look at.
       seconds: what it cost so far, where that is known.
       fix: what to do, in one clause; tested.
+      path: the argument or array it is about, by the user's names, where it is about one.
     """
 
     code: str
@@ -70,3 +71,4 @@ class Finding(msgspec.Struct, frozen=True):
     evidence: list[Evidence] = []
     fix: str | None = None
     seconds: float | None = None
+    path: str | None = None

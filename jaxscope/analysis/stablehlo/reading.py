@@ -13,6 +13,7 @@ from jaxscope.analysis.stablehlo import (
     constants,
     constraints,
     donation,
+    matmuls,
     precision,
     reader,
     repeats,
@@ -49,6 +50,7 @@ class Reading(msgspec.Struct, frozen=True):
     doubles: precision.Doubles | None = None
     upcasts: tuple[precision.Upcast, ...] = ()
     callbacks: tuple[callbacks.Callback, ...] = ()
+    products: tuple[matmuls.Product, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -126,6 +128,7 @@ def of_module(
         doubles=precision.doubles(module, sources),
         upcasts=tuple(precision.upcasts(module, sources)),
         callbacks=tuple(callbacks.find(module, sources)),
+        products=tuple(matmuls.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(problems),
     )

@@ -1,0 +1,108 @@
+"""``# jaxscope: ignore[JX101]`` in a source text: which lines it covers, and what.
+
+A comment covers its own line. At the beginning or the end of a statement over several lines it covers all of
+them, and a decorated def is one with its decorators: JAX calls the line of the first one the function's.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+import msgspec
+
+_COMMENT = re.compile(r"#\s*+jaxscope:\s*+ignore(?![\w-])(\s*+\[([^\]\n]*+)\]?)?", re.IGNORECASE)
+_BLANK = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING})
+MAX_CODES = 50
+
+
+class Ignore(msgspec.Struct, frozen=True):
+    """One comment. ``codes`` None: whatever there is; empty: nothing that could be read. ``first`` to ``last``
+    are the lines it covers; ``line`` its own."""
+
+    line: int
+    codes: tuple[str, ...] | None
+    first: int
+    last: int
+
+
+def find(source: str) -> list[Ignore]:
+    """All of a text, in order of lines. Never raises: from where the text is no Python any more, every line stands
+    for itself."""
+    found: list[Ignore] = []
+    reached = 0
+    try:
+        for statement in _statements(source):
+            found += statement.ignores()
+            reached = statement.last
+    except (
+        tokenize.TokenError,
+        SyntaxError,
+        ValueError,
+        RecursionError,
+    ):  # IndentationError is a SyntaxError
+        for number, text in enumerate(source.split("\n"), 1):
+            if number > reached and (codes := _codes(text)) is not _NONE:
+                found.append(Ignore(number, codes, number, number))
+    return found
+
+
+class _Nothing(tuple[str, ...]):
+    pass
+
+
+_NONE = _Nothing()  # no comment of ours, which is not the same as one that says nothing
+
+
+def _codes(text: str) -> tuple[str, ...] | None:
+    """The codes of a comment; None for all of them."""
+    match = _COMMENT.search(text)
+    if match is None:
+        return _NONE
+    if match[1] is None:
+        return None
+    return tuple(c.strip().upper() for c in match[2].split(",")[:MAX_CODES] if c.strip())
+
+
+class _Statement:
+    """Logical lines that belong together, and the comments in them."""
+
+    def __init__(self) -> None:
+        self.edges: set[int] = set()  # first and last lines of its logical lines
+        self.comments: list[tuple[int, str]] = []
+        self.first = self.last = 0
+
+    def ignores(self) -> Iterator[Ignore]:
+        for line, text in self.comments:
+            codes = _codes(text)
+            if codes is _NONE:
+                continue
+            whole = line in self.edges
+            yield Ignore(
+                line,
+                codes,
+                self.first if whole and self.first else line,
+                self.last if whole and self.first else line,
+            )
+
+
+def _statements(source: str) -> Iterator[_Statement]:
+    current, begin, decorator = _Statement(), 0, False
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            current.comments.append((token.start[0], token.string))
+        elif token.type == tokenize.NEWLINE:
+            current.edges |= {begin, token.start[0]}
+            current.first = current.first or begin
+            current.last = token.start[0]
+            begin = 0
+            if not decorator:
+                yield current
+                current = _Statement()
+        elif token.type == tokenize.ENDMARKER:
+            yield current
+        elif token.type not in _BLANK and not begin:
+            begin = token.start[0]
+            decorator = token.string == "@"

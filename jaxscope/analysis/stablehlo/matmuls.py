@@ -1,0 +1,59 @@
+"""Matrix products and convolutions by what they are computed in: operand types, result type, precision."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from jaxscope.analysis.avals import short_dtype
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.module import Module
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"})
+MAX_LISTED = 500
+# StableHLO's Precision attribute; without one it is DEFAULT.
+_LEVELS = ("DEFAULT", "HIGH", "HIGHEST", "PACKED_NIBBLE")
+_LEVEL = re.compile(r"\b(DEFAULT|HIGHEST|HIGH|PACKED_NIBBLE)\b")
+# ``algorithm = <lhs_precision_type = tf32, ..., accumulation_type = f32, ..., num_primitive_operations = 3, ...>``
+_ALGORITHM = re.compile(r"\balgorithm = <([^>]*+)>")
+_PART = re.compile(r"(\w++) = (\w++)")
+
+
+class Product(msgspec.Struct, frozen=True):
+    """Products of one line. ``operands`` is ``f32 x f32 -> f32``; ``precision`` a level of StableHLO
+    (``HIGHEST``), or the algorithm that was asked for (``tf32_tf32_f32 x3``). ``count`` has calls
+    written out and loop bodies once."""
+
+    operands: str
+    precision: str
+    count: int
+    source: Frame | None
+
+
+def find(module: Module, sources: Sources) -> list[Product]:
+    """The most frequent first."""
+    found: dict[tuple[str, str, Frame | None], int] = {}
+    for index, op in enumerate(module.ops):
+        times = sources.times[op.function]
+        if op.name not in PRODUCTS or not times or len(op.inputs) < 2 or not op.outputs:
+            continue
+        a, b, out = (short_dtype(types.tensor(t).dtype) for t in (*op.inputs[:2], op.outputs[0]))
+        key = (f"{a} x {b} -> {out}", _precision(op.detail), sources.frame(index))
+        found[key] = found.get(key, 0) + times
+    listed = [Product(operands, precision, n, frame) for (operands, precision, frame), n in found.items()]
+    return sorted(listed, key=lambda p: -p.count)[:MAX_LISTED]
+
+
+def _precision(detail: str) -> str:
+    named = _ALGORITHM.search(detail)
+    if named is not None:
+        parts = dict(_PART.findall(named[1]))
+        sides = [
+            parts.get(f"{side}_type", "?") for side in ("lhs_precision", "rhs_precision", "accumulation")
+        ]
+        times = parts.get("num_primitive_operations", "1")
+        return "_".join(sides) + (f" x{times}" if times != "1" else "")
+    return max(_LEVEL.findall(detail.partition("precision")[2]), key=_LEVELS.index, default="DEFAULT")

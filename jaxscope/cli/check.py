@@ -1,0 +1,270 @@
+"""``jaxscope check``: what was asked of a run, and whether it holds. For CI: the exit code says it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from jaxscope.cli import config, pinned
+from jaxscope.cli.output import chosen
+from jaxscope.cli.progress import reading
+from jaxscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxscope.log.store import RunDir
+    from jaxscope.model.run import Run
+    from jaxscope.rules.selection import Filter
+    from jaxscope.schema.findings import Finding
+
+CLEAN, FAILED = 0, 1  # 2: wrong usage, or an error of ours
+
+DESCRIPTION = """\
+Hold a recorded run against what you allow: no recompile after step N, budgets for compilations, seconds,
+collectives and memory ([tool.jaxscope.check] in pyproject.toml), or against a baseline: a committed file of what
+the compiler made of your functions (jaxscope-baseline.json, where there is one). Where nothing is asked for, the
+findings of the run are what is checked.
+
+The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage. What is not known is
+said; with --strict it fails.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope check                              the latest run, with the limits of pyproject.toml
+  jaxscope check --no-recompiles-after 2      everything is to be compiled within the first two steps
+  jaxscope check --no-recompiles-after 0      nothing is to be compiled at all
+  jaxscope check --update-baseline            pin what the latest run compiled, and what became of it; commit the file
+  jaxscope check --output-format github       annotations on a pull request; also sarif, junit, json
+  jaxscope check --select JX1 --ignore JX107  recompiles, but not those for static values
+  jaxscope run --check no-recompiles-after=2 train.py     record and check in one go
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``check``."""
+    parser = subparsers.add_parser(
+        "check", help="hold a run against what is allowed", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="a run's name, its directory, or latest (default)"
+    )
+    parser.add_argument(
+        "--no-recompiles-after",
+        metavar="N",
+        type=_count,
+        help="nothing may be traced, lowered or compiled after step N; 0: nothing at all",
+    )
+    parser.add_argument(
+        "--allow-cache-hits",
+        action="store_true",
+        default=None,
+        help="compilations that come from the persistent cache do not count",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", default=None, help="notes, and what is not known, fail too"
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="compare with this file (default: jaxscope-baseline.json of the project)",
+    )
+    parser.add_argument(
+        "--update-baseline", action="store_true", help="write the baseline from this run first (not in CI)"
+    )
+    for name, what in (("select", "look at these only"), ("ignore", "leave these out")):
+        parser.add_argument(
+            f"--{name}",
+            metavar="JX...",
+            type=_codes,
+            action="extend",
+            help=f"{what}: codes, or how they begin",
+        )
+    parser.add_argument(
+        "--output-format", choices=config.FORMATS, help="of what is written to stdout (default: full)"
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Check, print what was found, say it with the exit code."""
+    from jaxscope.model.load import load
+
+    asked = wishes({key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]})
+    if args.update_baseline:
+        from jaxscope.model.baseline import file
+
+        file.permitted(os.environ)
+    chosen_codes = filter_of(asked)
+    directory = chosen(args.run)
+    with reading(f"reading {directory.path.name}") as progress:
+        run = load(directory, progress)
+    if args.update_baseline:
+        asked["baseline"] = str(pinned.update(run, directory, asked, filter_of(asked)))
+    found = [*findings(run, asked, chosen_codes), *unfinished(run, directory)]
+    wrong = failing(found, strict=bool(asked.get("strict")))
+    sys.stdout.write(written(run, directory, found, asked.get("output-format") or "full", failed=bool(wrong)))
+    _summary(found)
+    return FAILED if wrong else CLEAN
+
+
+def unfinished(run: Run, directory: RunDir) -> list[Finding]:
+    """A note where the run may have more to say."""
+    from jaxscope.model.load import state
+    from jaxscope.rules import gate
+
+    how = {
+        "running": "the run is still going on: what is checked is what it has done so far",
+        "lost": "the run ended without a word: what it did last may not have been recorded",
+    }.get(state(run, directory))
+    return [] if how is None else [gate.not_known(how)]
+
+
+def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
+    """Does what was asked for hold in the run that has just ended? What does not is said on stderr.
+
+    Raises:
+      UsageError: it cannot be checked in this run.
+    """
+    from jaxscope.model.load import load
+
+    run = load(directory)
+    found = findings(run, asked)
+    wrong = failing(found, strict=bool(asked.get("strict")))
+    if found:
+        deliver_text(run, found, sys.stderr)
+    return not wrong
+
+
+def wishes(given: dict[str, Any]) -> dict[str, Any]:
+    """What is asked for, under the names of [tool.jaxscope.check]; what is not asked for is left out."""
+    loaded = config.load()
+    found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
+    in_file = loaded.values.get("check", {}).get("baseline")
+    if in_file is not None and given.get("baseline") is None and found["baseline"] == in_file:
+        found["baseline"] = pinned.configured(loaded, in_file)
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def filter_of(wishes: dict[str, Any]) -> Filter:
+    """What is looked at.
+
+    Raises:
+      UsageError: a code that does not exist.
+    """
+    from jaxscope.report.formats.placed import relative
+    from jaxscope.rules.selection import Filter, selection
+
+    codes = selection(
+        wishes.get("select") or (), wishes.get("ignore") or (), wishes.get("per-file-ignores") or {}
+    )
+    project = config.load().path
+    bases = [str(project.parent)] if project is not None else []
+    return Filter(codes, lambda file: relative(file, [*bases, str(Path.cwd())]))
+
+
+def findings(run: Run, wishes: dict[str, Any], looked_at: Filter | None = None) -> list[Finding]:
+    """What does not hold, errors first; where nothing is asked for, what the rules find.
+
+    Raises:
+      UsageError: what is asked for cannot be checked in this run (its steps are not known).
+      BaselineError: the baseline cannot be read.
+    """
+    from jaxscope.rules import against, budgets, gate, limits, registry
+
+    chosen = filter_of(wishes) if looked_at is None else looked_at
+    after = wishes.get("no-recompiles-after")
+    allowed = limits.of(wishes)
+    functions = wishes.get("functions") or {}
+    path = pinned.path_of(wishes)
+    asked = after is not None or bool(allowed) or bool(functions)
+    rules = path is not None or not asked or bool(wishes.get("select"))
+    found: list[Finding] = []
+    if path is not None:
+        from jaxscope.model.baseline import file
+
+        baseline = file.read(path)
+        found += against.compare(baseline, against.read(run, chosen, pinned.roots(path)), chosen)
+        sys.stderr.write(f"held against {path}\n")
+    elif rules:
+        found += chosen.keep(registry.findings(run))
+    if after is not None:
+        allow = bool(wishes.get("allow-cache-hits"))
+        found += chosen.keep(gate.recompiles_after(run, after, allow_cache_hits=allow))
+    if asked:
+        found += chosen.keep(budgets.over(run, allowed, functions))
+    if rules:
+        known = registry.rules()
+        found += chosen.unused(
+            run,
+            lambda code: (not known[code].told or path is not None) and (not known[code].asked or asked),
+        )
+    return registry.in_order(found)
+
+
+def failing(found: list[Finding], *, strict: bool) -> list[Finding]:
+    """Those that make a check fail: errors and warnings; with ``strict`` notes too, save good news."""
+    from jaxscope.rules import against
+
+    return against.failing(found, strict=strict)
+
+
+def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, failed: bool) -> str:
+    """The findings in one of the formats."""
+    from jaxscope.report.formats import concise, data, full, github, junit, sarif
+    from jaxscope.report.formats.placed import place
+    from jaxscope.rules import registry
+
+    main = run.main
+    cwd = main.started.cwd if main is not None and main.started is not None else ""
+    bases = [str(Path.cwd()), cwd]
+    placed = place(found, bases)
+    rules = registry.rules()
+    if how == "json":
+        return data.render(placed, run=directory.name, failed=failed)
+    if how == "sarif":
+        return sarif.render(placed, rules, bases)
+    if how == "github":
+        return github.render(placed, {code: r.name for code, r in rules.items()})
+    return {"concise": concise.render, "junit": junit.render}.get(how, full.render)(placed)
+
+
+def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
+    """The findings on ``stream``, how many there are on stderr."""
+    from jaxscope.report import lines
+    from jaxscope.report.console import console
+    from jaxscope.report.findings import entry
+    from jaxscope.report.phrases import Places
+
+    places = Places(run, whole=True)
+    lines.put(console(stream), (line for f in found for line in entry(f, places)))
+    _summary(found)
+
+
+def _summary(found: list[Finding]) -> None:
+    from jaxscope.report.phrases import count
+    from jaxscope.schema.findings import NOTE
+
+    notes = sum(f.severity == NOTE for f in found)
+    told = [count(len(found) - notes, "finding")] if len(found) > notes else ["no findings"]
+    told += [count(notes, "note")] if notes else []
+    sys.stderr.write(", ".join(told) + "\n")
+
+
+def _codes(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _count(text: str) -> int:
+    try:
+        n = int(text)
+    except ValueError:
+        n = -1
+    if n < 0:
+        raise UsageError(
+            f"check: --no-recompiles-after {text}: the step is 0, 1, 2, ...",
+            hint="0 allows no compilation at all; 1 allows what the first step compiles",
+            slug="gate-after",
+        )
+    return n

@@ -1,0 +1,390 @@
+"""``jaxscope.no_recompiles``: a block, or a call of a function, in which nothing may be compiled after step N.
+
+Records the block, where nothing records already, and reads its own recording: one of the few rooms that see
+both wings.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jaxscope import parts
+from jaxscope.errors import JaxscopeError, RecompileError, UsageError
+
+if TYPE_CHECKING:
+    from jaxscope.capture.blocks import Block
+    from jaxscope.capture.session import Session
+    from jaxscope.schema.findings import Finding
+
+Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
+
+
+class NoRecompiles:
+    """What ``no_recompiles`` returns: a context manager and a decorator, usable any number of times."""
+
+    def __init__(self, after: int, functions: Functions) -> None:
+        self._after = after
+        self._functions = functions
+        self._open: list[Watch] = []
+
+    def __enter__(self) -> NoRecompiles:
+        watch = Watch(self._after, self._functions)
+        watch.begin()
+        self._open.append(watch)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Of several threads in one object each closes what it opened.
+        here = threading.get_ident()
+        watch = next(w for w in reversed(self._open) if w.thread == here) if self._open else None
+        if watch is not None:
+            self._open.remove(watch)
+            watch.end(failed=error is not None)
+
+    def __call__(self, function: Any) -> Any:
+        """Each call of ``function`` is a block of its own."""
+        if isinstance(function, (staticmethod, classmethod)):
+            return type(function)(self(function.__func__))
+        if not callable(function) or isinstance(function, type):
+            raise UsageError(
+                f"no_recompiles needs a function, not {_kind(function)}",
+                hint="use it as @jaxscope.no_recompiles(after=1), or as with jaxscope.no_recompiles(after=1): ...",
+                slug="gate-function",
+            )
+        after, functions = self._after, self._functions
+
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
+                watch = Watch(after, functions)
+                with watch.all():
+                    inner = function(*args, **kwargs)
+                    go, value = inner.asend, None
+                    try:
+                        while True:
+                            try:
+                                with watch.running():
+                                    made = await go(value)
+                            except StopAsyncIteration:
+                                return
+                            try:
+                                go, value = inner.asend, (yield made)
+                            except GeneratorExit:
+                                raise
+                            except BaseException as e:
+                                go, value = inner.athrow, e
+                    finally:
+                        await inner.aclose()
+
+            return call_async_generator
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
+                watch = Watch(after, functions)
+                with watch.all(), watch.running():
+                    return await function(*args, **kwargs)
+
+            return call_coroutine
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def call_generator(*args: Any, **kwargs: Any) -> Any:
+                watch = Watch(after, functions)
+                with watch.all():
+                    return (yield from _driven(watch, function(*args, **kwargs)))
+
+            return call_generator
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            watch = Watch(after, functions)
+            with watch.all(), watch.running():
+                return function(*args, **kwargs)
+
+        return call
+
+
+def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
+    """Raise where something is traced, lowered or compiled after step ``after`` of a block.
+
+    ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a function
+    (also ``async``, a generator): then the block is one call of it. Steps are those of the block: the marks of
+    ``jaxscope.step()`` in it, else the calls in it of the function that is watched with ``step=True``, else of the
+    first watched function that is called in it; ``after=0`` needs none: nothing may be compiled at all.
+
+    What counts: functions of yours that are called from a line of yours, and eager operations that are compiled;
+    also what comes from the persistent cache. NumPy arguments, callbacks and debug prints do not: they compile
+    nothing. Warm calls run no code of ours.
+
+    Args:
+      after: the last step that may compile.
+      functions: names, patterns or functions; None: all.
+
+    Raises:
+      RecompileError: at the next step mark, the next call of a watched function or the end of the block, never
+        inside JAX and never in place of the block's own exception; its ``findings`` say what, why and where.
+      UsageError: ``after`` is no count, or something was compiled and nothing counts the block's steps.
+    """
+    if callable(after) or isinstance(after, (staticmethod, classmethod)):
+        return NoRecompiles(1, functions)(after)  # @jaxscope.no_recompiles without parentheses
+    if isinstance(after, bool) or not isinstance(after, int) or after < 0:
+        raise UsageError(
+            f"no_recompiles(after={after!r}): the step is 0, 1, 2, ...",
+            hint="after=0 allows no compilation at all; after=1 allows what the first step compiles",
+            slug="gate-after",
+        )
+    for one in _listed(functions) or ():
+        if not isinstance(one, str) and not callable(one):
+            raise UsageError(
+                f"no_recompiles(functions=...): {one!r} is neither a name nor a function",
+                hint="for example: functions=['train_step', 'eval_*']",
+                slug="gate-functions",
+            )
+    return NoRecompiles(after, functions)
+
+
+class Watch:
+    """One block, from its beginning to its end."""
+
+    def __init__(self, after: int, functions: Functions) -> None:
+        self._after = after
+        self._functions = functions
+        self.thread = threading.get_ident()
+        self._pid = os.getpid()
+        self._session: Session | None = None
+        self._block: Block | None = None
+        self._told: set[str] = set()  # compilations that have been raised about
+        self._failed: list[str] = []  # parts of the recording that had failed before
+
+    def begin(self) -> None:
+        """Begin recording where nothing does, and open the block."""
+        self._start()
+        self._enter()
+
+    def end(self, *, failed: bool) -> None:
+        """Close the block.
+
+        Raises:
+          RecompileError, UsageError: as of ``no_recompiles``; not where the block has ``failed``.
+        """
+        self._leave()
+        self._finish(failed=failed)
+
+    @contextmanager
+    def all(self) -> Iterator[None]:
+        """From the first to the last time that the block is open."""
+        self._start()
+        try:
+            yield
+        except BaseException:
+            self._finish(failed=True)
+            raise
+        self._finish(failed=False)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The block is open."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    # -- the recording --------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        from jaxscope.capture.blocks import Block
+
+        self._session = _Own.join()
+        self._failed = parts.failed()
+        self._block = Block(self._session.tally, self._alarm)
+
+    def _enter(self) -> None:
+        from jaxscope.capture.blocks import around
+
+        assert self._session is not None and self._block is not None
+        around.set((*around.get(), self._block))
+        self._session.tally.open(self._block)
+
+    def _leave(self) -> None:
+        from jaxscope.capture.blocks import around
+
+        if self._session is None or self._block is None or os.getpid() != self._pid:
+            return  # in a forked child the block is the parent's
+        around.set(tuple(b for b in around.get() if b is not self._block))
+        self._session.tally.close(self._block)
+
+    def _finish(self, *, failed: bool) -> None:
+        if self._session is None or os.getpid() != self._pid:
+            return
+        session, self._session = self._session, None
+        try:
+            if not failed:
+                self._raise_for(self._findings(session), session, at_end=True)
+        finally:
+            _Own.leave(session)
+
+    # -- the verdict ----------------------------------------------------------------------------------
+
+    def _alarm(self) -> bool:
+        """Something left the fast path since the last look: raise where it came too late; False: not here."""
+        if threading.get_ident() != self.thread or self._session is None or _inside_jax():
+            return False
+        try:
+            found = self._findings(self._session)
+        except JaxscopeError:
+            return True  # steps that are not known yet may be known in the end
+        self._raise_for([f for f in found if not self._told.issuperset(_seen_in(f))], self._session)
+        return True
+
+    def _findings(self, session: Session) -> list[Finding]:
+        """What came too late so far.
+
+        Raises:
+          UsageError: nothing counts the steps.
+        """
+        from jaxscope.rules import gate
+        from jaxscope.schema.findings import ERROR
+
+        assert self._block is not None
+        steps = self._block.steps()
+        if not steps or (self._after and all(s is not None and s <= self._after for s in steps.values())):
+            return []
+        run, part = parts.read(session, self._block)
+        names = _names(self._functions)
+        since = "this block" if session.options.passing else None
+        if self._after and None in part.values():
+            if any(f.severity == ERROR for f in gate.recompiles_after(run, 0, names, part=part)):
+                raise gate.unknown_steps(run)
+            return []
+        found = gate.recompiles_after(run, self._after, names, part=part, since=since)
+        return [f for f in found if f.severity == ERROR]
+
+    def _raise_for(self, found: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:
+        from jaxscope.report import sentences
+
+        if found:
+            for f in found:
+                self._told.update(_seen_in(f))
+            raise RecompileError(sentences.told(found), found)
+        blind = parts.blind(session, self._failed) if at_end else None
+        if blind:
+            raise JaxscopeError(
+                f"no_recompiles cannot tell whether anything was compiled: {blind}",
+                hint="see what can be recorded here: jaxscope doctor",
+                slug="gate-blind",
+            )
+
+
+class _Own:
+    """The recording that blocks make where nothing else records: begun by the first, ended by the last."""
+
+    _lock = threading.Lock()
+    _session: Session | None = None
+    _blocks = 0
+
+    @classmethod
+    def join(cls) -> Session:
+        """The recording there is, or one in a directory for the time being.
+
+        Raises:
+          LogError: such a directory cannot be made.
+        """
+        from jaxscope.capture import session
+        from jaxscope.log import store
+
+        with cls._lock:
+            active = session.current()
+            if active is not None:
+                cls._blocks += active is cls._session
+                return active
+            folder = Path(tempfile.mkdtemp(prefix="jaxscope-"))
+            try:
+                run = store.create(folder / "block", name="block", how="no_recompiles", argv=list(sys.argv))
+                options = session.Options(ir="none", arrays=False, passing=True)
+                begun = session.start(run, how="record", options=options)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            cls._session, cls._blocks = begun, 1
+            return begun
+
+    @classmethod
+    def leave(cls, session: Session) -> None:
+        """One block fewer; the last one takes the recording away, with its directory."""
+        from jaxscope.capture import session as sessions
+
+        with cls._lock:
+            if session is not cls._session:
+                return
+            cls._blocks -= 1
+            if cls._blocks:
+                return
+            cls._session = None
+        if sessions.current() is session:
+            sessions.stop("stop")
+        shutil.rmtree(session.run.path.parent, ignore_errors=True)
+
+
+def _inside_jax() -> bool:
+    """Does a frame of JAX stand above us: a trace, a callback, a hook?"""
+    from jaxscope.capture import frames, seams
+
+    return any(seams.in_jax(f) for f in frames.walk(sys._getframe(1)))
+
+
+def _driven(watch: Watch, inner: Any) -> Any:
+    """``yield from inner``, with the block open only while ``inner`` runs: what its consumer does is not part of it."""
+    send, value = inner.send, None
+    while True:
+        try:
+            with watch.running():
+                made = send(value)
+        except StopIteration as e:
+            return e.value
+        try:
+            send, value = inner.send, (yield made)
+        except GeneratorExit:
+            inner.close()
+            raise
+        except BaseException as e:
+            send, value = inner.throw, e
+
+
+def _seen_in(f: Finding) -> set[str]:
+    return {e.compilation for e in f.evidence if e.compilation is not None}
+
+
+def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
+    if functions is None:
+        return None
+    return [functions] if isinstance(functions, str) or callable(functions) else list(functions)
+
+
+def _names(functions: Functions) -> list[str] | None:
+    """Names and patterns as they are; functions by the id they are recorded under."""
+    from jaxscope.capture import functions as described
+
+    listed = _listed(functions)
+    if listed is None:
+        return None
+    return [f if isinstance(f, str) else described.describe(getattr(f, "_fun", f)).function for f in listed]
+
+
+def _kind(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

@@ -1,0 +1,180 @@
+"""The file a baseline lies in: sorted JSON, one fact a line, so that two branches merge and a reviewer reads it.
+
+What stands in it was perhaps merged by hand, or written by somebody else: nothing is believed unchecked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from jaxscope.errors import JaxscopeError
+from jaxscope.model.baseline.facts import SCHEMA, TOLERANCE, Baseline
+
+NAME = "jaxscope-baseline.json"
+MAX_BYTES = 16 << 20
+MOST = 1 << 62  # no figure is larger
+_AGAIN = "write it anew from a run that is good: jaxscope check --update-baseline"
+
+
+class BaselineError(JaxscopeError):
+    """A baseline that cannot be read, or must not be written. Exit code 2."""
+
+
+class _Version(msgspec.Struct):
+    jaxscope_baseline: int | None = None
+
+
+def dumps(baseline: Baseline) -> str:
+    """ASCII, sorted by name at every depth, with a newline at the end."""
+    data: dict[str, Any] = msgspec.to_builtins(baseline)
+    data["jaxscope_baseline"] = baseline.jaxscope_baseline  # also where it is the default
+    return json.dumps(data, indent=1, sort_keys=True) + "\n"
+
+
+def loads(data: bytes, name: str = NAME) -> Baseline:
+    """A baseline from the bytes of its file.
+
+    Raises:
+      BaselineError: damaged, of another format version, or with figures that cannot be.
+    """
+    if any(line.startswith((b"<<<<<<< ", b">>>>>>> ")) for line in data.splitlines()):
+        raise BaselineError(
+            f"{name} holds the marks of a merge that was not finished",
+            hint="keep one side (any), then " + _AGAIN,
+            slug="baseline-merge",
+        )
+    try:
+        version = msgspec.json.decode(data, type=_Version).jaxscope_baseline
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as e:
+        raise _damaged(name, e) from e
+    if version is None:
+        raise BaselineError(
+            f"{name} is no baseline of jaxscope: it has no jaxscope_baseline",
+            hint=f"name another file with --baseline, or {_AGAIN}",
+            slug="baseline-foreign",
+        )
+    if version != SCHEMA:
+        newer = version > SCHEMA
+        raise BaselineError(
+            f"{name} is written in version {version} of the format; this jaxscope reads version {SCHEMA}",
+            hint="use the jaxscope that wrote it, or " + _AGAIN if newer else _AGAIN,
+            slug="baseline-version",
+        )
+    try:
+        found = msgspec.json.decode(data, type=Baseline)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as e:
+        raise _damaged(name, e) from e
+    _check(found, name)
+    return found
+
+
+def _damaged(name: str, error: Exception) -> BaselineError:
+    return BaselineError(
+        f"{name} cannot be read: {error}", hint="restore it (git checkout), or " + _AGAIN, slug="baseline-damaged"
+    )  # fmt: skip
+
+
+def _check(baseline: Baseline, name: str) -> None:
+    """Raises BaselineError where a figure cannot be one."""
+    for key, share in baseline.tolerance.items():
+        if key not in TOLERANCE:
+            raise BaselineError(
+                f"{name}: there is no tolerance for {key!r}",
+                hint=f"it knows: {', '.join(TOLERANCE)}",
+                slug="baseline-tolerance",
+            )
+        if not 0 <= share <= 10:
+            raise BaselineError(
+                f"{name}: a tolerance of {share} for {key}",
+                hint='it is a share from 0 to 10, for example "memory": 0.05',
+                slug="baseline-tolerance",
+            )
+    for path, n in _figures(msgspec.to_builtins(baseline)):
+        if not 0 <= n <= MOST:
+            raise BaselineError(
+                f"{name}: {path} is {n}, which nothing can be",
+                hint="restore it (git checkout), or " + _AGAIN,
+                slug="baseline-damaged",
+            )
+
+
+def _figures(value: Any, path: str = "") -> list[tuple[str, int]]:
+    """Every whole number in plain data, with the way to it. The depth is that of the types: a few levels."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [(path, value)]
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for k, v in items for found in _figures(v, f"{path}.{k}" if path else str(k))]
+
+
+def read(path: Path) -> Baseline:
+    """The baseline in ``path``.
+
+    Raises:
+      BaselineError: there is none, it is too large, or ``loads`` refuses it.
+    """
+    try:
+        if not path.is_file():  # a pipe would keep its reader waiting
+            missing = not path.exists()
+            raise BaselineError(
+                f"there is no baseline at {path}" if missing else f"{path} is no file",
+                hint="write one from the run: jaxscope check --update-baseline --baseline " + str(path)
+                if missing
+                else "name a file with --baseline",
+                slug="baseline-missing",
+            )
+        with path.open("rb") as f:
+            data = f.read(MAX_BYTES + 1)
+    except OSError as e:
+        raise BaselineError(
+            f"the baseline {path} cannot be read: {e.strerror or e}", slug="baseline-unreadable"
+        ) from e
+    except ValueError as e:  # a null byte in the name
+        raise BaselineError(f"{str(path)!r} is no file name", slug="baseline-unreadable") from e
+    if len(data) > MAX_BYTES:
+        raise BaselineError(
+            f"{path} is larger than {MAX_BYTES >> 20} MiB: no baseline is",
+            hint="name another file with --baseline",
+            slug="baseline-too-large",
+        )
+    return loads(data, path.name)
+
+
+def looks_like_one(path: Path) -> bool:
+    """Was the file a baseline once, damaged as it may be?"""
+    try:
+        with path.open("rb") as f:
+            return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
+    except (OSError, ValueError):
+        return False
+
+
+def permitted(environ: Mapping[str, str]) -> None:
+    """Raises BaselineError in CI, where nobody would look at what is accepted."""
+    if environ.get("CI", "").casefold() not in ("", "0", "false"):
+        raise BaselineError(
+            f"the baseline is not updated in CI (CI={environ['CI']})",
+            hint="update it where you can look at the difference, and commit it: jaxscope check --update-baseline",
+            slug="baseline-in-ci",
+        )
+
+
+def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
+    """Put ``baseline`` into ``path``, whole or not at all.
+
+    Raises:
+      BaselineError: in CI, or ``path`` cannot be written.
+    """
+    permitted(environ)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(dumps(baseline), encoding="ascii", newline="\n")
+        part.replace(path)
+    except (OSError, ValueError) as e:
+        reason = e.strerror if isinstance(e, OSError) else str(e)
+        raise BaselineError(f"cannot write the baseline {path}: {reason}", slug="unwritable") from e

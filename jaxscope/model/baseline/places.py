@@ -1,0 +1,66 @@
+"""Names for functions and files that are the same in another checkout, on another machine, after an edit above:
+no lines, no absolute paths, no addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath, PureWindowsPath
+
+from jaxscope.model.records import Function
+
+LONGEST = 300
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+_NUMBER = re.compile(r"\d+")
+
+
+def clean(text: str) -> str:
+    """One line of printable text without addresses."""
+    text = _ADDRESS.sub("0x", text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def pattern(path: str) -> str:
+    """``state.params['layer12']['kernel']`` -> ``state.params['layer*']['kernel']``."""
+    return clean(_NUMBER.sub("*", path))
+
+
+def root(path: str) -> str:
+    """``state`` of ``state.params['kernel']``."""
+    return clean(re.split(r"[.\[]", path, maxsplit=1)[0] or path)
+
+
+class Names:
+    """Stable names, for one run. ``roots``: directories that paths are told from, the first that fits."""
+
+    def __init__(self, functions: Iterable[Function], roots: Sequence[str]) -> None:
+        self._roots = [PurePath(r) for r in roots if r]
+        self.by_id: dict[str, str] = {}
+        taken: dict[str, int] = {}
+        ordered = sorted(functions, key=lambda f: (f.seen.file or "", f.seen.line or 0, f.id))
+        for f in ordered:
+            name = f"{self.file(f.seen.file)}::{clean(f.name.replace('.<locals>', ''))}"
+            if f.seen.wrappers:
+                name += f" ({', '.join(map(clean, f.seen.wrappers))})"
+            taken[name] = n = taken.get(name, 0) + 1
+            self.by_id[f.id] = name if n == 1 else f"{name} #{n}"
+
+    def file(self, name: str | None) -> str:
+        if not name:
+            return "?"
+        path = PurePath(name)
+        for folder in self._roots:
+            if path.is_absolute() and path.is_relative_to(folder):
+                return clean(path.relative_to(folder).as_posix())
+        if "site-packages" in path.parts:
+            at = len(path.parts) - 1 - path.parts[::-1].index("site-packages")
+            return clean("/".join(path.parts[at + 1 :]))
+        # Elsewhere on this machine: where that is says nothing on another one.
+        windows = PureWindowsPath(name)
+        known = windows if windows.is_absolute() else path
+        return clean(known.name if known.is_absolute() or ".." in known.parts else known.as_posix()) or "?"
+
+    def function(self, f: Function | None) -> str | None:
+        return None if f is None else self.by_id.get(f.id)

@@ -1,0 +1,228 @@
+"""The pytest plugin: marks that a test compiles no more than it may, and a recording to ask.
+
+Imports nothing but pytest until a test uses it. Then one recording serves the whole session (of an xdist worker),
+so that what an earlier test compiled is known when a later one compiles it again; each test is a part of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from jaxscope.pins import Pins
+    from jaxscope.report.marks import Judge
+    from jaxscope.tested import Suite, Tested
+
+MARKS = {
+    "no_recompiles": "no_recompiles(after=1, functions=None): nothing is traced, lowered or compiled after step "
+    "`after` of the test; steps are jaxscope.step() marks or the calls of a watched function, after=0 needs none",
+    "max_compilations": "max_compilations(n, function=None): your functions, or the one named, are compiled at most n times",
+    "max_compile_seconds": "max_compile_seconds(s): tracing, lowering and compiling take at most s seconds",
+    "max_collectives": "max_collectives(kind=None, count=None, bytes=None): each program compiled in the test has at "
+    "most `count` collectives of this kind (kind@axis), and `bytes` of them in a call ('64 MiB')",
+}
+FIXTURE = "jaxscope"
+
+_recording: pytest.StashKey[Suite] = pytest.StashKey()
+_part: pytest.StashKey[Tested] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("jaxscope", "what JAX compiles")
+    group.addoption(
+        "--jaxscope-dir", metavar="DIR", help="keep the recordings of tests that use jaxscope in DIR"
+    )
+    group.addoption(
+        "--jaxscope-baseline",
+        metavar="DIR",
+        help="where the baselines of jaxscope.pinned() lie, one file a test (default: jaxscope-baselines)",
+    )
+    group.addoption(
+        "--jaxscope-update",
+        choices=("none", "new", "all", "trim"),
+        default="none",
+        help="write the baselines that are missing (new) or all, or remove those of tests that are gone (trim); not in CI",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in MARKS.values():
+        config.addinivalue_line("markers", line)
+    update = config.getoption("--jaxscope-update")
+    if update != "none" and os.environ.get("CI", "").casefold() not in ("", "0", "false"):
+        raise pytest.UsageError(
+            f"--jaxscope-update={update}: baselines are not updated in CI (CI={os.environ['CI']})\n"
+            "  update them where you can look at the difference, and commit them"
+        )
+    if update == "trim" and (config.option.file_or_dir or config.option.keyword or config.option.markexpr):
+        raise pytest.UsageError(
+            "--jaxscope-update=trim removes the baselines of tests that it does not see\n  run it on the whole suite: "
+            "without paths, -k and -m"
+        )
+
+
+# -- wrong usage: an error of collection, as with --strict-markers ------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.passed:
+        for node in report.result:
+            wrong = _misused(node) if isinstance(node, pytest.Item) else None
+            if wrong is not None:
+                report.outcome = "failed"
+                report.longrepr = f"{node.nodeid}: {wrong}"
+                report.result = []
+                break
+    return report
+
+
+def _misused(item: pytest.Item) -> str | None:
+    for mark in item.iter_markers():
+        if mark.name in MARKS:
+            from jaxscope.errors import UsageError
+            from jaxscope.report import marks
+
+            try:
+                marks.read(mark.name, mark.args, mark.kwargs)
+            except UsageError as e:
+                return str(e)
+        elif mark.name not in _registered(item.config):
+            from difflib import get_close_matches
+
+            near = get_close_matches(mark.name, MARKS, 1, 0.8)
+            if near:
+                return f"there is no mark {mark.name!r}\n  did you mean {near[0]}? (register it as your own mark where not)"
+    return None
+
+
+def _registered(config: pytest.Config) -> set[str]:
+    return {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")} | _BUILT_IN
+
+
+_BUILT_IN = {"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"}
+
+
+# -- the recording of a session -------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    users = [item for item in getattr(session, "items", ()) if _uses(item)]
+    trims = session.config.getoption("--jaxscope-update") == "trim"
+    if not (users or trims) or session.config.option.collectonly:
+        return (yield)
+    from jaxscope.tested import Suite
+
+    texts = any(FIXTURE in _fixtures(i) or i.get_closest_marker("max_collectives") for i in users)
+    worker = getattr(session.config, "workerinput", {}).get("workerid", "tests")
+    pins = _pins(session.config)
+    if worker in ("tests", "gw0"):
+        for path in pins.trim(item.nodeid for item in session.items):
+            session.config.issue_config_time_warning(pytest.PytestWarning(f"removed {path}"), 2)
+    if not users:
+        return (yield)
+    recording = Suite(session.config.getoption("--jaxscope-dir"), worker, texts=texts, pins=pins)
+    recording.start()
+    session.config.stash[_recording] = recording
+    try:
+        return (yield)
+    finally:
+        recording.stop()
+
+
+def _pins(config: pytest.Config) -> Pins:
+    from jaxscope.pins import FOLDER, Pins
+
+    folder = config.rootpath / (config.getoption("--jaxscope-baseline") or FOLDER)
+    return Pins(folder, config.getoption("--jaxscope-update"), config.rootpath)
+
+
+def _uses(item: pytest.Item) -> bool:
+    return FIXTURE in _fixtures(item) or any(mark.name in MARKS for mark in item.iter_markers())
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return list(getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture
+def jaxscope(request: pytest.FixtureRequest) -> Tested:
+    """What this test compiles: ``compilations``, ``causes``, ``read()`` the whole recording; ``with pinned():`` holds
+    a block against the test's baseline; and jaxscope's own functions (``jaxscope.step()``, ``jaxscope.watch``)."""
+    return _part_of(request.node)
+
+
+def _part_of(item: pytest.Item) -> Tested:
+    part = item.stash.get(_part, None)
+    if part is None and item.config.stash.get(_recording, None) is None:
+        pytest.fail(
+            "the recording begins with the tests that name the fixture jaxscope as an argument: name it",
+            False,
+        )
+    if part is None:
+        part = item.stash[_part] = item.config.stash[_recording].part(item.nodeid)
+    return part
+
+
+# -- one test ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    if item.config.stash.get(_recording, None) is None or not _uses(item):
+        return (yield)
+    part = _part_of(item)
+    with part:
+        try:
+            result = yield
+        except (Exception, pytest.fail.Exception):
+            # The test's own failure stands; what we have to say goes below it.
+            try:
+                said = _failures(item, part)
+            except Exception as e:
+                said = f"what was compiled cannot be told: {type(e).__name__}: {e}"
+            if said:
+                item.add_report_section("call", "jaxscope", said)
+            raise
+    said = _failures(item, part)
+    if said:
+        pytest.fail(said, pytrace=False)
+    return result
+
+
+def _failures(item: pytest.Item, part: Tested) -> str:
+    from jaxscope.report import marks
+
+    found: list[str] = []
+    for name, judge in _asked(item):
+        outcome = marks.judged(name, judge, *part.recorded())
+        if outcome.failure is not None:
+            found.append(outcome.failure)
+        for text in outcome.unknown:
+            item.warn(pytest.PytestWarning(f"{name}: {text}"))
+    blind = part.blind() if next(_asked(item), None) is not None else None
+    if blind is not None:
+        found.append(f"what was compiled cannot be told: {blind}")
+    return "\n\n".join(found)
+
+
+def _asked(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
+    """The marks of a test; of several with one name and one function the nearest."""
+    from jaxscope.report import marks
+
+    seen = set()
+    for mark in item.iter_markers():
+        if mark.name in MARKS:
+            named = {k: v for k, v in mark.kwargs.items() if k in ("functions", "function", "kind")}
+            about = f"{mark.name} {named} {mark.args[1:]}"
+            if about not in seen:
+                seen.add(about)
+                yield mark.name, marks.read(mark.name, mark.args, mark.kwargs)

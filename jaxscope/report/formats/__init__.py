@@ -1,0 +1,1 @@
+"""Findings for the programs around: editors, CI, dashboards. Each format is a function from findings to text."""

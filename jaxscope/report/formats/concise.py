@@ -1,0 +1,38 @@
+"""One line a finding, as compilers write them: ``train.py:88: JX101 what was found``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxscope.report.escape import escape
+from jaxscope.report.formats.placed import Placed
+from jaxscope.schema.findings import CERTAIN, NOTE
+
+TITLE = 400
+
+
+def render(findings: Iterable[Placed]) -> str:
+    return "".join(f"{line(p)}\n" for p in findings)
+
+
+def line(p: Placed) -> str:
+    return f"{where(p)}{': ' if p.file else ''}{headline(p)}"
+
+
+def headline(p: Placed) -> str:
+    """``JX101 what was found``, and whether it is only a note."""
+    return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
+
+
+def where(p: Placed) -> str:
+    """``train.py:88``; empty where nobody knows."""
+    if p.file is None:
+        return ""
+    return escape(p.file) + (f":{p.line}" if p.line is not None else "")
+
+
+def title(p: Placed) -> str:
+    """What was found, and whether that is certain."""
+    f = p.finding
+    text = escape(f.title, TITLE)
+    return text if f.certainty == CERTAIN else f"it seems that {text}"

@@ -1,0 +1,19 @@
+"""Findings as JSON: entries as in the report's ``findings``, and whether the check failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxscope import __version__
+from jaxscope.report.formats.placed import Placed
+from jaxscope.report.machine import SCHEMA, dumps, finding_json
+
+
+def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
+    """``run``: the name of what was checked. ``place`` of each is its line as the other formats have it."""
+    entries: list[dict[str, Any]] = [
+        {**finding_json(p.finding), "place": None if p.file is None else {"file": p.file, "line": p.line}}
+        for p in findings
+    ]
+    return dumps({"schema": SCHEMA, "jaxscope": __version__, "run": {"name": run}, "failed": failed, "findings": entries})  # fmt: skip

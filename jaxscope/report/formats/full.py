@@ -1,0 +1,64 @@
+"""A paragraph a finding: the source line with a caret, what was seen, what to do.
+
+The line is read from the file as it is now: where that is gone or shorter, it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from jaxscope.model import sources
+from jaxscope.report.escape import escape
+from jaxscope.report.formats.concise import headline, where
+from jaxscope.report.formats.placed import Placed
+from jaxscope.report.phrases import seconds
+
+WIDEST = 160  # of a source line
+EVIDENCE = 5
+
+
+def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sources.text) -> str:
+    """``text``: a file's contents, None where it cannot be read."""
+    return "\n".join("".join(f"{line}\n" for line in entry(p, text)) for p in findings)
+
+
+def entry(p: Placed, text: Callable[[str], str | None]) -> list[str]:
+    f = p.finding
+    cost = f" [{seconds(f.seconds)}]" if f.seconds else ""
+    lines = [f"{headline(p)}{cost}"]
+    margin = " " * len(str(p.line or ""))
+    if p.file is not None:
+        lines.append(f"{margin}--> {where(p)}")
+    lines += _excerpt(p, text, margin)
+    shown = list(dict.fromkeys(e.text for e in f.evidence if e.text and e.text not in f.title))[:EVIDENCE]
+    lines += [f"{margin} = {escape(e, 300)}" for e in shown]
+    if f.fix:
+        lines.append(f"{margin} = help: {escape(f.fix, 300)}")
+    return lines
+
+
+def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[str]:
+    source = p.finding.source
+    if source is None or p.line is None:
+        return []
+    body = text(source.file)
+    found = body.split("\n")[p.line - 1 : p.line] if body is not None else []
+    if not found or not found[0].strip():
+        return []
+    code = escape(found[0].expandtabs(4).rstrip(), WIDEST)
+    start, length = _mark(code, p.finding.title)
+    return [
+        f"{margin} |",
+        f"{p.line} | {code}",
+        f"{margin} | {' ' * start}{'^' * length}",
+    ]
+
+
+def _mark(code: str, title: str) -> tuple[int, int]:
+    """Where the carets stand: under the first word of the title where the line has it, else under the code."""
+    name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
+    at = code.find(name) if name.isidentifier() else -1
+    if at >= 0:
+        return at, len(name)
+    bare = code.lstrip()
+    return len(code) - len(bare), max(1, len(bare.partition("  #")[0].rstrip()))

@@ -1,0 +1,44 @@
+"""Workflow commands of GitHub Actions: annotations on the lines of a pull request.
+
+``::error file=train.py,line=88,title=JX101 changing-shape::text``. In the text ``%``, CR and LF are written
+``%25``, ``%0D``, ``%0A``; in a property also ``:`` and ``,`` (actions/toolkit, command.ts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from jaxscope.report.escape import escape
+from jaxscope.report.formats.concise import title
+from jaxscope.report.formats.placed import Placed
+from jaxscope.schema.findings import ERROR, NOTE
+
+_COMMANDS = {ERROR: "error", NOTE: "notice"}
+EVIDENCE = 5
+
+
+def render(findings: Iterable[Placed], names: Mapping[str, str] | None = None) -> str:
+    """``names``: of the rules, by code."""
+    return "".join(f"{annotation(p, (names or {}).get(p.finding.code, ''))}\n" for p in findings)
+
+
+def annotation(p: Placed, name: str = "") -> str:
+    f = p.finding
+    properties = {
+        "file": p.file,
+        "line": p.line,
+        "title": f"{f.code} {name}".strip(),
+    }
+    told = ",".join(f"{k}={_property(escape(v))}" for k, v in properties.items() if v is not None)
+    texts = [title(p)]
+    texts += [escape(e.text, 300) for e in f.evidence[:EVIDENCE] if e.text and e.text not in f.title]
+    texts += [escape(f.fix, 300)] if f.fix else []
+    return f"::{_COMMANDS.get(f.severity, 'warning')} {told}::{_data(chr(10).join(texts))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

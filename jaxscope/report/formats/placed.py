@@ -1,0 +1,39 @@
+"""A finding with its file as the reader of a format knows it: from the directory the check runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from jaxscope.schema.findings import Finding
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """``file``: with ``/``, below the base where it is, else absolute; None where there is no file (code from a
+    string, no line known). Not yet escaped. ``line`` from 1."""
+
+    finding: Finding
+    file: str | None
+    line: int | None
+
+
+def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed]:
+    """``bases``: directories that files are told from; the first that fits."""
+    found = []
+    for f in findings:
+        source = f.source
+        named = source is not None and source.file and not source.file.startswith("<")
+        file = relative(source.file, bases) if named and source is not None else None
+        line = source.line if source is not None and file is not None and source.line > 0 else None
+        found.append(Placed(f, file, line))
+    return found
+
+
+def relative(file: str, bases: Sequence[str]) -> str:
+    path = PurePath(file)
+    for base in bases:
+        if base and path.is_absolute() and path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return path.as_posix()

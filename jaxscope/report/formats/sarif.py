@@ -1,0 +1,120 @@
+"""SARIF 2.1.0 (OASIS): what code scanning services read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from jaxscope import __version__
+from jaxscope.report.escape import escape
+from jaxscope.report.formats.concise import title
+from jaxscope.report.formats.placed import Placed, relative
+from jaxscope.report.machine import dumps
+from jaxscope.rules.registry import Rule
+from jaxscope.schema.findings import ERROR, NOTE
+from jaxscope.schema.keys import Frame
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {ERROR: "error", NOTE: "note"}
+RELATED = 5
+
+
+def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> str:
+    """``rules``: those there are; the ones that found something are described in the file."""
+    return dumps(document(findings, rules, bases))
+
+
+def document(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> dict[str, Any]:
+    codes = sorted({p.finding.code for p in findings})
+    index = {code: n for n, code in enumerate(codes)}
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "jaxscope",
+                        "version": __version__,
+                        "rules": [_rule(code, rules.get(code)) for code in codes],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(p, index, bases) for p in findings],
+            }
+        ],
+    }
+
+
+def _rule(code: str, rule: Rule | None) -> dict[str, Any]:
+    if rule is None:
+        return {"id": code}
+    return {
+        "id": code,
+        "name": rule.name,
+        "shortDescription": {"text": rule.summary or rule.name},
+        "help": {"text": rule.doc, "markdown": rule.doc},
+        "defaultConfiguration": {"level": _LEVELS.get(rule.severity, "warning")},
+    }
+
+
+def _result(p: Placed, index: dict[str, int], bases: Sequence[str]) -> dict[str, Any]:
+    f = p.finding
+    message = title(p) + (f"\n{escape(f.fix)}" if f.fix else "")
+    found: dict[str, Any] = {
+        "ruleId": f.code,
+        "ruleIndex": index[f.code],
+        "level": _LEVELS.get(f.severity, "warning"),
+        "message": {"text": message},
+        "locations": [] if p.file is None else [_location(p.file, p.line)],
+        "partialFingerprints": {"jaxscope/v1": _fingerprint(p)},
+        "properties": {
+            "certainty": f.certainty,
+            "function": f.function,
+            "path": f.path,
+            "seconds": f.seconds,
+        },
+    }
+    related: list[dict[str, Any]] = []
+    for e in f.evidence[:RELATED]:
+        where = _placed(e.source, bases)
+        if where is not None:
+            related.append({**where, "id": len(related), "message": {"text": escape(e.text)}})
+    if related:
+        found["relatedLocations"] = related
+    return found
+
+
+def _placed(frame: Frame | None, bases: Sequence[str]) -> dict[str, Any] | None:
+    if frame is None or not frame.file or frame.file.startswith("<"):
+        return None
+    return _location(relative(frame.file, bases), frame.line if frame.line > 0 else None)
+
+
+def _location(file: str, line: int | None) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": uri(file)}}
+    if line is not None:
+        physical["region"] = {"startLine": line}
+    return {"physicalLocation": physical}
+
+
+def uri(file: str) -> str:
+    """A relative reference, or ``file:///...``; names that are not UTF-8 keep their bytes."""
+    text = quote(file, errors="surrogateescape" if _escaped_bytes(file) else "surrogatepass")
+    return "file://" + text if PurePath(file).is_absolute() else text
+
+
+def _escaped_bytes(text: str) -> bool:
+    """Do all its lone surrogates stand for bytes, as in file names from the system?"""
+    return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)
+
+
+def _fingerprint(p: Placed) -> str:
+    """The same finding after an edit above: no line, no figures."""
+    f = p.finding
+    name = (f.function or "").partition("@")[0]
+    parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,184 @@
+"""What the pytest marks ask of a test, each a pure function: a recorded run, and the test's part of it, to a failure.
+
+``no_recompiles(after=1, functions=None)``, ``max_compilations(n, function=None)``, ``max_compile_seconds(s)``,
+``max_collectives(kind=None, count=None, bytes=None)``. Knows nothing of pytest.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from jaxscope.errors import JaxscopeError, UsageError
+from jaxscope.model.names import matches
+from jaxscope.model.run import Run
+from jaxscope.report import sentences
+from jaxscope.rules import budgets, footprints, gate, limits
+from jaxscope.schema.findings import NOTE, Finding
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one mark. ``failure``: why the test fails, None where it holds; ``unknown``: what nobody
+    could measure."""
+
+    failure: str | None = None
+    unknown: list[str] = []
+
+
+Judge = Callable[[Run, gate.Part], Outcome]
+
+
+def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) -> Judge:
+    """Nothing is traced, lowered or compiled after step ``after`` of the test."""
+    if isinstance(after, bool) or not isinstance(after, int) or after < 0:
+        raise UsageError(
+            f"after={after!r}: the step is 0, 1, 2, ...", hint="after=0 allows no compilation at all"
+        )
+    names = _names("functions", functions)
+
+    def judge(run: Run, part: gate.Part) -> Outcome:
+        if after and None in part.values():
+            if any(f.severity != NOTE for f in gate.recompiles_after(run, 0, names, part=part)):
+                raise gate.unknown_steps(run)
+            return _outcome([], names, run)
+        return _outcome(gate.recompiles_after(run, after, names, part=part), names, run)
+
+    return judge
+
+
+def max_compilations(n: int, function: str | None = None) -> Judge:
+    """Your functions are compiled at most ``n`` times in the test, or the one called ``function`` is."""
+    most = _read(limits.count, "n", n)
+    names = _names("function", function)
+
+    def judge(run: Run, part: gate.Part) -> Outcome:
+        allowed = limits.Limits(compilations=most)
+        if names is None:
+            return _outcome(budgets.over(run, allowed, part=part))
+        return _outcome(budgets.over(run, limits.Limits(), {names[0]: allowed}, part), names, run)
+
+    return judge
+
+
+def max_compile_seconds(s: float) -> Judge:
+    """Tracing, lowering and compiling take at most ``s`` seconds in the test."""
+    most = _read(limits.seconds, "s", s)
+    return lambda run, part: _outcome(budgets.over(run, limits.Limits(seconds=most), part=part))
+
+
+def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
+    """Each program compiled in the test has at most ``count`` collectives (of ``kind``; ``kind@axis``), and at most
+    ``bytes`` of them in a call on one device (``"64 MiB"``)."""
+    if count is None and bytes is None:
+        raise UsageError(
+            "it allows neither a count nor bytes", hint="max_collectives(kind='all-gather', count=2)"
+        )
+    key = limits.ANY if kind is None else kind
+    allowed = limits.Limits(
+        collectives=_read(limits.by_kind(limits.count), "count", {key: count}) if count is not None else {},
+        collective_bytes=_read(limits.by_kind(limits.size), "bytes", {key: bytes})
+        if bytes is not None
+        else {},
+    )
+
+    def judge(run: Run, part: gate.Part) -> Outcome:
+        compiled = [
+            c for c in run.compilations.values() if c.id in part and c.reached_phases & 4 and c.function.user
+        ]
+        if not compiled:
+            return Outcome(
+                "no function of yours was compiled in this test, so there are no collectives to count\n"
+                "    → compile it here: jax.jit(f).lower(...).compile(), or jax.clear_caches() before"
+            )
+        users = {c.function.id: c.function for c in compiled}
+        return _outcome([f for each in users.values() for f in footprints.programs(run, each, allowed, part)])
+
+    return judge
+
+
+MARKS: dict[str, Callable[..., Judge]] = {
+    "no_recompiles": no_recompiles,
+    "max_compilations": max_compilations,
+    "max_compile_seconds": max_compile_seconds,
+    "max_collectives": max_collectives,
+}
+
+
+def usage(name: str) -> str:
+    """``no_recompiles(after=1, functions=None)``."""
+    parameters = inspect.signature(MARKS[name]).parameters.values()
+    return f"{name}({', '.join(str(p.replace(annotation=p.empty)) for p in parameters)})"
+
+
+def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
+    """What a mark asks for.
+
+    Raises:
+      UsageError: it does not take such arguments; names what it takes.
+    """
+    known = inspect.signature(MARKS[name]).parameters
+    for word in kwargs:
+        if word not in known:
+            near = difflib.get_close_matches(word, known, 1, 0.4)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(
+                f"the mark {name} has no argument {word!r}", hint=f"{meant}it is used as {usage(name)}"
+            )
+    try:
+        inspect.signature(MARKS[name]).bind(*args, **kwargs)
+    except TypeError as e:
+        raise UsageError(f"the mark {name}: {e}", hint=f"it is used as {usage(name)}") from None
+    try:
+        return MARKS[name](*args, **kwargs)
+    except UsageError as e:
+        raise UsageError(
+            f"the mark {name}: {e.message}", hint=e.hint or f"it is used as {usage(name)}"
+        ) from None
+
+
+def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
+    """The outcome of one mark, its name before what is wrong; what cannot be judged has failed."""
+    try:
+        found = judge(run, part)
+    except JaxscopeError as e:
+        return Outcome(f"{name}: {e}")
+    return Outcome(None if found.failure is None else f"{name}: {found.failure}", found.unknown)
+
+
+def _outcome(found: Sequence[Finding], names: Sequence[str] | None = None, run: Run | None = None) -> Outcome:
+    wrong = [f for f in found if f.severity != NOTE]
+    missing = [
+        n for n in names or () if run is not None and not any(matches(f, n) for f in run.functions.values())
+    ]
+    if wrong:
+        return Outcome(sentences.told(wrong))
+    if missing:
+        return Outcome(f"no function called {missing[0]!r} was compiled: is it spelled as in the program?")
+    return Outcome(None, [f.title for f in found])
+
+
+def _names(what: str, value: str | Sequence[str] | None) -> list[str] | None:
+    if value is None:
+        return None
+    listed = (
+        [value]
+        if isinstance(value, str)
+        else list(value)
+        if isinstance(value, (list, tuple, set))
+        else [value]
+    )
+    found = [v if isinstance(v, str) else getattr(v, "__qualname__", None) for v in listed]
+    if not found or any(not isinstance(v, str) or not v.strip() for v in found):
+        raise UsageError(f"{what}={value!r} is no name, nor a list of names", hint=f"{what}='train_step'")
+    return [str(v) for v in found]
+
+
+def _read(reader: Callable[[Any], Any], name: str, value: Any) -> Any:
+    try:
+        return reader(value)
+    except ValueError as e:
+        raise UsageError(f"{name}={value!r} is not {e}") from None

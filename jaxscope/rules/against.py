@@ -1,0 +1,36 @@
+"""A run held against a baseline: what is new of the rules' findings, what got worse, merged into one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from jaxscope.model.baseline import comparing, recorded
+from jaxscope.model.baseline.facts import Baseline
+from jaxscope.model.run import Run
+from jaxscope.rules import registry
+from jaxscope.rules.selection import Filter
+from jaxscope.schema.findings import NOTE, Finding
+
+# Notes that say something good: no strictness makes a failure of them.
+GOOD = frozenset({comparing.IMPROVED})
+
+
+def read(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> recorded.Recorded:
+    """What a baseline of ``run`` would hold. What is left out by comments or by choice is not pinned."""
+    return recorded.read(run, chosen.keep(registry.findings(run)), roots)
+
+
+def compare(baseline: Baseline, now: recorded.Recorded, chosen: Filter) -> list[Finding]:
+    """What does not hold, and notes: what is better, what was not seen."""
+    # What is not looked at is not gone.
+    pinned = {key: n for key, n in baseline.findings.items() if chosen.takes(key.partition(" ")[0])}
+    found = comparing.compare(msgspec.structs.replace(baseline, findings=pinned), now)
+    return comparing.merged([*chosen.keep(found.findings), *found.new])
+
+
+def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
+    """Those that make a check fail: errors and warnings; with ``strict`` notes too, save those that say that
+    something is better than it was."""
+    return [f for f in found if f.severity != NOTE or (strict and f.code not in GOOD)]

@@ -1,0 +1,246 @@
+"""JX191 to JX592: more than a limit allows, in what figure, of which function, and where the most of it comes from.
+
+A figure that is not known is told as such (JX901), never taken for kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.model import causes
+from jaxscope.model.names import matches, number_of
+from jaxscope.model.records import Function
+from jaxscope.model.run import Run
+from jaxscope.rules.footprints import COLLECTIVES, CONSTANTS, MEMORY, programs
+from jaxscope.rules.gate import Part, not_known, within
+from jaxscope.rules.limits import Limits
+from jaxscope.rules.programs import name_of
+from jaxscope.rules.registry import explain
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
+
+COMPILATIONS, SECONDS = "JX191", "JX291"
+MOST = 3  # contributors named
+
+_ASKED = """
+## Why is this bad?
+Somebody has set the limit: ``{option}`` in ``[tool.jaxscope.check]``, for the whole run or for one function in
+``[tool.jaxscope.check.functions."train_*"]``{mark}.
+
+## What to do
+{what} Where it is meant to be so, raise the limit in the change that makes it so.
+"""
+
+explain(
+    COMPILATIONS,
+    "too-many-compilations",
+    ERROR,
+    """## What it does
+    Counts the compilations of your functions, with those that came from the persistent cache, against a limit.
+    Eager operations are not counted.
+    """,
+    _ASKED.format(
+        option="max-compilations = 12",
+        mark=", or by the pytest mark ``max_compilations``",
+        what="The finding names the functions that were compiled most often, and why the last time.",
+    ),
+)
+explain(
+    SECONDS,
+    "too-long-compiling",
+    ERROR,
+    """## What it does
+    Adds up the seconds of tracing, lowering and compiling against a limit: of the run everything, in wall time; of a
+    function its own.
+    """,
+    _ASKED.format(
+        option="max-compile-seconds = 60",
+        mark=", or by the pytest mark ``max_compile_seconds``",
+        what="The finding names what took longest. ``jaxscope report`` has the rest.",
+    ),
+)
+explain(
+    COLLECTIVES,
+    "too-much-communication",
+    ERROR,
+    """## What it does
+    Counts the collectives of each program, or adds up the bytes of their results on one device in one call (through
+    loops), against a limit, by kind and mesh axis.
+    """,
+    _ASKED.format(
+        option='max-collectives = { all-gather = 2, "*@model" = 0 }',
+        mark=", or by the pytest mark ``max_collectives``",
+        what="The finding names the largest of them with your line, and whether you asked for it or the partitioner put "
+        "it in.",
+    ),
+)
+explain(
+    MEMORY,
+    "too-much-memory",
+    ERROR,
+    """## What it does
+    Holds temporaries, the peak, or arguments that several devices hold copies of, of each program on one device,
+    against a limit.
+    """,
+    _ASKED.format(
+        option='max-peak-bytes = "12 GiB"',
+        mark="",
+        what="The finding says what it consists of, and names the largest arguments.",
+    ),
+)
+explain(
+    CONSTANTS,
+    "too-large-constants",
+    ERROR,
+    """## What it does
+    Adds up the arrays that each program took in from outside its arguments, against a limit.
+    """,
+    _ASKED.format(
+        option='max-constant-bytes = "1 MiB"', mark="", what="Pass what the finding names as an argument."
+    ),
+)
+explain(
+    "JX901",
+    "not-known",
+    NOTE,
+    """## What it does
+    Says what a check was asked and could not look at: the steps of a process, a figure that was not recorded, a
+    function that nobody called.
+    """,
+    """## Why is this bad?
+    What nobody looked at is not what has passed. It is a note, so that a check of what is known can be had; with
+    ``jaxscope check --strict`` it fails.
+
+    ## What to do
+    Record what is missing: steps with ``jaxscope.step()``, programs with ``--ir all``; or take a limit away that
+    speaks of nothing.
+    """,
+)
+
+
+def over(
+    run: Run, limits: Limits, functions: Mapping[str, Limits] | None = None, part: Part | None = None
+) -> list[Finding]:
+    """Where ``run`` has more than is allowed, or it is not known.
+
+    Args:
+      limits: compilations and seconds of the whole run; the other figures of each program of the user's functions.
+      functions: limits for each function that a name or pattern means; where one is set for a figure of a
+        program, the general one does not hold for that function.
+      part: only these compilations.
+    """
+    return list(_over(run, limits, functions or {}, part))
+
+
+def _over(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None) -> Iterator[Finding]:
+    users = [f for f in run.functions.values() if f.user]
+    if limits.compilations is not None:
+        yield from _compilations(run, users, limits.compilations, part, "your functions were")
+    if limits.seconds is not None:
+        yield from _seconds_of_run(run, limits.seconds, part)
+    special: dict[str, list[Limits]] = {}
+    for pattern, own in functions.items():
+        meant = [f for f in users if matches(f, pattern)]
+        if not meant:
+            yield not_known(
+                f"limits are set for {pattern!r}, and no function of yours that was compiled is called so"
+            )
+        for f in meant:
+            special.setdefault(f.id, []).append(own)
+            if own.compilations is not None:
+                yield from _compilations(run, [f], own.compilations, part, f"{name_of(f)} was")
+            if own.seconds is not None:
+                yield from _seconds_of(f, own.seconds, part)
+    for f in users:
+        for allowed in [*special.get(f.id, ()), _remaining(limits, special.get(f.id, ()))]:
+            yield from programs(run, f, allowed, part)
+
+
+def _remaining(limits: Limits, special: Sequence[Limits]) -> Limits:
+    """The general limits that no special one takes the place of."""
+    nothing = Limits()
+    taken = {
+        name
+        for own in special
+        for name in Limits.__struct_fields__
+        if getattr(own, name) != getattr(nothing, name)
+    }
+    return msgspec.structs.replace(limits, **{name: getattr(nothing, name) for name in taken})
+
+
+# -- figures of a run -----------------------------------------------------------------------------------------
+
+
+def _compilations(
+    run: Run, users: Sequence[Function], limit: int, part: Part | None, who: str
+) -> Iterator[Finding]:
+    made = {f.id: [c for c in within(part, f.compilations) if c.reached_phases & 4] for f in users}
+    total = sum(map(len, made.values()))
+    if total <= limit:
+        return
+    busiest = sorted((f for f in users if made[f.id]), key=lambda f: -len(made[f.id]))
+    some = ", ".join(f"{name_of(f)} {_times(len(made[f.id]))}" for f in busiest[:MOST])
+    last = made[busiest[0].id][-1]
+    why = causes.of(run, last)[0].text
+    listed = f" ({some})" if len(users) > 1 else ""
+    yield Finding(
+        COMPILATIONS, ERROR, CERTAIN,
+        f"{who} compiled {_times(total)}, {limit:,} allowed{listed}; most recently {name_of(busiest[0])}: {why}",
+        busiest[0].id, last.site,
+        [
+            Evidence(f"{name_of(c.function)}#{number_of(run, c)}: {causes.of(run, c)[0].text}", compilation=c.id,
+                     program=c.program, source=c.site, step=c.step)
+            for c in made[busiest[0].id][-5:]
+        ],
+        "make its calls alike in what the finding names, or allow more compilations",
+        sum(c.seconds for cs in made.values() for c in cs),
+    )  # fmt: skip
+
+
+def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Finding]:
+    everything = [c for c in within(part, list(run.compilations.values())) if c.entry != "nested"]
+    spent: float | None = sum(c.seconds for c in everything) if part is not None else run.compiling_seconds
+    if spent is None:
+        yield not_known("how long tracing, lowering and compiling took is not known")
+        return
+    if spent <= limit:
+        return
+    by_function: dict[str, float] = {}
+    for c in everything:
+        by_function[c.function.id] = by_function.get(c.function.id, 0.0) + c.seconds
+    slowest = sorted(by_function, key=lambda i: -by_function[i])
+    some = ", ".join(f"{name_of(run.functions[i])} {_s(by_function[i])}" for i in slowest[:MOST])
+    worst = max(everything, key=lambda c: c.seconds, default=None)
+    yield Finding(
+        SECONDS, ERROR, CERTAIN,
+        f"tracing, lowering and compiling took {_s(spent)}, {_s(limit)} allowed; the most of it: {some or 'not known'}",
+        worst.function.id if worst is not None else None, worst.site if worst is not None else None,
+        [Evidence(f"{name_of(worst.function)}: {_s(worst.seconds)}", compilation=worst.id, source=worst.site)]
+        if worst is not None else [],
+        "compile the slowest less often, or make its program smaller (jaxscope report says of what it consists)",
+        spent,
+    )  # fmt: skip
+
+
+def _seconds_of(f: Function, limit: float, part: Part | None) -> Iterator[Finding]:
+    mine = within(part, f.compilations)
+    spent = sum(c.seconds for c in mine)
+    if spent <= limit:
+        return
+    worst = max(mine, key=lambda c: c.seconds)
+    text = f"{name_of(f)} was traced, lowered and compiled for {_s(spent)}, {_s(limit)} allowed"
+    yield Finding(
+        SECONDS, ERROR, CERTAIN,
+        f"{text}; the longest of {len(mine):,} took {_s(worst.seconds)}",
+        f.id, worst.site, [Evidence(text, compilation=worst.id, source=worst.site, step=worst.step)],
+        "compile it less often, or make its program smaller (jaxscope report says of what it consists)", spent,
+    )  # fmt: skip
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n:,} times"
+
+
+def _s(value: float) -> str:
+    return f"{value:,.1f} s" if value >= 0.95 else f"{value * 1e3:,.0f} ms"

@@ -1,0 +1,336 @@
+"""JX190: nothing that the user sees is traced, lowered or compiled after step N.
+
+A pure reading of a run, or of a part of one; knows nothing of who asks: a block, a test, a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.errors import UsageError
+from jaxscope.model import causes
+from jaxscope.model.names import matches, number_of
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.model.steps import Steps
+from jaxscope.rules import recompiles
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
+from jaxscope.schema.libraries import JAX_ROOTS
+
+CODE = "JX190"
+EVIDENCE = 5  # compilations named in one finding
+
+# Compilation id -> the step it belongs to, counted from the beginning of the part; None: not known.
+Part = Mapping[str, int | None]
+
+
+class Late(msgspec.Struct, frozen=True):
+    """A compilation that came after the last step in which it was allowed. ``step`` None: steps do not matter."""
+
+    compilation: Compilation
+    step: int | None
+    cause: Cause
+
+
+def recompiles_after(
+    run: Run,
+    n: int,
+    functions: Sequence[str] | None = None,
+    allow_cache_hits: bool = False,
+    part: Part | None = None,
+    since: str | None = None,
+) -> list[Finding]:
+    """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...: errors.
+
+    What was compiled of a library's function from a user's line is a note.
+
+    User-visible: the call site is a user's line and the function is not a library's. An eager operation, which is
+    JAX's own, counts where it was compiled. Misses of the fast path alone never count. What happened inside the trace of another
+    compilation that counts is part of that one.
+
+    Args:
+      n: the last step in which compiling is allowed; 0 needs no steps: then nothing may be compiled at all.
+      functions: names or patterns; None: all.
+      allow_cache_hits: leave out what came from the persistent cache.
+      part: only these compilations, with their steps; None: the whole run, by its own steps.
+      since: what the recording began with (``this block``), where functions may have been compiled before it.
+
+    Raises:
+      UsageError: ``n`` is no count, or it is not 0 and nothing counted the steps.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise UsageError(
+            f"no recompiles after step {n!r}: the step is 0, 1, 2, ...",
+            hint="0 allows no compilation at all; 1 allows what the first step compiles",
+            slug="gate-after",
+        )
+    steps = Steps(run)
+    if part is None:
+        known = [p for p in run.processes.values() if steps.known(p)]
+        if n and not known:
+            raise unknown_steps(run)
+        part = {c.id: steps.of(c) for c in run.compilations.values()}
+    late: list[Late] = []
+    unplaced: list[Compilation] = []
+    counted = [
+        c for c in run.compilations.values() if c.id in part and _counts(c, functions, allow_cache_hits)
+    ]
+    among = {c.id for c in counted}
+    others = [c for c in run.compilations.values() if c.id in part and c.id not in among]
+    libraries = [c for c in others if _of_library(c) and (functions is None or _meant(c, functions))]
+    for c in _outermost(run, [*counted, *libraries]):
+        step = part[c.id]
+        if n and step is None:
+            unplaced.append(c)
+        elif not n or (step is not None and step > n):
+            late.append(Late(c, step, _cause(run, c, since)))
+    return [
+        *(_finding(run, n, group, since) for group in _alike(late)),
+        *_unplaced(n, unplaced),
+        *_unmet(run, functions),
+    ]
+
+
+def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
+    cause = causes.of(run, c)[0]
+    if cause.kind != "first" or since is None:
+        return cause
+    text = f"nothing earlier of it is known, as the recording began with {since}"
+    return msgspec.structs.replace(cause, text=text)
+
+
+def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
+    """Those that are part of ``part``; None: all."""
+    return [c for c in compilations if part is None or c.id in part]
+
+
+def unknown_steps(run: Run | None = None) -> UsageError:
+    """Says how steps are given; with a run, for which function."""
+    busiest = None
+    if run is not None:
+        users = [f for f in run.functions.values() if f.user and f.compiled]
+        busiest = max(users, key=lambda f: (f.compiled, f.seconds), default=None)
+    name = busiest.seen.name if busiest is not None else "NAME"
+    reasons = [lost.reason for lost in run.lost if lost.seam == "step_function"] if run is not None else []
+    why = f" ({reasons[0]})" if reasons else ""
+    return UsageError(
+        f"nothing counted the steps, so what came after which step is not known{why}",
+        hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function, "
+        f"or record with jaxscope run --step-function {name}; after step 0 (nothing may be compiled) needs no steps",
+        slug="steps-unknown",
+    )
+
+
+@rule(CODE, "recompile-after-step", ERROR, asked=True)
+def recompile_after_step(run: Run) -> Iterator[Finding]:
+    """## What it does
+    Finds what was traced, lowered or compiled after the step in which a program should have been warm:
+    ``jaxscope check --no-recompiles-after 2``, ``jaxscope.no_recompiles(after=2)``, the pytest mark
+    ``no_recompiles(after=2)``.
+
+    Functions of the user's that were called from a line of the user's count, eager operations where they were
+    compiled. NumPy arguments, callbacks, debug prints and equal shardings, which only leave the fast path, do
+    not. What comes from the persistent cache does, unless it is allowed: it was traced and lowered again.
+
+    ## Why is this bad?
+    A step that compiles again takes seconds or minutes instead of milliseconds, and on several hosts all wait.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp, jaxscope
+
+    @jax.jit
+    def total(x):
+        return x.sum()
+
+    batches = [jnp.ones(4), jnp.ones(4), jnp.ones(3)]
+    for batch in batches:
+        total(batch)
+        jaxscope.step()
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp, jaxscope
+
+    @jax.jit
+    def total(x, mask):
+        return (x * mask).sum()
+
+    full, part = jnp.array([1.0, 1.0, 1.0, 1.0]), jnp.array([1.0, 1.0, 1.0, 0.0])
+    batches = [(jnp.ones(4), full), (jnp.ones(4), full), (jnp.ones(4), part)]
+    for batch, mask in batches:
+        total(batch, mask)
+        jaxscope.step()
+    ```
+    """
+    yield from recompiles_after(run, 1)
+
+
+def _counts(c: Compilation, functions: Sequence[str] | None, allow_cache_hits: bool) -> bool:
+    f = c.function
+    if not c.reached_phases or c.site is None:
+        return False
+    if not f.user and not (c.reached_phases & 4 and (eager(f) or _nameless(f))):
+        return False
+    if allow_cache_hits and c.persistent_hit:
+        return False
+    return functions is None or _meant(c, functions)
+
+
+def _meant(c: Compilation, functions: Sequence[str]) -> bool:
+    return any(matches(c.function, pattern) for pattern in functions)
+
+
+def _of_library(c: Compilation) -> bool:
+    """A library's function, called from a line of the user's: ``jax.jit(net.apply)`` looks like that, too."""
+    library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
+    return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
+
+
+def eager(f: Function) -> bool:
+    """An operation outside jit: a primitive, or one of JAX's own jitted functions (``jnp.cumsum``)."""
+    if f.seen.eager:
+        return True
+    module = (f.seen.module or "").partition(".")[0]
+    return f.seen.library and module in JAX_ROOTS
+
+
+def _nameless(f: Function) -> bool:
+    """Lowered before the recording began: of what is compiled now only the program is there."""
+    seen = f.seen
+    return seen.library and not seen.eager and seen.file is None and seen.module is None
+
+
+def _outermost(run: Run, compilations: Sequence[Compilation]) -> list[Compilation]:
+    """Without those inside the trace of another one among them."""
+    among = {c.id for c in compilations}
+    return [c for c in compilations if not any(o.id in among for o in _around(run, c))]
+
+
+def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
+    """The compilations in whose traces ``c`` stands, innermost first."""
+    seen = {c.id}
+    while c.missed is not None and c.missed.inside is not None:
+        outer = run.compilation(c.process, c.missed.inside)
+        if outer is None or outer.id in seen:
+            return
+        seen.add(outer.id)
+        yield outer
+        c = outer
+
+
+def _alike(late: Sequence[Late]) -> list[list[Late]]:
+    """Those of one function, for one reason, in order of time; the most expensive group first."""
+    groups: dict[object, list[Late]] = {}
+    for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
+        c, cause = one.compilation, one.cause
+        line = (c.site.file, c.site.line) if c.site is not None and eager(c.function) else None
+        groups.setdefault((c.function.id, cause.kind, cause.path, line), []).append(one)
+    return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
+
+
+def _finding(run: Run, n: int, group: Sequence[Late], since: str | None) -> Finding:
+    first, last = group[0], group[-1]
+    f = first.compilation.function
+    name = f.name.replace(".<locals>", "")
+    subject = f"the eager operation {name}" if eager(f) else name
+    if _nameless(f):
+        subject = "a function whose name is not known"
+    library = _of_library(last.compilation)
+    if library:
+        subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
+    texts = {x.cause.text for x in group}
+    told = "; most recently: " if len(texts) > 1 else ": "
+    return Finding(
+        code=CODE,
+        severity=NOTE if library else ERROR,
+        certainty=CERTAIN if all(x.cause.certainty == CERTAIN for x in group) else LIKELY,
+        title=f"{subject} was {_done(group)}{_when(n, group)}{told}{last.cause.text}",
+        function=f.id,
+        source=last.compilation.site,
+        evidence=[
+            Evidence(
+                f"#{number_of(run, x.compilation)}: {x.cause.text}",
+                compilation=x.compilation.id,
+                program=x.compilation.program,
+                source=x.compilation.site,
+                step=x.step,
+            )
+            for x in (*group[: EVIDENCE - 1], *group[EVIDENCE - 1 :][-1:])
+        ],
+        fix=_fix(n, group, since),
+        seconds=sum(x.compilation.seconds for x in group),
+    )
+
+
+def _fix(n: int, group: Sequence[Late], since: str | None) -> str | None:
+    if group[-1].cause.kind == "first" and since is not None:
+        return "record the whole program (jaxscope run, or jaxscope.record() around it) to be told what is new about it"
+    if group[-1].cause.kind == "first":
+        return (
+            f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"
+        )
+    known = recompiles.Group(
+        group[0].compilation.function, [x.compilation for x in group], [x.cause for x in group]
+    )
+    return recompiles.advice(known)
+
+
+def _done(group: Sequence[Late]) -> str:
+    """``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
+    bits = 0
+    for x in group:
+        bits |= x.compilation.reached_phases
+    if bits & 4:
+        word = "traced and compiled" if bits & 1 else "lowered and compiled" if bits & 2 else "compiled"
+    else:
+        word = "traced and lowered" if bits & 3 == 3 else "lowered" if bits & 2 else "traced"
+    if all(x.compilation.persistent_hit for x in group):
+        word += " (from the persistent cache)"
+    return word if len(group) == 1 else f"{word} {len(group):,} times"
+
+
+def _when(n: int, group: Sequence[Late]) -> str:
+    steps = sorted({x.step for x in group if x.step is not None})
+    if not n or not steps:
+        return ", where nothing may be compiled"
+    where = f"step {steps[0]:,}" if len(steps) == 1 else f"steps {steps[0]:,} to {steps[-1]:,}"
+    return f" in {where}, after step {n:,}"
+
+
+def _unplaced(n: int, compilations: Sequence[Compilation]) -> Iterator[Finding]:
+    """Compilations of processes that count no steps: nobody knows whether they were late."""
+    if not compilations:
+        return
+    processes = sorted({c.process.pid for c in compilations})
+    names = sorted({c.function.name for c in compilations})
+    some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    text = (
+        f"{'a compilation' if len(compilations) == 1 else f'{len(compilations):,} compilations'} ({some}) "
+        f"{'is' if len(compilations) == 1 else 'are'} not known to be before or after step {n}: "
+        f"nothing counts the steps of process {', '.join(map(str, processes[:3]))}"
+    )
+    yield not_known(text, compilations[0])
+
+
+def _unmet(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
+    for pattern in functions or ():
+        if not any(matches(f, pattern) for f in run.functions.values()):
+            yield not_known(f"no function called {pattern!r} left the fast path in what was recorded")
+
+
+def not_known(text: str, c: Compilation | None = None) -> Finding:
+    """What a check could not look at: said, and a failure where checks are strict."""
+    return Finding(
+        code="JX901",
+        severity=NOTE,
+        certainty=CERTAIN,
+        title=text,
+        function=c.function.id if c is not None else None,
+        source=c.site if c is not None else None,
+        evidence=[Evidence(text, compilation=c.id, source=c.site)] if c is not None else [],
+    )

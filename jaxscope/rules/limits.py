@@ -1,0 +1,169 @@
+"""What a check can be asked to hold a run to: the names of ``[tool.jaxscope.check]``, and how each is written.
+
+Data and its spelling only; imports nothing that takes time. Whether a run keeps a limit is decided in budgets.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from jaxscope.errors import UsageError
+
+# As in schema 1 of the report: collectives[].kind.
+KINDS = (
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
+    "ragged-all-to-all", "send", "recv",
+)  # fmt: skip
+ANY = "*"
+_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*(?:([KMGT]?)(i?)B)?\s*", re.IGNORECASE)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What is allowed; None, or an empty mapping: anything.
+
+    Attributes:
+      compilations: of the user's functions, eager operations not counted; with hits in the persistent cache.
+      seconds: of tracing, lowering and compiling.
+      collectives: how many stand in one program, by ``kind``, ``kind@axis`` or ``*@axis``; ``*`` is all.
+      collective_bytes: their results on one device in one call, with the turns of loops; by the same.
+      temp_bytes, peak_bytes: of one program, on one device.
+      replicated_bytes: arguments of one program on one device of which another device holds a copy.
+      constant_bytes: arrays that one program took in from outside its arguments.
+    """
+
+    compilations: int | None = None
+    seconds: float | None = None
+    collectives: dict[str, int] = {}
+    collective_bytes: dict[str, int] = {}
+    temp_bytes: int | None = None
+    peak_bytes: int | None = None
+    replicated_bytes: int | None = None
+    constant_bytes: int | None = None
+
+    def __bool__(self) -> bool:
+        return self != Limits()
+
+
+# -- one value, from TOML or from a text: ValueError says what it may be ------------------------------------
+
+
+def count(value: Any) -> int:
+    """``3``, ``"3"``."""
+    if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError("a whole number, 0 or more")
+
+
+def seconds(value: Any) -> float:
+    """``60``, ``0.5``, ``"60"``."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isfinite(number) and number >= 0:
+        return number
+    raise ValueError("a number of seconds, 0 or more")
+
+
+def size(value: Any) -> int:
+    """Bytes: ``1048576``, ``"64 MiB"``, ``"1.5GB"``."""
+    if isinstance(value, str):
+        found = _SIZE.fullmatch(value)
+        if found is not None:
+            number, prefix, binary = found.groups()
+            power = " KMGT".index(prefix.upper()) if prefix else 0
+            return int(float(number) * (1024 if binary else 1000) ** power) if power else int(float(number))
+    elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError('a size: a number of bytes, or a text such as "64 MiB"')
+
+
+def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
+    """A limit for all collectives, or a table of limits by ``kind``, ``kind@axis``, ``*@axis``."""
+
+    def table(value: Any) -> dict[str, int]:
+        if not isinstance(value, Mapping):
+            return {ANY: read(value)}
+        return {_collective(key): read(each) for key, each in value.items()}
+
+    return table
+
+
+def _collective(key: str) -> str:
+    kind, at, axis = key.strip().partition("@")
+    if kind != ANY and kind not in KINDS:
+        near = difflib.get_close_matches(kind, KINDS, 1, 0.5)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise ValueError(f"a table by kind of collective ({key!r} is none; {meant}{', '.join(KINDS)}, or *)")
+    if at and not axis:
+        raise ValueError(f"a table by kind and mesh axis ({key!r} names no axis: {kind}@data)")
+    return key.strip()
+
+
+# name in the configuration -> (attribute of Limits, how it is read, an example)
+SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "max-compilations": ("compilations", count, "12"),
+    "max-compile-seconds": ("seconds", seconds, "60"),
+    "max-collectives": ("collectives", by_kind(count), "{ all-gather = 2 }"),
+    "max-collective-bytes": ("collective_bytes", by_kind(size), '"64 MiB"'),
+    "max-temp-bytes": ("temp_bytes", size, '"2 GiB"'),
+    "max-peak-bytes": ("peak_bytes", size, '"12 GiB"'),
+    "max-replicated-bytes": ("replicated_bytes", size, '"100 MiB"'),
+    "max-constant-bytes": ("constant_bytes", size, '"1 MiB"'),
+}
+
+
+def of(values: Mapping[str, Any]) -> Limits:
+    """The limits among ``values``, which have been read."""
+    return Limits(**{SPELLED[k][0]: v for k, v in values.items() if k in SPELLED})
+
+
+def read(name: str, value: Any, where: str) -> Any:
+    """One value.
+
+    Raises:
+      UsageError: it is not what ``name`` may be.
+    """
+    _, reader, example = SPELLED[name]
+    try:
+        return reader(value)
+    except ValueError as e:
+        raise UsageError(
+            f"{where}: {name} = {value!r} is not {e}",
+            hint=f"for example: {name} = {example}",
+            slug="limit-value",
+        ) from None
+
+
+def functions(value: Any, where: str) -> dict[str, Limits]:
+    """``[tool.jaxscope.check.functions."train_*"]``: limits by name or pattern.
+
+    Raises:
+      UsageError: no table of tables, a name that is no limit, or a value it may not have.
+    """
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"{where}: functions is a table of tables, not {value!r}",
+            hint='for example: [tool.jaxscope.check.functions."train_*"]',
+            slug="limit-value",
+        )
+    found = {}
+    for pattern, table in value.items():
+        place = f'{where} functions."{pattern}"'
+        if not isinstance(table, Mapping):
+            raise UsageError(f"{place} is a table of limits, not {table!r}", slug="limit-value")
+        for name in table:
+            if name not in SPELLED:
+                near = difflib.get_close_matches(str(name), SPELLED, 1, 0.5)
+                hint = f"did you mean {near[0]}?" if near else f"it knows: {', '.join(SPELLED)}"
+                raise UsageError(f"{place} has no option {name!r}", hint=hint, slug="config-key")
+        found[str(pattern)] = of({name: read(name, v, place) for name, v in table.items()})
+    return found

@@ -1,0 +1,186 @@
+"""Which findings a check looks at: codes selected and ignored, by file, and by comments on the user's lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from jaxscope.analysis import ignores
+from jaxscope.analysis.ignores import Ignore
+from jaxscope.errors import UsageError
+from jaxscope.model import sources
+from jaxscope.model.run import Run
+from jaxscope.rules import registry
+from jaxscope.schema.findings import CERTAIN, NOTE, Evidence, Finding
+from jaxscope.schema.keys import Frame
+
+UNUSED = "JX902"
+ALL = "ALL"
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Codes or beginnings of codes. An empty ``select`` is everything. ``per_file``: (pattern, codes)."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def takes(self, code: str) -> bool:
+        """The longest match wins, and ``ignore`` where both are as long."""
+        chosen = _longest(self.select, code) if self.select else 0
+        return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
+
+
+def selection(
+    select: Iterable[str] = (), ignore: Iterable[str] = (), per_file: Mapping[str, Iterable[str]] | None = None
+) -> Selection:  # fmt: skip
+    """Codes (``JX101``), beginnings of them (``JX1``), names of rules (``changing-shape``) or ``ALL``.
+
+    Raises:
+      UsageError: nothing is called that; the hint names the nearest.
+    """
+    return Selection(
+        tuple(_known(c, "--select") for c in select),
+        tuple(_known(c, "--ignore") for c in ignore),
+        tuple(
+            (pattern, tuple(_known(c, f"per-file-ignores of {pattern!r}") for c in codes))
+            for pattern, codes in (per_file or {}).items()
+        ),
+    )
+
+
+def _known(text: str, where: str) -> str:
+    rules = registry.rules()
+    wanted = text.strip().upper()
+    if wanted == ALL:
+        return ""
+    named = {r.name.upper(): r.code for r in rules.values()}
+    if wanted in named:
+        return named[wanted]
+    if wanted and any(code.startswith(wanted) for code in rules):
+        return wanted
+    raise UsageError(f"{where}: there is no rule {text!r}", hint=_nearest(text), slug="no-such-rule")
+
+
+def _nearest(text: str) -> str:
+    """The code or name that is most like ``text``: how it begins counts as much as what is in it."""
+    rules = registry.rules().values()
+
+    def likeness(name: str) -> float:
+        low, other = text.strip().casefold()[:80], name.casefold()
+        same = next(
+            (n for n, (a, b) in enumerate(zip(low, other, strict=False)) if a != b), min(len(low), len(other))
+        )
+        return difflib.SequenceMatcher(None, low, other).ratio() + same / max(len(low), len(other))
+
+    best = max((n for r in rules for n in (r.code, r.name)), key=likeness)
+    return f"did you mean {best}?" if likeness(best) > 0.8 else "jaxscope rule lists them"
+
+
+def _longest(codes: Sequence[str], code: str) -> int | None:
+    return max((len(c) for c in codes if code.startswith(c)), default=None)
+
+
+class Filter:
+    """Lets through what is to be looked at, and remembers which comments were of use.
+
+    Args:
+      chosen: what was selected.
+      relative: a file as patterns are written: from the project's directory, with ``/``.
+      text: the text of a file, None where it cannot be read.
+    """
+
+    def __init__(
+        self,
+        chosen: Selection,
+        relative: Callable[[str], str] = str,
+        text: Callable[[str], str | None] = sources.text,
+    ) -> None:
+        self._chosen = chosen
+        self._relative = relative
+        self._text = text
+        self._comments: dict[str, list[Ignore]] = {}
+        self._used: dict[tuple[str, int], set[str]] = {}
+
+    def takes(self, code: str) -> bool:
+        """Is ``code`` looked at?"""
+        return self._chosen.takes(code)
+
+    def keep(self, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings that nobody left out."""
+        return [f for f in findings if self._chosen.takes(f.code) and not self._left_out(f)]
+
+    def _left_out(self, f: Finding) -> bool:
+        if f.source is None:
+            return False
+        path = self._relative(f.source.file)
+        for pattern, codes in self._chosen.per_file:
+            named = (path, path.rpartition("/")[2], f.source.file)
+            if any(fnmatchcase(n, pattern) for n in named) and any(f.code.startswith(c) for c in codes):
+                return True
+        left_out = False
+        for comment in self._of(f.source.file):
+            if comment.first <= f.source.line <= comment.last and _covers(comment, f.code):
+                self._used.setdefault((f.source.file, comment.line), set()).add(f.code)
+                left_out = True
+        return left_out
+
+    def _of(self, file: str) -> list[Ignore]:
+        if file not in self._comments:
+            source = self._text(file)
+            # Most files have none, and need not be taken apart.
+            found = source is not None and "jaxscope" in source
+            self._comments[file] = ignores.find(source) if found and source is not None else []
+        return self._comments[file]
+
+    def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
+        """Comments in the files of ``run`` that left nothing out; ask when everything has been let through.
+
+        ``looked_at``: which codes could have been found at all; comments on others are not judged.
+        """
+        found = []
+        for file in sorted(_files(run)):
+            for comment in self._of(file):
+                text = self._unused(comment, self._used.get((file, comment.line), set()), looked_at)
+                if text is not None:
+                    source = Frame(file, comment.line, "")
+                    found.append(
+                        Finding(
+                            UNUSED, NOTE, CERTAIN, text, None, source, [Evidence(text, source=source)],
+                            "take it out, where no other program needs it",
+                        )
+                    )  # fmt: skip
+        return [f for f in found if self._chosen.takes(f.code)]
+
+    def _unused(self, comment: Ignore, used: set[str], looked_at: Callable[[str], bool]) -> str | None:
+        if comment.codes is None:
+            # What is not selected might have been left out by it.
+            everything = not self._chosen.select and not self._chosen.ignore
+            return None if used or not everything else "nothing is left out by this jaxscope: ignore"
+        if not comment.codes:
+            return "this jaxscope: ignore names no code that can be read: write # jaxscope: ignore[JX101]"
+        known = registry.rules()
+        for code in comment.codes:
+            if not any(k.startswith(code) for k in known):
+                return f"this jaxscope: ignore names {code}, which is no rule: {_nearest(code)}"
+        idle = [
+            c
+            for c in comment.codes
+            if not any(u.startswith(c) for u in used)
+            and any(k.startswith(c) and self._chosen.takes(k) and looked_at(k) for k in known)
+        ]
+        return f"nothing is left out by this jaxscope: ignore[{', '.join(idle)}]" if idle else None
+
+
+def _covers(comment: Ignore, code: str) -> bool:
+    return comment.codes is None or any(code.startswith(c) for c in comment.codes)
+
+
+def _files(run: Run) -> set[str]:
+    """The user's files that the run has something of."""
+    functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
+    sites = {c.site.file for c in run.compilations.values() if c.site is not None}
+    return functions | sites

@@ -1,0 +1,154 @@
+"""The recording behind a pytest session, and one test's part of it. Knows nothing of pytest."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jaxscope import parts
+from jaxscope.recording import Recording
+
+if TYPE_CHECKING:
+    from jaxscope.capture.session import Session
+    from jaxscope.model.records import Compilation
+    from jaxscope.opened import Opened
+    from jaxscope.pins import Pins
+    from jaxscope.schema.findings import Cause
+
+
+class Suite:
+    """One recording for all tests of a process; where one is going on already, that one.
+
+    Args:
+      folder: where it is kept, under ``name``; None: nowhere.
+      texts: keep the programs' texts.
+      pins: the suite's baselines.
+    """
+
+    def __init__(self, folder: str | None, name: str, *, texts: bool, pins: Pins) -> None:
+        self.pins = pins
+        self._temporary = Path(tempfile.mkdtemp(prefix="jaxscope-")) if folder is None else None
+        where = (self._temporary or Path(str(folder))) / name
+        self._recording = Recording(where, ir="all" if texts else "none", name=name, arrays=False)
+
+    def start(self) -> None:
+        """Begin recording. Imports jax."""
+        from jaxscope.capture import session
+
+        if session.current() is None:
+            self._recording.start()
+
+    def stop(self) -> None:
+        self._recording.stop()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def part(self, test: str) -> Tested:
+        return Tested(test, self.pins)
+
+
+class Tested:
+    """What one test compiles, while it is entered; jaxscope's own functions as attributes.
+
+    Raises:
+      UsageError: from what asks for the recording, where there is none.
+    """
+
+    def __init__(self, test: str, pins: Pins) -> None:
+        self._test = test
+        self._pins = pins
+        self._session: Session | None = None
+        self._block: Any = None
+        self._failed: list[str] = []
+
+    def __enter__(self) -> Tested:
+        from jaxscope.capture import session
+        from jaxscope.capture.blocks import Block
+
+        self._session = session.current()
+        if self._session is not None:
+            self._failed = parts.failed()
+            self._block = Block(self._session.tally, own=False)
+            self._session.tally.open(self._block)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            self._session.tally.close(self._block)
+
+    def recorded(self) -> tuple[Opened, dict[str, int | None]]:
+        """The whole recording so far, and the compilations of this test in it with its own steps."""
+        from jaxscope.errors import UsageError
+
+        if self._session is None:
+            raise UsageError(
+                "nothing records this test",
+                hint="the recording could not be made, or the test stopped it: see stderr",
+                slug="not-started",
+            )
+        return parts.read(self._session, self._block)
+
+    def blind(self) -> str | None:
+        """Why what was recorded cannot be relied on; None: it can."""
+        return "nothing records it" if self._session is None else parts.blind(self._session, self._failed)
+
+    def read(self) -> Opened:
+        """The whole recording so far: functions, compilations, programs, findings; also of earlier tests."""
+        return self.recorded()[0]
+
+    @property
+    def path(self) -> Path:
+        """The run directory; it goes with the session, unless ``--jaxscope-dir`` keeps it."""
+        self.recorded()
+        assert self._session is not None
+        return self._session.run.path
+
+    @property
+    def compilations(self) -> list[Compilation]:
+        """The calls of this test that left JAX's fast path, in order of time."""
+        run, part = self.recorded()
+        return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
+
+    def causes(self, compilation: Compilation) -> list[Cause]:
+        """Why ``compilation`` was not served from a cache, the decisive cause first."""
+        return self.read().causes(compilation)
+
+    @contextmanager
+    def pinned(self, name: str | None = None) -> Iterator[None]:
+        """What is compiled in the block is what this test's baseline says: compilations and their causes,
+        collectives, fusions, memory, donation. JAX's caches are cleared first, so that it does not matter what other
+        tests have compiled. ``name`` tells several blocks of one test apart.
+
+        Raises:
+          AssertionError: it is something else; the message says what, and on which line.
+          BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
+        """
+        import jax
+
+        from jaxscope.capture.blocks import Block
+
+        self.recorded()
+        assert self._session is not None
+        clear: Any = jax.clear_caches
+        clear()
+        block = Block(self._session.tally, own=False)
+        self._session.tally.open(block)
+        try:
+            yield
+        finally:
+            self._session.tally.close(block)
+        self._pins.hold(parts.alone(self._session, block), self._test, name)
+
+    def __getattr__(self, name: str) -> Any:
+        import jaxscope
+
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(jaxscope, name)

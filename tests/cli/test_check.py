@@ -1,0 +1,224 @@
+"""``jaxscope check`` and ``jaxscope run --check``: what holds, by exit code."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import written
+
+from jaxscope import cli
+from jaxscope.cli import config
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home" / "runs"
+
+
+@pytest.fixture
+def run(home) -> RunDir:
+    return written.training(home / "train-1")
+
+
+@pytest.fixture
+def check(capsys):
+    def call(*argv: str) -> tuple[int, str, str]:
+        code = cli.command(["check", *argv])
+        out, err = capsys.readouterr()
+        return code, " ".join(out.split()), err
+
+    return call
+
+
+def test_what_holds_leaves_with_0_and_what_does_not_with_1(check, run):
+    assert check("--no-recompiles-after", "400") == (0, "", "no findings\n")
+    code, out, _ = check("--no-recompiles-after", "300")
+    assert code == 1 and "JX190" in out
+    assert "in step 376, after step 300: batch['ids'] is now i32[32,511], before i32[32,512]" in out
+    assert "train.py:140" in out and "7.0 s" in out and "pad the odd batch" in out
+    assert check("--no-recompiles-after", "300", "--allow-cache-hits")[0] == 0
+
+
+def test_the_run_is_named_or_the_latest(check, run):
+    for which in ("latest", "train-1", str(run.path)):
+        assert check(which, "--no-recompiles-after", "1")[0] == 1
+    code, _, err = check("no-such-run", "--no-recompiles-after", "1")
+    assert code == 2 and "no run called 'no-such-run'" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--no-recompiles-after", "-1"], "the step is 0, 1, 2"),
+        (["--no-recompiles-after=-1"], "the step is 0, 1, 2"),
+        (["--no-recompiles-after", "two"], "0 allows no compilation at all"),
+        (["--no-recompiles-after"], "expected one argument"),
+        (["--no-recompile-after", "2"], "did you mean --no-recompiles-after?"),
+    ],
+)
+def test_wrong_usage_leaves_with_2_and_says_what_to_do(check, run, argv, said):
+    code, out, err = check(*argv)
+    assert (code, out) == (2, "") and said in err and "Traceback" not in err
+
+
+def test_a_run_without_steps_leaves_with_2_and_says_how_they_are_given(check, home):
+    log = written.Log(store.create(home / "plain-1"))
+    step = written.function("update")
+    log.say(step)
+    log.compiled(step, written.key(written.leaf("x", 3)))
+    log.end()
+    code, _, err = check("plain-1", "--no-recompiles-after", "1")
+    assert code == 2 and "jaxscope.step()" in err and "--step-function update" in err
+    assert check("plain-1", "--no-recompiles-after", "0")[0] == 1
+
+
+def test_without_anything_asked_for_the_findings_of_the_run_are_checked(check, run):
+    code, out, _ = check()
+    assert code == 1 and "JX101" in out and "JX190" not in out
+
+
+def test_limits_come_from_pyproject_and_the_command_line_goes_before(check, run, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(
+        textwrap.dedent("""
+        [tool.jaxscope.check]
+        no-recompiles-after = 400
+        max-compilations = 100
+        [tool.jaxscope.check.functions."train_*"]
+        max-compilations = 3
+        """)
+    )
+    code, out, _ = check()
+    assert code == 1 and "train_step was compiled 4 times, 3 allowed" in out and "JX190" not in out
+    assert "JX190" in check("--no-recompiles-after", "1")[1]
+
+
+def test_what_is_not_known_fails_only_where_the_check_is_strict(check, run, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.jaxscope.check.functions."trian_*"]\nmax-compilations = 3\n'
+    )
+    code, out, _ = check()
+    assert code == 0 and "JX901" in out and "'trian_*'" in out
+    assert check("--strict")[0] == 1
+
+
+def test_a_run_that_ended_without_a_word_is_said_to_have(check, home):
+    log = written.Log(store.create(home / "killed-1"))
+    step = written.function("update")
+    log.say(step)
+    log.compiled(step, written.key(written.leaf("x", 3)), step=1)
+    code, out, _ = check("killed-1", "--no-recompiles-after", "1")
+    assert code == 0 and "JX901" in out and "ended without a word" in out
+    assert check("killed-1", "--no-recompiles-after", "1", "--strict")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "hint"),
+    [
+        ("no-recompile-after = 2", "no option 'no-recompile-after'", "did you mean no-recompiles-after?"),
+        ("no-recompiles-after = -2", "is less than 0", ""),
+        ("max-temp-byte = 2", "no option 'max-temp-byte'", "did you mean max-temp-bytes?"),
+        ("max-temp-bytes = '2 apples'", "is not a size", 'max-temp-bytes = "2 GiB"'),
+        ('[tool.jaxscope.check.functions."f"]\nmax-compiles = 1', "no option 'max-compiles'", "did you mean"),
+    ],
+)
+def test_a_mistake_in_the_limits_leaves_with_2_and_names_its_neighbour(
+    check, run, tmp_path, table, said, hint
+):
+    (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.check]\n" + table + "\n")
+    code, out, err = check()
+    assert (code, out) == (2, "") and said in err and hint in err
+
+
+def test_a_spec_is_read_like_the_table():
+    found = config.check_spec(
+        "no-recompiles-after=2, max-compile-seconds=60,strict,max-collectives.all-gather=2,"
+        "max-collectives.*@model=0,max-temp-bytes=64MiB"
+    )
+    assert found == {
+        "no-recompiles-after": 2,
+        "max-compile-seconds": 60.0,
+        "strict": True,
+        "max-collectives": {"all-gather": 2, "*@model": 0},
+        "max-temp-bytes": 64 << 20,
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("", "names nothing to check"),
+        ("no-recompile-after=2", "did you mean no-recompiles-after?"),
+        ("no-recompiles-after", "needs a value"),
+        ("no-recompiles-after=-1", "is not a whole number of at least 0"),
+        ("no-recompiles-after=two", "is not a whole number"),
+        ("max-collectives.all-gater=1", "did you mean all-gather?"),
+        ("strict.very=1", "has no parts"),
+        ("functions=3", "no option 'functions'"),
+    ],
+)
+def test_a_mistake_in_a_spec_is_named(spec, said):
+    with pytest.raises(UsageError) as e:
+        config.check_spec(spec)
+    assert said in str(e.value)
+
+
+# -- jaxscope run --check ---------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import numpy as np, jax, jaxscope
+
+@jaxscope.watch(step=True)
+@jax.jit
+def train_step(x):
+    return x * 2
+
+for n in map(int, sys.argv[2:]):
+    train_step(np.ones(n, "float32"))
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def record(tmp_path, clean_env):
+    (tmp_path / "train.py").write_text(PROGRAM)
+
+    def go(spec: str, *args: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxscope", "run", "-q", "--check", spec, "train.py", *args],
+            cwd=tmp_path,
+            env=clean_env,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        return done.returncode, " ".join(done.stderr.split())
+
+    return go
+
+
+@pytest.mark.capture
+def test_a_program_that_succeeded_leaves_with_3_where_its_check_fails(record):
+    code, err = record("no-recompiles-after=2", "0", "4", "4", "3")
+    assert code == 3
+    assert "train_step was traced and compiled in step 3, after step 2: x" in err and "is now f32[3]" in err
+    assert record("no-recompiles-after=2", "0", "4", "3", "3") == (0, "")
+
+
+@pytest.mark.capture
+def test_a_program_that_failed_keeps_its_own_exit_code(record):
+    assert record("no-recompiles-after=2", "5", "4", "4", "3") == (5, "")
+
+
+@pytest.mark.capture
+def test_a_spec_with_a_mistake_is_refused_before_the_program_runs(record):
+    code, err = record("no-recompile-after=2", "0", "4")
+    assert code == 2 and "did you mean no-recompiles-after?" in err

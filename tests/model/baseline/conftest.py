@@ -1,0 +1,51 @@
+"""Runs written by hand, read as a baseline reads them."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "log"))
+
+from written import Log, function
+
+from jaxscope.log import store
+from jaxscope.model.baseline import recorded
+from jaxscope.model.load import load
+
+
+class Making:
+    """``run(...)``: a recorded run; ``read(...)``: the same as facts."""
+
+    def __init__(self, path):
+        self.path = path
+        self.n = 0
+
+    def run(self, *compilations, seen=None, devices=8, say=(), **started):
+        """``compilations``: (key, program, hlo text, stablehlo text), or a function to go on with."""
+        self.n += 1
+        run = store.create(self.path / f"run{self.n}")
+        log = Log(run, **started)
+        log.backend(devices)
+        current = seen or function("step")
+        log.say(current)
+        for item in compilations:
+            if not isinstance(item, tuple):
+                current = item
+                log.say(current)
+                continue
+            k, program, made, lowered = item
+            texts = {s: t for s, t in (("hlo", made), ("stablehlo", lowered)) if t is not None}
+            log.compiled(current, k, program=program, texts=texts)
+        for event in say:
+            log.say(event)
+        log.end()
+        return load(run)
+
+    def read(self, *compilations, findings=(), roots=(), **more):
+        return recorded.read(self.run(*compilations, **more), findings, roots)
+
+
+@pytest.fixture
+def making(tmp_path):
+    return Making(tmp_path)

@@ -1,0 +1,387 @@
+"""A run beside a baseline: which change is which finding, and what is no finding."""
+
+import msgspec
+import pytest
+from written import CWD, function, key, leaf, static
+
+from jaxscope.model.baseline import comparing, file, recorded, updating
+from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
+from jaxscope.schema.keys import Frame, Memory, Sharding
+
+MESH = [Sharding("NamedSharding", "P('data')", "0-7", [("data", 8, "Auto")], "P('data',)")]
+HLO = """HloModule jit_step, is_scheduled=true, num_partitions=8
+
+FileNames
+1 "{cwd}/train.py"
+
+FunctionNames
+1 "step"
+2 "loss"
+
+FileLocations
+1 {{file_name_id=1 function_name_id=1 line=31 end_line=31 column=4 end_column=9}}
+2 {{file_name_id=1 function_name_id=2 line=50 end_line=50 column=4 end_column=9}}
+
+StackFrames
+1 {{file_location_id=1 parent_frame_id=1}}
+2 {{file_location_id=2 parent_frame_id=1}}
+
+{computations}ENTRY %main (p: f32[64]) -> f32[64] {{
+  %p = f32[64]{{0}} parameter(0)
+{more}  ROOT %cos = f32[64]{{0}} cosine(%p), metadata={{op_name="jit(step)/cos" stack_frame_id=1}}
+}}
+"""
+GATHER = '  %ag.{i} = f32[{n}]{{0}} all-gather(%p), channel_id={i}, replica_groups=[1,8]<=[8], dimensions={{0}}, use_global_device_ids=true, metadata={{op_name="jit(step)/cos" stack_frame_id={frame}}}\n'
+FUSION = "  %fused.{i} = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%c.{i}\n"
+FUSED = "%c.{i} (q: f32[64]) -> f32[64] {{\n  %q = f32[64]{{0}} parameter(0)\n  ROOT %n = f32[64]{{0}} negate(%q)\n}}\n\n"
+STABLEHLO = """#loc1 = loc("{cwd}/train.py":31:4 to :9)
+module @jit_step attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func public @main(%arg0: tensor<8xf32>{donated} loc("x")) -> (tensor<8xf32>) {{
+{more}    %0 = stablehlo.cosine %arg0 : tensor<8xf32> loc(#loc1)
+    return %0 : tensor<8xf32> loc(#loc)
+  }} loc(#loc)
+}} loc(#loc)
+#loc = loc(unknown)
+"""
+CONSTANT = "    %cst = stablehlo.constant dense<[{values}]> : tensor<{n}xf32> loc(#loc1)\n"
+DOT = "    %d = stablehlo.dot_general %arg0, %arg0, contracting_dims = [0] x [0], precision = [{p}, {p}] : (tensor<8xf32>, tensor<8xf32>) -> tensor<f32> loc(#loc1)\n"
+CONVERT = "    %h = stablehlo.convert %arg0 : (tensor<8xbf16>) -> tensor<8xf32> loc(#loc1)\n"
+CALLBACK = '    %c = stablehlo.custom_call @xla_ffi_python_cpu_callback(%arg0) {{api_version = 4 : i32}} : (tensor<8xf32>) -> tensor<8xf32> loc("jit(step)/pure_callback"(#loc1))\n'
+
+
+def hlo(gathers=(), fusions=0):
+    """``gathers``: (elements, frame) of each."""
+    more = "".join(GATHER.format(i=i, n=n, frame=f) for i, (n, f) in enumerate(gathers, 1))
+    more += "".join(FUSION.format(i=i) for i in range(fusions))
+    computations = "".join(FUSED.format(i=i) for i in range(fusions))
+    return HLO.format(cwd=CWD, more=more, computations=computations)
+
+
+def mlir(more="", donated=False):
+    return STABLEHLO.format(
+        cwd=CWD, more=more.format() if "{" in more else more, donated=" {tf.aliasing_output = 0 : i32}" if donated else ""
+    )  # fmt: skip
+
+
+def x(n=8, **more):
+    return key(leaf("x", n), **{"shardings": MESH, **more})
+
+
+def held(before, after):
+    """The comparison after the baseline has been a file."""
+    return comparing.compare(file.loads(file.dumps(before.baseline).encode()), after)
+
+
+def told(found):
+    return [(f.code, f.severity) for f in found.findings]
+
+
+def only(found):
+    (f,) = found.findings
+    return f
+
+
+def test_the_same_run_again_is_nothing_to_tell(making):
+    one = ((x(), "aa", hlo([(64, 1)], fusions=3), mlir(donated=True)),)
+    found = held(making.read(*one), making.read(*one))
+    assert found.comparable and found.findings == found.new == []
+
+
+def test_one_recompile_more_is_told_with_its_cause_and_line(making):
+    found = held(
+        making.read((x(8), "aa", None, None)),
+        making.read((x(8), "aa", None, None), (x(7), "bb", None, None)),
+    )
+    f = only(found)
+    assert (f.code, f.severity) == ("JX701", ERROR)
+    assert f.title == "step is compiled 2x, 1x in the baseline: x is now f32[7], before f32[8]"
+    assert (f.source.line, f.path) == (140, "x")
+    assert "--update-baseline" in f.fix and f.seconds > 6
+
+
+def test_another_reason_for_as_many_recompiles_is_told_too(making):
+    before = making.read((x(8), "aa", None, None), (x(7), "bb", None, None))
+    after = making.read(
+        (x(8), "aa", None, None),
+        (x(8, static=[static("mode", 1)]), "cc", None, None),
+    )
+    worse = [f for f in held(before, after).findings if f.severity == ERROR]
+    assert [f.code for f in worse] == ["JX701"]
+    assert "for another reason" in worse[0].title
+
+
+def test_fewer_compilations_are_good_news_that_does_not_fail(making):
+    found = held(
+        making.read((x(8), "aa", None, None), (x(7), "bb", None, None)),
+        making.read((x(8), "aa", None, None)),
+    )
+    assert told(found) == [("JX711", NOTE)]
+    assert "compiled 1x, 2x in the baseline" in only(found).title
+
+
+def test_a_function_the_baseline_does_not_know_is_told(making):
+    found = held(
+        making.read((x(), "aa", None, None)),
+        making.read((x(), "aa", None, None), function("helper", line=9), (x(), "cc", None, None)),
+    )
+    assert only(found).title == "helper is compiled 1x and is not in the baseline"
+
+
+def test_a_function_that_did_not_run_is_an_unused_entry(making):
+    found = held(
+        making.read((x(), "aa", None, None), function("helper", line=9), (x(), "cc", None, None)),
+        making.read((x(), "aa", None, None)),
+    )
+    assert told(found) == [("JX710", NOTE)]
+    assert "train.py::helper" in only(found).title
+
+
+def test_a_function_in_another_file_is_taken_for_the_same_and_that_is_said(making):
+    moved = function("step", f"{CWD}/model/step.py", 3)
+    found = held(
+        making.read((x(8), "aa", None, None)),
+        making.read((x(8), "aa", None, None), (x(7), "bb", None, None), seen=moved),
+    )
+    assert told(found) == [("JX710", NOTE), ("JX701", ERROR)]
+    assert "train.py::step of the baseline is taken for model/step.py::step" in found.findings[0].title
+
+
+def test_lines_that_move_are_no_difference(making):
+    before = making.read((x(8), "aa", None, None), seen=function("step", line=10))
+    after = making.read((x(8), "aa", None, None), seen=function("step", line=99))
+    assert held(before, after).findings == []
+
+
+def test_one_collective_more_is_told_with_kind_axis_bytes_and_line(making):
+    found = held(
+        making.read((x(), "aa", hlo([(64, 1)]), None)),
+        making.read((x(), "bb", hlo([(64, 1), (64, 2)]), None)),
+    )
+    f = only(found)
+    assert f.code == "JX702"
+    assert f.title == "step: 2 all-gather over data in loss, 1 in the baseline"
+    assert (f.source.line, f.source.function) == (50, "loss")
+    assert "bytes 512, 256 in the baseline" in " ".join(e.text for e in f.evidence).replace(" B", "")
+
+
+def test_a_larger_collective_is_told_by_its_bytes(making):
+    found = held(
+        making.read((x(), "aa", hlo([(64, 1)]), None)),
+        making.read((x(), "bb", hlo([(6400, 1)]), None)),
+    )
+    title = "step: all-gather over data: bytes 25.0 KiB, 256 B in the baseline (+9,900 %)"
+    assert only(found).title == title
+
+
+def test_a_collective_of_which_nobody_knows_any_more_how_often_it_runs_is_told(making):
+    loop = """%body (t: (s32[], f32[64])) -> (s32[], f32[64]) {{
+  %t = (s32[], f32[64]) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %v = f32[64]{{0}} get-tuple-element(%t), index=1
+  %g = f32[64]{{0}} all-gather(%v), channel_id=9, replica_groups=[1,8]<=[8], dimensions={{0}}, use_global_device_ids=true
+  ROOT %r = (s32[], f32[64]) tuple(%i, %g)
+}}
+
+%cond (t2: (s32[], f32[64])) -> pred[] {{
+  %t2 = (s32[], f32[64]) parameter(0)
+  %j = s32[] get-tuple-element(%t2), index=0
+  ROOT %lt = pred[] custom-call(%j), custom_call_target="enough"
+}}
+
+"""
+    call = """  %z = s32[] constant(0)
+  %init = (s32[], f32[64]) tuple(%z, %p)
+  %w = (s32[], f32[64]) while(%init), condition=%cond, body=%body{how}
+"""
+
+    def text(how):
+        return HLO.format(cwd=CWD, computations=loop.format(), more=call.format(how=how))
+
+    known = text(', backend_config={"known_trip_count":{"n":"3"}}')
+    found = held(making.read((x(), "aa", known, None)), making.read((x(), "bb", text(""), None)))
+    told_of = [f.title for f in found.findings if f.code == "JX702"]
+    assert told_of == ["step: all-gather over data: executions in a call unknown now, 3 in the baseline"]
+
+
+def test_fewer_collectives_are_good_news(making):
+    found = held(
+        making.read((x(), "aa", hlo([(64, 1), (64, 2)]), None)),
+        making.read((x(), "bb", hlo([(64, 1)]), None)),
+    )
+    assert told(found) == [("JX711", NOTE)]
+
+
+@pytest.mark.parametrize(("fusions", "codes"), [(41, ["JX703"]), (40, []), (38, []), (30, ["JX711"])])
+def test_fusions_are_compared_within_the_tolerance_of_the_file(making, fusions, codes):
+    before = making.read((x(), "aa", hlo(fusions=39), None))
+    found = held(before, making.read((x(), "bb", hlo(fusions=fusions), None)))
+    assert [f.code for f in found.findings] == codes
+
+
+def with_memory(making, temp, k=None):
+    run = making.run((k or x(), "aa", None, None))
+    (p,) = run.programs.values()
+    p.compiled = msgspec.structs.replace(p.compiled, memory=Memory(4096, 128, 0, temp, None))
+    return recorded.read(run, [])
+
+
+def test_memory_within_the_tolerance_is_the_same_and_beyond_it_is_told_with_the_argument_that_changed(making):
+    before = with_memory(making, 100_000)
+    assert held(before, with_memory(making, 104_900)).findings == []
+    f = only(held(before, with_memory(making, 106_000, x(16))))
+    assert f.code == "JX704"
+    assert f.title.startswith(
+        "step: memory on a device: temporaries 103.5 KiB, 97.7 KiB in the baseline (+6 %)"
+    )
+    assert f.title.endswith("x is now f32[16] P('data',), before f32[8] P('data',)")
+    assert told(held(before, with_memory(making, 90_000))) == [("JX711", NOTE)]
+
+
+def test_a_tolerance_that_somebody_wrote_into_the_file_holds_and_outlives_an_update(making):
+    before = making.read((x(), "aa", hlo(fusions=10), None)).baseline
+    wide = msgspec.structs.replace(before, tolerance={**before.tolerance, "fusions": 0.5})
+    after = making.read((x(), "bb", hlo(fusions=14), None))
+    assert comparing.compare(wide, after).findings == []
+    assert updating.updated(wide, after.baseline).tolerance["fusions"] == 0.5
+
+
+def test_a_donation_that_is_gone_is_told_by_argument(making):
+    found = held(making.read((x(), "aa", None, mlir(donated=True))), making.read((x(), "bb", None, mlir())))
+    f = only(found)
+    assert f.code == "JX705"
+    assert (
+        f.title == "step: x is no longer donated: 1 array was reused in the baseline (32 B more on a device)"
+    )
+
+
+def test_an_array_that_is_captured_now_is_told_with_its_size(making):
+    values = ", ".join(f"{i}.0" for i in range(40))
+    taken = mlir(CONSTANT.replace("{values}", values).replace("{n}", "40"))
+    found = held(making.read((x(), "aa", None, mlir())), making.read((x(), "bb", None, taken)))
+    f = only(found)
+    assert f.code == "JX706"
+    assert "160 B" in f.title and "was not in the baseline" in f.title
+
+
+def test_a_product_in_a_higher_precision_is_told(making):
+    found = held(
+        making.read((x(), "aa", None, mlir(DOT.replace("{p}", "DEFAULT")))),
+        making.read((x(), "bb", None, mlir(DOT.replace("{p}", "HIGHEST")))),
+    )
+    f = only(found)
+    assert f.code == "JX707" and "f32 x f32 -> f32, HIGHEST 1, 0 in the baseline" in f.title
+    assert f.source.line == 31
+
+
+def test_another_product_of_the_same_kind_is_a_larger_program_and_no_finding(making):
+    one = DOT.replace("{p}", "DEFAULT")
+    found = held(
+        making.read((x(), "aa", None, mlir(one))),
+        making.read((x(), "bb", None, mlir(one + one.replace("%d", "%e")))),
+    )
+    assert found.findings == []
+
+
+def test_a_conversion_to_a_wider_type_is_told(making):
+    found = held(making.read((x(), "aa", None, mlir())), making.read((x(), "bb", None, mlir(CONVERT))))
+    assert only(found).code == "JX707"
+    assert "from bfloat16 to float32: 1, 0 in the baseline" in only(found).title
+
+
+def test_a_callback_is_told(making):
+    found = held(making.read((x(), "aa", None, mlir())), making.read((x(), "bb", None, mlir(CALLBACK))))
+    assert only(found).code == "JX708"
+    assert "pure_callback" in only(found).title
+
+
+def test_what_this_run_does_not_tell_is_said_to_be_not_compared(making):
+    found = held(making.read((x(), "aa", hlo(), mlir())), making.read((x(), "aa", None, None)))
+    assert told(found) == [("JX901", NOTE)]
+    assert "collectives of step" in only(found).title and "fusions of step" in only(found).title
+
+
+def test_what_the_baseline_does_not_tell_is_not_asked_for(making):
+    found = held(making.read((x(), "aa", None, None)), making.read((x(), "aa", hlo([(64, 1)]), mlir())))
+    assert found.findings == []
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"jax": "0.10.2"}, "JAX 0.12, this run of 0.10"),
+        ({"devices": 4}, "devices 8 x cpu, this run of 4 x cpu"),
+    ],
+)
+def test_another_environment_is_not_compared_and_that_is_said(making, other, said):
+    before = making.read((x(), "aa", hlo([(64, 1)]), None))
+    after = making.read((x(), "bb", hlo([(64, 1), (64, 1)]), None), (x(7), "cc", None, None), **other)
+    found = held(before, after)
+    assert not found.comparable
+    assert told(found) == [("JX712", NOTE)] and said in only(found).title
+
+
+def test_another_patch_release_of_jax_is_compared(making):
+    before = making.read((x(), "aa", None, None), jax="0.12.0.1")
+    assert held(before, making.read((x(), "aa", None, None), jax="0.12.3")).comparable
+
+
+def finding(code="JX302", path=None, severity=NOTE, n=1):
+    return [
+        Finding(code, severity, CERTAIN, f"{code} number {i}", "step@?", Frame(f"{CWD}/train.py", 31 + i, "step"), path=path)
+        for i in range(n)
+    ]  # fmt: skip
+
+
+def test_findings_the_baseline_knows_are_known_and_one_more_is_new_and_fails(making):
+    before = making.read((x(), "aa", None, None), findings=finding(path="x[0]"))
+    found = held(before, making.read((x(), "aa", None, None), findings=finding(path="x[1]", n=2)))
+    assert [f.title for f in found.known] == ["JX302 number 0"]
+    assert [(f.title, f.severity) for f in found.new] == [("JX302 number 1", WARNING)]
+    other = held(before, making.read((x(), "aa", None, None), findings=finding(path="y")))
+    assert [f.path for f in other.new] == ["y"]
+    assert told(other) == [("JX711", NOTE)]  # that of x is gone
+
+
+def test_findings_the_baseline_knows_stay_known_in_another_environment(making):
+    before = making.read((x(), "aa", None, None), findings=finding())
+    found = held(before, making.read((x(), "aa", None, None), findings=finding(n=2), devices=4))
+    assert len(found.known) == 1
+    assert [f.severity for f in found.new] == [NOTE]
+
+
+def test_the_rules_own_word_on_a_recompile_is_merged_into_the_comparisons(making):
+    def read(*compilations):
+        run = making.run(*compilations)
+        return recorded.read(run, registry.findings(run))
+
+    found = held(read((x(8), "aa", None, None)), read((x(8), "aa", None, None), (x(7), "bb", None, None)))
+    assert [f.code for f in found.new] == ["JX101"]
+    (f,) = comparing.merged([*found.findings, *found.new])
+    assert f.code == "JX701"
+    assert "pad" in f.fix and "--update-baseline" in f.fix
+
+
+def test_an_operation_outside_jit_is_told_by_the_function_that_calls_it(making):
+    add = function("add", None, None, eager=True, form="primitive")
+    base = (x(), "aa", None, None)
+    found = held(making.read(base), making.read(base, add, (x(), None, None, None), (x(9), None, None, None)))
+    f = only(found)
+    assert f.code == "JX701"
+    assert f.title == "main compiles operations outside jit: add 2x (0x in the baseline)"
+    assert f.source.line == 140
+    assert told(held(making.read(base, add, (x(), None, None, None)), making.read(base))) == [("JX711", NOTE)]
+
+
+def test_two_programs_of_one_function_are_compared_by_their_arguments(making):
+    before = making.read((x(8), "aa", hlo([(64, 1)]), None), (x(7), "bb", hlo(), None))
+    after = making.read((x(7), "bb", hlo(), None), (x(8), "aa", hlo([(64, 1)]), None))
+    assert [f for f in held(before, after).findings if f.code != "JX711" and f.code != "JX701"] == []
+
+
+def test_a_watched_function_that_is_never_compiled_is_no_entry(making):
+    read = making.read(
+        (x(), "aa", None, None), function("plain", line=3), say=[ev.Watched(function="plain@?:3")]
+    )
+    assert set(read.baseline.functions) == {"train.py::step"}

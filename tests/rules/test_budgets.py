@@ -1,0 +1,220 @@
+"""Limits: how they are written, and what is said where a run has more. On logs and texts written by hand."""
+
+import pytest
+from written import Log, function, key, leaf
+
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.rules import budgets, limits
+from jaxscope.rules.limits import Limits
+from jaxscope.schema.findings import NOTE
+from jaxscope.schema.keys import Sharding
+
+STEP = function("train_step")
+EVAL = function("eval_step", line=120)
+ADD = function("add", None, None, eager=True, form="primitive")
+
+HLO = """HloModule jit_train_step, is_scheduled=true, entry_computation_layout={()->f32[8]{0}}, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[2]) -> f32[8] {
+  %p = f32[2]{0} parameter(0)
+  %g = f32[8]{0} all-gather(%p), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true, metadata={op_name="jit(train_step)/jit(main)/gather" source_file="/home/ann/work/train.py" source_line=91}
+  ROOT %r = f32[8]{0} all-reduce(%g), channel_id=2, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=%add, metadata={op_name="jit(train_step)/jit(main)/psum" source_file="/home/ann/work/train.py" source_line=92}
+}
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    for f in (STEP, EVAL, ADD):
+        log.say(f)
+    return log
+
+
+NONE = Limits()
+
+
+def over(log, allowed=NONE, functions=None, **more):
+    return [(f.code, f.title) for f in budgets.over(load(log.run), allowed, functions, **more)]
+
+
+def x(n):
+    return key(leaf("x", n))
+
+
+def test_compilations_of_the_users_functions_are_counted_and_the_last_one_explained(log):
+    for n in (1, 2, 3):
+        log.compiled(STEP, x(n))
+    log.compiled(EVAL, x(1))
+    for n in range(5):
+        log.compiled(ADD, x(n))
+    assert over(log, Limits(compilations=4)) == []
+    assert over(log, Limits(compilations=3)) == [
+        (
+            "JX191",
+            "your functions were compiled 4 times, 3 allowed (train_step 3 times, eval_step once); "
+            "most recently train_step: x is now f32[3], before f32[2]",
+        )
+    ]
+    assert over(log, functions={"eval*": Limits(compilations=1), "train*": Limits(compilations=2)}) == [
+        (
+            "JX191",
+            "train_step was compiled 3 times, 2 allowed; most recently train_step: x is now f32[3], before f32[2]",
+        )
+    ]
+
+
+def test_seconds_of_the_run_are_wall_time_of_everything_and_of_a_function_its_own(log):
+    log.compiled(STEP, x(1), (1.0, 2.0, 4.0))
+    log.compiled(ADD, x(1), (0.0, 0.0, 5.0))
+    assert over(log, Limits(seconds=12.5)) == []
+    ((code, title),) = over(log, Limits(seconds=11))
+    assert (
+        code == "JX291"
+        and "took 12.0 s, 11.0 s allowed; the most of it: train_step 7.0 s, add 5.0 s" in title
+    )
+    ((code, title),) = over(log, functions={"train_step": Limits(seconds=6)})
+    assert (
+        title
+        == "train_step was traced, lowered and compiled for 7.0 s, 6.0 s allowed; the longest of 1 took 7.0 s"
+    )
+    assert over(log, functions={"train_step": Limits(seconds=7.5)}) == []
+
+
+def test_memory_says_what_it_consists_of(log):
+    log.compiled(STEP, x(4), program="aa")
+    assert over(log, Limits(temp_bytes=65536, peak_bytes=4096 + 128 + 65536)) == []
+    assert over(log, Limits(temp_bytes=1024)) == [
+        (
+            "JX591",
+            "train_step#1 takes 64.0 KiB of temporaries on a device, 1.0 KiB allowed "
+            "(temporaries 64.0 KiB, arguments 4.0 KiB, results 128 B, the largest x 16 B)",
+        )
+    ]
+    assert "68.1 KiB at its peak" in over(log, Limits(peak_bytes=1024))[0][1]
+
+
+def test_a_figure_that_is_not_known_is_said_and_is_a_note(log):
+    call = log.missed(STEP, x(4))
+    log.phase(call, "compile", 1.0)
+    found = budgets.over(
+        load(log.run),
+        Limits(temp_bytes=1, peak_bytes=1, constant_bytes=1, collectives={"*": 1}, collective_bytes={"*": 1}),
+    )
+    assert [f.code for f in found] == ["JX901"] * 4 and {f.severity for f in found} == {NOTE}
+    assert "train_step#1: how many bytes it takes (temporaries) is not known" in found[0].title
+    assert any("its text was not kept (--ir all)" in f.title for f in found)
+
+
+def test_a_limit_for_a_function_that_nobody_compiled_is_said(log):
+    log.compiled(STEP, x(4))
+    ((code, title),) = over(log, functions={"trian*": Limits(compilations=0)})
+    assert code == "JX901" and "'trian*'" in title
+
+
+def test_a_function_has_its_own_limit_in_place_of_the_general_one(log):
+    log.compiled(STEP, x(4), program="aa")
+    log.compiled(EVAL, x(4), program="bb")
+    found = over(log, Limits(temp_bytes=0), {"train_step": Limits(temp_bytes=1 << 20)})
+    assert [title.partition(" ")[0] for _, title in found] == ["eval_step#1"]
+
+
+def test_collectives_are_counted_by_kind_and_axis_and_the_line_is_named(log):
+    mesh = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
+    k = key(leaf("x", 8), shardings=[mesh])
+    log.compiled(STEP, k, program="aa", texts={"hlo": HLO})
+    assert over(log, Limits(collectives={"*": 2, "all-gather": 1, "all-gather@data": 1, "*@model": 0})) == []
+    (found,) = budgets.over(load(log.run), Limits(collectives={"all-gather@data": 0}))
+    assert found.code == "JX491" and found.source.line == 91
+    assert found.title.startswith(
+        "train_step#1 has 1 all-gather over data, 0 allowed; the largest: all-gather over data of 32 B"
+    )
+    assert (
+        "64 B of collectives in a call, 63 B allowed" in over(log, Limits(collective_bytes={"*": 63}))[0][1]
+    )
+    assert over(log, Limits(collective_bytes={"*": 64})) == []
+
+
+def test_arguments_that_several_devices_hold_are_replicated(log):
+    copied = Sharding("NamedSharding", "P()", "0-3", [("data", 4, "Auto")], "P()", "device")
+    split = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
+    k = key(leaf("params", 1024), leaf("batch", 4096, sharding=1), shardings=[copied, split])
+    log.compiled(STEP, k)
+    assert over(log, Limits(replicated_bytes=4096)) == []
+    assert over(log, Limits(replicated_bytes=4095)) == [
+        (
+            "JX591",
+            "train_step#1 takes 4.0 KiB of replicated arguments on a device, 4.0 KiB allowed: params 4.0 KiB on 4 devices",
+        )
+    ]
+
+
+def test_only_what_belongs_to_the_part_is_counted(log):
+    for n in (1, 2, 3):
+        log.compiled(STEP, x(n))
+    ids = list(load(log.run).compilations)
+    assert over(log, Limits(compilations=1), part={ids[2]: 1}) == []
+    assert len(over(log, Limits(compilations=0, seconds=0), part={ids[2]: 1})) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "read"),
+    [
+        ("max-compilations", "12", 12),
+        ("max-compile-seconds", "0.5", 0.5),
+        ("max-temp-bytes", "64 MiB", 64 << 20),
+        ("max-temp-bytes", "1.5GB", 1_500_000_000),
+        ("max-temp-bytes", "7 B", 7),
+        ("max-peak-bytes", 0, 0),
+        ("max-collectives", 3, {"*": 3}),
+        ("max-collectives", {"all-gather": 2, "*@model": 0}, {"all-gather": 2, "*@model": 0}),
+        ("max-collective-bytes", {"all-reduce@data": "1KiB"}, {"all-reduce@data": 1024}),
+    ],
+)
+def test_limits_are_written_as_people_write_them(name, written, read):
+    assert limits.read(name, written, "here") == read
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "said"),
+    [
+        ("max-compilations", -1, "a whole number, 0 or more"),
+        ("max-compilations", True, "a whole number"),
+        ("max-compilations", 1.5, "a whole number"),
+        ("max-compile-seconds", "nan", "a number of seconds"),
+        ("max-compile-seconds", float("inf"), "a number of seconds"),
+        ("max-temp-bytes", "64 MB/s", "a size"),
+        ("max-temp-bytes", "9" * 5000, "a size"),
+        ("max-temp-bytes", [], "a size"),
+        ("max-collectives", {"all-gater": 1}, "did you mean all-gather?"),
+        ("max-collectives", {"all-gather@": 1}, "names no axis"),
+        ("max-collectives", {"all-gather": "many"}, "a whole number"),
+    ],
+)
+def test_what_is_no_limit_is_an_error_that_shows_one(name, written, said):
+    with pytest.raises(UsageError) as e:
+        limits.read(name, written, "here")
+    assert said in e.value.message and e.value.hint.startswith(f"for example: {name} = ")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"train_*": {"max-compilation": 3}}, "no option 'max-compilation'"),
+        ({"train_*": 3}, "is a table of limits"),
+        (3, "is a table of tables"),
+        ({"train_*": {"max-compilations": "x"}}, 'functions."train_*": max-compilations'),
+    ],
+)
+def test_a_mistake_in_the_limits_of_a_function_is_named(table, said):
+    with pytest.raises(UsageError) as e:
+        limits.functions(table, "pyproject.toml: [tool.jaxscope.check]")
+    assert said in e.value.message

@@ -1,0 +1,263 @@
+"""No recompiles after step N, on logs written by hand."""
+
+import pytest
+import written
+from written import Log, function, key, leaf
+
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.model.steps import Steps
+from jaxscope.rules import gate, registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.findings import ERROR, NOTE
+
+STEP = function("train_step")
+EVAL = function("eval_step", line=120)
+ADD = function("add", None, None, eager=True, form="primitive")
+CUMSUM = function(
+    "cumsum", "/lib/jax/_src/numpy/reductions.py", 7, library=True, module="jax._src.numpy.reductions"
+)
+UPDATE = function(
+    "update", "/lib/site-packages/optax/_src/base.py", 7, library=True, module="optax._src.base"
+)
+
+
+def x(n: int):
+    return key(leaf("x", n))
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    for f in (STEP, EVAL, ADD, CUMSUM, UPDATE):
+        log.say(f)
+    return log
+
+
+def titles(log, n, **options):
+    return [f.title for f in gate.recompiles_after(load(log.run), n, **options)]
+
+
+def watched(log):
+    log.say(ev.Watched(function=STEP.function, step=True))
+
+
+def test_a_recompile_after_the_step_is_told_with_cause_path_line_and_seconds(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.compiled(STEP, x(3), (0.5, 0.1, 6.4), step=3)
+    (found,) = gate.recompiles_after(load(log.run), 2)
+    assert (
+        found.title
+        == "train_step was traced and compiled in step 3, after step 2: x is now f32[3], before f32[4]"
+    )
+    assert found.severity == ERROR and found.code == "JX190" and found.seconds == pytest.approx(7.0)
+    assert found.source.line == 140 and found.fix.startswith("pad the odd batch")
+    assert found.evidence[0].step == 3 and found.evidence[0].compilation
+
+
+def test_a_step_that_is_still_allowed_may_compile(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.compiled(STEP, x(3), step=2)
+    assert titles(log, 2) == []
+    assert len(titles(log, 1)) == 1
+
+
+def test_step_0_allows_nothing_and_needs_no_steps(log):
+    log.compiled(STEP, x(4))
+    assert titles(log, 0) == [
+        "train_step was traced and compiled, where nothing may be compiled: the first time this function is seen"
+    ]
+
+
+def test_without_steps_it_is_an_error_that_names_the_most_compiled_function(log):
+    log.compiled(EVAL, x(4))
+    for n in (1, 2, 3):
+        log.compiled(STEP, x(n))
+    with pytest.raises(UsageError) as e:
+        gate.recompiles_after(load(log.run), 1)
+    assert e.value.slug == "steps-unknown"
+    for way in ("jaxscope.step()", "@jaxscope.watch(step=True)", "--step-function train_step"):
+        assert way in e.value.hint
+
+
+@pytest.mark.parametrize("n", [-1, 1.5, True, "2", None])
+def test_a_step_that_is_no_count_is_refused(log, n):
+    with pytest.raises(UsageError, match="the step is 0, 1, 2") as e:
+        gate.recompiles_after(load(log.run), n)
+    assert "0 allows no compilation at all" in e.value.hint
+
+
+def test_an_eager_operation_that_compiles_counts_and_is_called_eager(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.compiled(ADD, x(4), (0, 0, 5), step=2)
+    log.compiled(CUMSUM, x(4), (0, 0, 4), step=2)
+    assert [t.partition(" in ")[0] for t in titles(log, 1)] == [
+        "the eager operation add was traced and compiled",
+        "the eager operation cumsum was traced and compiled",
+    ]
+
+
+def test_an_eager_operation_that_was_only_traced_does_not_count(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.phase(log.missed(ADD, x(4), step=2), "trace", 0.1)
+    assert titles(log, 1) == []
+
+
+def test_a_trace_alone_of_a_function_of_the_users_counts(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.phase(log.missed(STEP, x(3), step=2, entry="aot"), "trace", 0.1)
+    assert titles(log, 1)[0].startswith("train_step was traced in step 2")
+
+
+def test_a_function_of_a_library_is_a_note(log):
+    watched(log)
+    log.compiled(UPDATE, x(4), step=5)
+    (found,) = gate.recompiles_after(load(log.run), 1)
+    assert (
+        found.severity == NOTE
+        and "update, a function of optax, was traced and compiled in step 5" in found.title
+    )
+    log.compiled(UPDATE, x(3), step=1)
+    assert len(gate.recompiles_after(load(log.run), 1)) == 1
+
+
+def test_what_was_lowered_before_the_recording_and_is_compiled_now_counts(log):
+    nameless = function("<unknown>", None, None, library=True, module=None)
+    log.say(nameless)
+    log.phase(log.missed(nameless, None, entry="aot"), "compile", 1.0)
+    assert titles(log, 0)[0].startswith("a function whose name is not known was compiled, where nothing may be")
+
+
+def test_what_a_library_compiles_inside_the_users_trace_is_part_of_it(log):
+    watched(log)
+    outer = log.missed(STEP, x(4), step=5)
+    log.compiled(UPDATE, x(4), step=5, inside=outer)
+    log.phase(outer, "trace", 0.2)
+    assert [t.partition(" ")[0] for t in titles(log, 1)] == ["train_step"]
+
+
+def test_a_call_from_no_line_of_the_users_does_not_count(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=5, site=None)
+    assert titles(log, 1) == []
+
+
+def test_what_only_leaves_the_fast_path_never_counts(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.missed(STEP, key(leaf("x", 4, type="numpy.ndarray")), step=2)
+    log.say(ev.MissesCounted(function=STEP.function, count=1000))
+    assert titles(log, 1) == []
+    assert titles(log, 0, part={}) == []
+
+
+def test_what_failed_or_never_ended_is_not_a_compilation(log):
+    watched(log)
+    call = log.missed(STEP, x(4), step=3)
+    log.say(ev.PhaseBegan(call=call, phase="trace"))
+    log.say(ev.PhaseFailed(call=call, phase="trace", seconds=0.1))
+    assert titles(log, 1) == []
+
+
+def test_a_function_inside_the_trace_of_another_is_part_of_it(log):
+    watched(log)
+    outer = log.missed(STEP, x(4), step=2)
+    log.phase(log.missed(EVAL, x(4), step=2, entry="nested", inside=outer), "trace", 0.1)
+    log.phase(outer, "trace", 0.2)
+    assert [t.partition(" was")[0] for t in titles(log, 1)] == ["train_step"]
+    assert [t.partition(" was")[0] for t in titles(log, 1, functions=["eval_step"])] == ["eval_step"]
+
+
+def test_hits_in_the_persistent_cache_count_unless_they_are_allowed(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.compiled(STEP, x(3), step=2, cache="hit")
+    assert "(from the persistent cache)" in titles(log, 1)[0]
+    assert titles(log, 1, allow_cache_hits=True) == []
+
+
+def test_one_cause_many_times_is_one_finding(log):
+    watched(log)
+    for n in range(1, 40):
+        log.compiled(STEP, x(n), step=n)
+    (found,) = gate.recompiles_after(load(log.run), 2)
+    assert (
+        "traced and compiled 37 times in steps 3 to 39, after step 2; most recently: x is now f32[39]"
+        in found.title
+    )
+    assert len(found.evidence) == 5 and found.evidence[0].step == 3 and found.evidence[-1].step == 39
+
+
+@pytest.mark.parametrize(
+    ("pattern", "there"), [("train_step", True), ("train_*", True), ("train.py:88", True), ("eval*", False)]
+)
+def test_only_the_functions_asked_for_are_looked_at(log, pattern, there):
+    watched(log)
+    log.compiled(EVAL, x(4), step=1)
+    log.compiled(STEP, x(4), step=1)
+    log.compiled(STEP, x(3), step=2)
+    assert bool(titles(log, 1, functions=[pattern])) is there
+
+
+def test_a_function_that_nobody_saw_is_said_and_no_failure_by_itself(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    (found,) = gate.recompiles_after(load(log.run), 1, ["trian_step"])
+    assert (found.code, found.severity) == ("JX901", NOTE) and "'trian_step'" in found.title
+
+
+def test_a_process_that_counts_no_steps_is_not_passed_over_in_silence(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    child = Log(log.run, pid=2000, how="child")
+    child.say(EVAL)
+    child.compiled(EVAL, x(4))
+    (found,) = gate.recompiles_after(load(log.run), 1)
+    assert (found.code, found.severity) == ("JX901", NOTE)
+    assert "a compilation (eval_step) is not known to be before or after step 1" in found.title
+
+
+def test_with_marks_the_first_step_lasts_until_the_first_mark(log):
+    log.compiled(STEP, x(4))
+    log.say(ev.Step(index=1))
+    log.compiled(STEP, x(3), step=2)
+    run = load(log.run)
+    assert [Steps(run).of(c) for c in run.compilations.values()] == [1, 2]
+    assert titles(log, 1)[0].startswith("train_step was traced and compiled in step 2")
+    assert titles(log, 2) == []
+
+
+def test_before_the_first_call_of_the_step_function_it_is_step_0(log):
+    watched(log)
+    log.compiled(EVAL, x(4))
+    log.say(ev.Called(function=STEP.function, count=5))
+    run = load(log.run)
+    assert [Steps(run).of(c) for c in run.compilations.values()] == [0]
+    assert titles(log, 1) == []
+
+
+def test_a_part_has_steps_of_its_own(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    log.compiled(STEP, x(3), step=100)
+    log.compiled(STEP, x(2), step=101)
+    run = load(log.run)
+    ids = list(run.compilations)
+    assert gate.recompiles_after(run, 1, part={ids[1]: 1}) == []
+    (found,) = gate.recompiles_after(run, 1, part={ids[1]: 1, ids[2]: 2})
+    assert "in step 2, after step 1: x is now f32[2]" in found.title
+
+
+def test_the_gate_is_no_finding_of_a_run_by_itself(tmp_path):
+    run = load(written.training(tmp_path / "training"))
+    assert not {f.code for f in registry.findings(run)} & {"JX190", "JX901"}
+    assert {f.function.partition("@")[0] for f in gate.recompiles_after(run, 1)} == {
+        "train_step",
+        "main.<locals>.<lambda>",
+    }
