@@ -36,10 +36,12 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "ir": Option(str, IR),
         "step-function": Option(str),
         "arrays": Option(bool),
+        "tui": Option(bool),
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),
     },
+    "keys": {},  # the ids of tui's actions, asked for where the table is there
 }
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -111,7 +113,7 @@ def _read(path: Path) -> Config:
                 raise UsageError(
                     f"{path}: [tool.jaxscope.{key}] is a table of options, not {value!r}", slug="config-value"
                 )
-            values[key] = {k: _checked(path, key, k, v) for k, v in value.items()}
+            values[key] = _keys(path, value) if key == "keys" else {k: _checked(path, key, k, v) for k, v in value.items()}  # fmt: skip
         else:
             values[""][key] = _checked(path, "", key, value, tables)
     return Config(path, values)
@@ -146,6 +148,24 @@ def _checked(path: Path, table: str, key: str, value: Any, tables: list[str] | N
             f"{path}: {where} {key} = {value!r}", hint=_one_of(value, option), slug="config-value"
         )
     return value
+
+
+def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
+    """``[tool.jaxscope.keys]``: keys of the view by the id of what they do."""
+    from jaxscope.tui import actions
+
+    for id, keys in table.items():
+        if not isinstance(keys, str):
+            raise UsageError(
+                f"{path}: [tool.jaxscope.keys] {id} = {keys!r} is not a text",
+                hint='for example: find = "ctrl+f,/"',
+                slug="config-value",
+            )
+    try:
+        actions.remapped(table)
+    except UsageError as e:
+        raise UsageError(f"{path}: [tool.jaxscope.keys] {e.message}", hint=e.hint, slug=e.slug) from e
+    return dict(table)
 
 
 _KINDS: dict[type, str] = {

@@ -69,12 +69,12 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
         (f"  ({where})" if where else "", "dim"),
         hang=2,
     )
-    yield from _table(run, last.site)
+    yield from wanted(run, last.site)
     yield line("What was alive then:", indent=2)
     yield from _groups(last, places, SHOWN)
 
 
-def _table(run: Run, site: Frame | None) -> Iterator[Line]:
+def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
     """The memory table of the program that was called at ``site``, as its compiler states it."""
     compiled = [
         c

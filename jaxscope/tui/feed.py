@@ -8,6 +8,7 @@ import contextlib
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 
 from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.log.store import RunDir
@@ -123,6 +124,12 @@ class Feed:
         if self._stop.is_set():
             return NOTHING
         return self.run.texts_of(program)
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[Run]:
+        """The run, which does not change meanwhile. Not for the thread that draws."""
+        with self._lock:
+            yield self.run
 
     def _follow(self) -> None:
         def told(done: int, total: int) -> None:

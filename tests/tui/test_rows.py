@@ -12,7 +12,7 @@ from jaxscope.report.phrases import Places
 from jaxscope.tui import actions, editor, links, tokens
 from jaxscope.tui.cells import Column, fitted, parts, plain
 from jaxscope.tui.lines import LONGEST, MOST_LINES, Growing, Lines
-from jaxscope.tui.rows import chrome, functions, output, overview
+from jaxscope.tui.rows import chrome, death, functions, output, overview
 
 
 @given(st.text(alphabet="ab\n\r", max_size=200))
@@ -176,13 +176,13 @@ def test_a_failed_compilation_is_on_the_timeline(tmp_path):
 def test_a_dead_program_says_what_it_died_of_first(tmp_path):
     directory = runs_to_see.failed(tmp_path / "run")
     lines = directory.output.read_text().splitlines()
-    said = overview.failure(load(directory), lines)
-    assert "RESOURCE_EXHAUSTED" in said[0]
-    assert "line 140" in said[1]
+    said = death.why(load(directory), lines, Places(load(directory)))
+    assert "RESOURCE_EXHAUSTED" in plain(said[0])
+    assert "line 140" in plain(said[1])
 
 
 def test_a_program_that_ended_well_has_not_died(typical):
-    assert overview.failure(load(typical), ["ValueError: not the end"]) == []
+    assert death.why(load(typical), ["ValueError: not the end"], Places(load(typical))) == []
 
 
 def test_what_compiles_now_and_for_how_long(tmp_path):

@@ -11,6 +11,7 @@ from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.cells import Part
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import death
 from jaxscope.tui.rows import overview as rows
 from jaxscope.tui.screens.frame import View, Words
 from jaxscope.tui.tableview import TableView
@@ -68,14 +69,11 @@ class Overview(View):
         super().tick()
         if self.feed.ready:
             run = self.feed.run
-            died = rows.failure(run, self.scope.output_tail())
-            said = (
-                [[(" ✖ ", "error"), (died[0], "error")], *([("   " + d, "dim")] for d in died[1:])]
-                if died
-                else []
-            )
+            died = death.why(run, self.scope.output_tail(), self.feed.places())
+            if self.narrow:
+                died = died[:4]
             now = rows.now(run, running=self.feed.running)
-            self.words("now").say(*said, [" ", *now] if now else [])
+            self.words("now").say(*died, *([now] if now else []))
 
     def _advise(self) -> None:
         """The finding under the cursor in full: its row rarely has room for it."""

@@ -1,0 +1,70 @@
+"""Why a program died, first of all: its exception and your lines, what memory was asked for and what held it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxscope.model import arrays as model
+from jaxscope.model import deaths
+from jaxscope.model.run import Run
+from jaxscope.report import arrays as report
+from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.tui.cells import Part
+
+FRAMES = 3
+HOLDING = 4
+WORDS = 400  # characters of a message
+
+Lines = list[list[Part]]
+
+
+def why(run: Run, output: Sequence[str], places: Places) -> Lines:
+    """Nothing where the program did not die; else the error, the way to it, and what is known of its cause."""
+    main = run.main
+    died = main.died if main is not None else None
+    look = next((s for s in reversed(model.of_main(run)) if s.error is not None), None) if main is not None and main.snapshots else None  # fmt: skip
+    ended_badly = run.exited is not None and (run.exited.exit_code or run.exited.signal is not None)
+    if not ended_badly and died is None:
+        return []
+    if died is None and look is None:
+        return _from_output(output)
+    error = died.error if died is not None else "RESOURCE_EXHAUSTED"
+    message = (died.message if died is not None else look.error or "" if look is not None else "").strip()
+    first = message.splitlines()[0][:WORDS] if message else ""
+    made: Lines = [[("✖ ", "error"), (error, "error"), f": {first}" if first else ""]]
+    if died is not None:
+        for n, frame in enumerate(died.stack[:FRAMES]):
+            made.append([("  at " if n == 0 else "  called at ", "dim"), (places.frame(frame) or "?", "bold" if n == 0 else ""), f" in {frame.function}"])  # fmt: skip
+        for c, path in deaths.donors(run, died.message):
+            made.append([("  → ", "good"), f"{function_name(c.function)} donates {path}, {deaths.aval(c, path)}: use what it returns, or do not donate it"])  # fmt: skip
+    elif look is not None and look.site is not None:
+        made.append([("  at ", "dim"), (places.frame(look.site) or "?", "bold"), f" in {look.site.function}"])
+    if look is not None:
+        made += [[f"  {found.text.plain}"] for found in report.wanted(run, look.site)]
+        made.append(_alive(look))
+    return made
+
+
+def _alive(look: model.Snapshot) -> list[Part]:
+    """``alive then: 148 arrays, 9.6 GiB: state.opt_state.mu 4.8 GiB, … (5 shows where)``"""
+    total = "?" if look.bytes is None else size(look.bytes)
+    largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
+    told = ", ".join(f"{g.path or 'unnamed'} {'?' if g.global_bytes is None else size(g.global_bytes)}" for g in largest)  # fmt: skip
+    return [
+        ("  alive then: ", "dim"),
+        f"{count(look.count, 'array')}, {total} on all devices: {told}",
+        ("  5 shows where", "key"),
+    ]
+
+
+def _from_output(output: Sequence[str]) -> Lines:
+    """The recording does not say: the last traceback that was printed, its error first."""
+    tail = [line for line in output if line.strip()][-60:]
+    start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
+    told = next((line for line in reversed(tail) if "RESOURCE_EXHAUSTED" in line or "Error" in line), None)
+    if told is None:
+        return [[("✖ ", "error"), (line.strip(), "")] if n == 0 else [f"  {line}"] for n, line in enumerate(tail[-3:])]  # fmt: skip
+    made: Lines = [[("✖ ", "error"), (told.strip()[:WORDS], "error")]]
+    frames = [line.strip() for line in tail[start or 0 :] if line.lstrip().startswith("File ")]
+    made += [[("  ", ""), (line, "dim")] for line in reversed(frames[-FRAMES:])]
+    return [*made, [("  all of it: ", "dim"), ("7", "key")]]
