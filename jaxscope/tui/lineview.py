@@ -57,6 +57,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         def control(self) -> LineView:
             return self.view
 
+    class Sought(Moved):
+        """More of what is looked for was found, or something else is looked for."""
+
     class Opened(Moved):
         """Enter, or a second click, on the line under the cursor."""
 

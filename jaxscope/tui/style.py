@@ -78,10 +78,11 @@ Functions #right {{ width: 3fr; }}
 Overview #left {{ width: 5fr; }}
 Overview #right {{ width: 4fr; }}
 #advised {{ padding: 0 1 1 1; max-height: 8; }}
-Arrays #columns #arrays {{ width: 8fr; }}
-Arrays #right {{ width: 5fr; }}
+Arrays #arrays {{ width: 2fr; }}
+Arrays #right {{ width: 1fr; }}
 Arrays #right Words {{ padding: 0 1; }}
-.narrow #arrays {{ width: 1fr; }}
+Arrays.narrow #arrays {{ width: 100%; height: 4fr; }}
+Arrays.narrow #right {{ height: 5fr; }}
 Collectives #detail {{ max-height: 9; border-top: solid $foreground 30%; }}
 #source {{ width: 4fr; }}
 #stablehlo, #hlo {{ width: 5fr; margin-left: 1; }}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import runs_to_see
 from hypothesis import given
@@ -27,13 +29,15 @@ def test_lines_are_those_of_the_text(text):
 @given(st.text(alphabet="aBİ\n", max_size=100), st.text(alphabet="aBbİ", min_size=1, max_size=3))
 def test_a_search_finds_every_line_that_holds_it_and_no_other(text, needle):
     lines = Lines(text)
-    assert lines.find(needle) == [n for n in range(len(lines)) if any(tokens.matches(lines[n], needle))]
+    assert list(itertools.chain(*lines.search(needle))) == [
+        n for n in range(len(lines)) if any(tokens.matches(lines[n], needle))
+    ]
 
 
 def test_a_search_finds_what_lies_across_the_slices_it_is_made_in(monkeypatch):
     monkeypatch.setattr("jaxscope.tui.lines._SLICE", 10)
     lines = Lines("".join(f"line {n} needle\n" for n in range(50)))
-    assert lines.find("needle") == list(range(50))
+    assert list(itertools.chain(*lines.search("needle"))) == list(range(50))
     assert len(lines) == 50
 
 

@@ -288,26 +288,32 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
     totals = [sum(g.global_bytes or 0 for g in look.groups) for look in looks.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
     which = f"look {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
-    return f"Arrays {when(s)}: {count(s.count, 'array')}, {_size(s.bytes)}{on}", which
+    known = None if any(g.global_bytes is None for g in s.groups) else totals[shown]
+    return f"Arrays {when(s)}: {count(s.count, 'array')}, {_size(known)}{on}", which
 
 
-def detail(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
-    """What is known of the one under the cursor, besides where its parts lie."""
+def heading(r: Row) -> list[list[Part]]:
+    """Which arrays those under the cursor are."""
     g = r.largest
-    name = r.prefix if g.path is not None else "No variable leads to these"
-    made: list[list[Part]] = [[(name, "title"), f"  {count(r.count, 'array')}, {_size(r.global_bytes)}"]]
+    name = r.prefix if g.path is not None else "no variable leads to these"
     if len(r.groups) > 1:
-        made.append([("the largest in it: ", "dim"), _form(g), f"  {g.path or ''}"])
-    else:
-        made[0].append(f" of {_form(g)}" if r.count > 1 else f"  {_form(g)}")
-    facts: list[Part] = [spelled(g) if g.sharding is None or g.sharding.spec is None else g.sharding.text]
-    if g.replication is not None and g.replication > 1:
-        facts.append((f" · ● {g.replication} devices hold the same", "warning"))
+        return [
+            [(name, "title"), f"  {count(r.count, 'array')}, {_size(r.global_bytes)}"],
+            [("the largest: ", "dim"), g.path or UNNAMED, f"  {_form(g)}"],
+        ]
+    many = f"{r.count:,}x " if r.count > 1 else ""
+    return [[(name, "title"), f"  {many}{_form(g)}"]]
+
+
+def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
+    """What else is known of them, a line each."""
+    g = r.largest
+    made: list[list[Part]] = []
+    if g.sharding is not None:
+        kind = f" in {g.memory_kind}" if g.memory_kind not in (None, "device", "unpinned_host") else ""
+        made.append([g.sharding.text, kind])
     if g.padding_bytes:
-        facts.append((f" · {size(g.padding_bytes)} of padding", "warning"))
-    if g.memory_kind not in (None, "device", "unpinned_host"):
-        facts.append(f" · in {g.memory_kind}")
-    made.append(facts)
+        made.append([(f"{size(g.padding_bytes)} of padding", "warning")])
     for name, text in intended(g):
         same = g.sharding is not None and text in (g.sharding.spec, g.sharding.text)
         made.append(

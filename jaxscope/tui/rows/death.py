@@ -41,20 +41,20 @@ def why(run: Run, output: Sequence[str], places: Places) -> Lines:
         made.append([("  at ", "dim"), (places.frame(look.site) or "?", "bold"), f" in {look.site.function}"])
     if look is not None:
         made += [[f"  {found.text.plain}"] for found in report.wanted(run, look.site)]
-        made.append(_alive(look))
+        made += _alive(look)
     return made
 
 
-def _alive(look: model.Snapshot) -> list[Part]:
-    """``alive then: 148 arrays, 9.6 GiB: state.opt_state.mu 4.8 GiB, … (5 shows where)``"""
-    total = "?" if look.bytes is None else size(look.bytes)
+def _alive(look: model.Snapshot) -> Lines:
+    """How much, and the largest of it by name."""
+    total = sum(g.global_bytes or 0 for g in look.groups)
     largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
-    told = ", ".join(f"{g.path or 'unnamed'} {'?' if g.global_bytes is None else size(g.global_bytes)}" for g in largest)  # fmt: skip
-    return [
-        ("  alive then: ", "dim"),
-        f"{count(look.count, 'array')}, {total} on all devices: {told}",
-        ("  5 shows where", "key"),
-    ]
+    made: Lines = [[("  alive then: ", "dim"), f"{count(look.count, 'array')}, {size(total)}", ("  5", "key"), (" shows where", "dim")]]  # fmt: skip
+    for g in largest:
+        held = "?" if g.global_bytes is None else size(g.global_bytes)
+        copies = (f"  ●{g.replication}", "warning") if (g.replication or 1) > 1 else ""
+        made.append([f"  {held:>12}  {g.path or 'unnamed'}", copies])
+    return made
 
 
 def _from_output(output: Sequence[str]) -> Lines:

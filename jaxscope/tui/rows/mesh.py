@@ -72,7 +72,7 @@ def _grid(
     margin = min(width // 3, max(map(cell_len, labels), default=0))
     digits = max(len(str(c.device)) for c in cells)
     room = max(8, width - margin - 1)
-    size_of = digits + 4 if columns * (digits + 5) <= room or not outer else digits + 2
+    size_of = digits + 6 if columns * (digits + 7) <= room or not outer else digits + 2
     per_row = max(1, min(columns, room // (size_of + 1)))
     if not outer and columns > per_row:
         per_row = 1 << (per_row.bit_length() - 1)  # rows of a power of two line up
@@ -87,8 +87,8 @@ def _grid(
             line_parts: list[Part] = [(head[:margin].rjust(margin) + " ", "dim")]
             for c in row[at : at + per_row]:
                 fill, style = look_of(parts[c.part])
-                side = fill * ((size_of - digits - 1) // 2)
-                line_parts += [(f"{side}{c.device:>{digits}}{side}".ljust(size_of), style), " "]
+                side, gap = (fill * 2, " ") if size_of > digits + 2 else (fill, "")
+                line_parts += [(side, style), f"{gap}{c.device:>{digits}}{gap}", (side, style), " "]
             made.append(line_parts)
     return made
 
@@ -101,9 +101,9 @@ def _legend(
         copies.setdefault(c.part, []).append(c)
     held = max(map(len, copies.values()))
     if len(parts) == 1:
-        return [[(f"● every one of {len(cells)} devices holds all of it", "warning")]]
+        return [[(f"● all of it on each of {len(cells)} devices", "warning")]]
     made: Lines = [
-        [(f"● same fill = same bytes, {held} copies of each", "warning")]
+        [(f"● same fill = same bytes: {held} copies", "warning")]
         if held > 1
         else [("every device holds another part", "dim")]
     ]
@@ -171,17 +171,17 @@ def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
             bars = "".join(BARS[max(0, -(-8 * n // top) - 1)] if n else "·" for _, n in row)
             made.append([(f"{row[0][0]:>6}-{row[-1][0]:<6} ", "dim"), (bars, "compile")])
         return made
-    per_line = 2 if width >= 64 and len(held) > 4 else 1
-    bar = max(4, width // per_line - 24)
+    per_line = 2 if width >= 64 and len(held) > 4 and not limits else 1
+    bar = max(4, width // per_line - (34 if limits else 18))
     drawn_bars: list[list[Part]] = []
     for d, n in held:
         full = round(bar * n / top)
-        told = f" {size(n):>10}"
-        if d in used and d in limits:
-            told += f" ({100 * used[d] / limits[d]:.0f} % in use)"  # type: ignore[operator]
-        drawn_bars.append(
-            [(f"{d:>4} ", "bold"), ("█" * full, "compile"), ("·" * (bar - full), "dim"), f"{told}  "]
-        )
+        other = max(0, round(bar * ((used.get(d) or 0) - n) / top))
+        told = f" {size(n):>10}" + (f" of {size(used[d] or 0)} in use" if d in used else "")
+        drawn_bars.append([
+            (f"{d:>4} ", "bold"), ("█" * full, "compile"), ("▒" * other, "lower"),
+            ("·" * (bar - full - other), "dim"), f"{told} ",
+        ])  # fmt: skip
     rows = -(-len(drawn_bars) // per_line)
     for n in range(rows):
         made.append([part for k in range(n, len(drawn_bars), rows) for part in drawn_bars[k]])

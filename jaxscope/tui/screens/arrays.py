@@ -21,11 +21,13 @@ class Names(TableView[rows.Row]):
     """A filter looks at every array, also at those that are folded away."""
 
     def look_for(self, needle: str) -> None:
-        self.needle = needle
-        self.post_message(self.Sought(self))
+        other = bool(needle) != bool(self.needle)
+        super().look_for(needle)
+        if other:
+            self.post_message(self.Unfolded(self))
 
-    class Sought(LineView.Moved):
-        """What is looked for has changed."""
+    class Unfolded(LineView.Moved):
+        """All arrays are to be shown, or no longer."""
 
 
 class Arrays(View):
@@ -45,7 +47,7 @@ class Arrays(View):
             yield self.table
             with VerticalScroll(id="right"):
                 yield Words(id="detail")
-                yield Words(id="mesh")
+                yield Words(id="facts")
                 yield Words(id="devices")
 
     @property
@@ -86,16 +88,17 @@ class Arrays(View):
     def _detail(self) -> None:
         row, at = self.table.current, self.shown
         if row is None or at < 0:
-            for id in ("detail", "mesh", "devices"):
+            for id in ("detail", "facts", "devices"):
                 self.words(id).say()
             return
         width = max(24, self.query_one("#right").size.width - 3)
-        self.words("detail").say(*rows.detail(row, self.looks, self.feed.places()))
-        self.words("mesh").say([], *mesh.drawn(row.largest, width))
+        drawn = mesh.drawn(row.largest, width)
+        self.words("detail").say(*rows.heading(row), *([[]] if len(drawn) > 1 else []), *drawn)
+        self.words("facts").say([], *rows.facts(row, self.looks, self.feed.places()))
         bars = mesh.devices(self.looks.found[at], width)
         self.words("devices").say(*([[], *bars] if bars else []))
 
-    def on_names_sought(self, event: Names.Sought) -> None:
+    def on_names_unfolded(self, event: Names.Unfolded) -> None:
         self.fill()
         self.foot()
 

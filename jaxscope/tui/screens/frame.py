@@ -175,6 +175,9 @@ class View(Screen[None], metaclass=AbstractMeta):
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         self.foot()
 
+    def on_line_view_sought(self, event: LineView.Sought) -> None:
+        self.foot()
+
     # -- searching --------------------------------------------------------------------------------
 
     def _searched(self) -> LineView | None:
