@@ -1,14 +1,16 @@
-"""``jaxscope run --tui``: the program under a keeper, the view in front of it, and how they part.
+"""``jaxscope run`` in a terminal: the program under a keeper, the view in front of it, and how they part.
 
 The keeper owns the program from the start, so that whatever becomes of the view the program goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
+from typing import NamedTuple
 
 from jaxscope.launch import keeper
 from jaxscope.launch.keeper import Kept
@@ -19,11 +21,22 @@ PATIENCE_S = ((signal.SIGINT, 10.0), (signal.SIGTERM, 20.0))
 LOOK_S = 0.1
 GRACE_S = 3.0  # between the program's end and the keeper's word on it
 
-GOES_ON = "goes on without this terminal"
+
+class Left(NamedTuple):
+    """We part from the program and did not see its end: in which words to say so, and the code to leave with."""
+
+    words: str
+    code: int = 0
 
 
-def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | str:
-    """Start it, show it. How it ended; or, where it goes on, in which words to say so.
+GOES_ON = Left("goes on without this terminal")
+UNSEEN = Left("has ended, but nobody saw how", 1)
+
+
+def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
+    """Start it, show it. How it ended, or that it goes on.
+
+    Where the view fails the program is waited for all the same, its output on stdout.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -34,16 +47,36 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | str:
     try:
         asked = show(run, owned=True)
     except Exception as e:  # the view is ours, the program is not
-        sys.stderr.write(f"jaxscope: the view ended with {type(e).__name__}: {e}\n")
-        asked = "detach"
+        sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program goes on; this is its output\n")
+        return _accompany(kept, run)
     if asked == "stop":
         return _stop(kept, run)
-    if asked == "detach":
+    if asked == "detach" or _alive(kept.program):
         return GOES_ON
-    return _end(run, kept, GRACE_S if not _alive(kept.program) else 0.0) or GOES_ON
+    return _end(run, kept, GRACE_S) or UNSEEN
 
 
-def _stop(kept: Kept, run: RunDir) -> Ended | str:
+def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
+    """Print what it prints until it has ended. Ctrl-C is passed on: it is not in our terminal's session."""
+    offset = 0
+    while True:
+        try:
+            going = _alive(kept.program)
+            with run.output.open("rb") as f:
+                f.seek(offset)
+                data = f.read()
+            offset += len(data)
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            if not going:
+                return _end(run, kept, GRACE_S) or UNSEEN
+            time.sleep(LOOK_S)
+        except KeyboardInterrupt:
+            with contextlib.suppress(OSError):
+                os.killpg(kept.program, signal.SIGINT)
+
+
+def _stop(kept: Kept, run: RunDir) -> Ended | Left:
     """As Ctrl-C would, then as ``kill`` would; never SIGKILL: that is for the user to decide."""
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")
@@ -52,13 +85,13 @@ def _stop(kept: Kept, run: RunDir) -> Ended | str:
         except ProcessLookupError:
             pass
         except OSError as e:
-            return f"could not be stopped ({e.strerror})"
+            return Left(f"could not be stopped ({e.strerror})", 1)
         until = time.monotonic() + patience
         while time.monotonic() < until:
             if not _alive(kept.program):
-                return _end(run, kept, GRACE_S) or "has ended, but nobody saw how"
+                return _end(run, kept, GRACE_S) or UNSEEN
             time.sleep(LOOK_S)
-    return f"does not listen to SIGINT or SIGTERM and goes on: kill -9 {kept.program}"
+    return Left(f"does not listen to SIGINT or SIGTERM and goes on: kill -9 {kept.program}", 1)
 
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:

@@ -42,6 +42,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "step-function": Option(str),
         "arrays": Option(bool),
         "transfers": Option(bool),
+        "tui": Option(bool),
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),
@@ -59,6 +60,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         **{name: Option(object, read=limits.read) for name in limits.SPELLED},
         "functions": Option(dict, read=lambda _, value, where: limits.functions(value, where)),
     },
+    "keys": {},  # the ids of tui's actions, asked for where the table is there
 }
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -130,7 +132,7 @@ def _read(path: Path) -> Config:
                 raise UsageError(
                     f"{path}: [tool.jaxscope.{key}] is a table of options, not {value!r}", slug="config-value"
                 )
-            values[key] = {k: _checked(path, key, k, v) for k, v in value.items()}
+            values[key] = _keys(path, value) if key == "keys" else {k: _checked(path, key, k, v) for k, v in value.items()}  # fmt: skip
         else:
             values[""][key] = _checked(path, "", key, value, tables)
     return Config(path, values)
@@ -184,6 +186,24 @@ def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
             slug="config-value",
         )
     return dict(value)
+
+
+def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
+    """``[tool.jaxscope.keys]``: keys of the view by the id of what they do."""
+    from jaxscope.tui import actions
+
+    for id, keys in table.items():
+        if not isinstance(keys, str):
+            raise UsageError(
+                f"{path}: [tool.jaxscope.keys] {id} = {keys!r} is not a text",
+                hint='for example: find = "ctrl+f,/"',
+                slug="config-value",
+            )
+    try:
+        actions.remapped(table)
+    except UsageError as e:
+        raise UsageError(f"{path}: [tool.jaxscope.keys] {e.message}", hint=e.hint, slug=e.slug) from e
+    return dict(table)
 
 
 _KINDS: dict[type, str] = {

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxscope.cli import Parser, check, config
+from jaxscope.cli import Parser, check, config, view
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, runner, vitals
 from jaxscope.launch.command import Command
@@ -40,6 +40,7 @@ examples:
   jaxscope run --live train.py            one line on stderr per recompile, as it happens
   jaxscope run --detach train.py          leave it running, even when this terminal closes
   jaxscope run -q -o out/run1 train.py    record into a directory of your choice, say nothing
+  jaxscope run --no-tui train.py          the program keeps the terminal: input(), breakpoint()
 afterwards:
   jaxscope report                         what was compiled, what differed, what it cost
 
@@ -101,12 +102,10 @@ def options_parser() -> argparse.ArgumentParser:
     )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
-        "--no-tui", action="store_true", help="no terminal interface; the program keeps the terminal"
-    )
-    how.add_argument(
         "--tui",
-        action="store_true",
-        help="show the run in this terminal as it goes; the program's output is kept beside it",
+        action=argparse.BooleanOptionalAction,
+        help="show the run in this terminal as it goes (default: where stdin and stdout are one), the program's"
+        " output kept beside it; --no-tui leaves the program the terminal, to read from it too",
     )
     how.add_argument(
         "--live", action="store_true", default=None, help="one line on stderr per recompile, as it happens"
@@ -166,6 +165,8 @@ def handle(args: argparse.Namespace) -> int:
     except SystemExit:  # --help; a complaint is a UsageError
         return 0
     program = command.parse(words)
+    if opts.tui and not view.on_a_terminal():
+        _say("no terminal to show the run in: it goes on without --tui")
     _configure(opts)
     wishes = None if opts.check is None else check.wishes(config.check_spec(opts.check))
     if opts.detach:
@@ -176,13 +177,9 @@ def handle(args: argparse.Namespace) -> int:
                 slug="usage",
             )
         return _detach(program, opts)
-    if opts.tui and not opts.no_tui:
-        from jaxscope.cli.view import on_a_terminal
-
-        if on_a_terminal():
-            return _attach(program, opts, wishes)
-        _say("no terminal to show the run in: it goes on without --tui")
     record = _make_run(program, opts)
+    if record is not None and _to_be_shown(program, opts):
+        return _attach(program, opts, record, wishes)
     env = dict(os.environ) if record is None else command.environment(record.path, _wishes(opts))
     ended = runner.run(
         program.argv, env, record, tee=opts.tee_stderr, beside=_live(record) if opts.live and record else None
@@ -240,21 +237,24 @@ def _detach(program: Command, opts: argparse.Namespace) -> int:
     return 0
 
 
-def _attach(program: Command, opts: argparse.Namespace, wishes: dict[str, Any] | None) -> int:
-    if not program.runnable:
-        raise UsageError(
-            f"there is no program {program.words[0]!r}", hint="see: jaxscope run --help", slug="no-program"
-        )
-    record = _create(program, opts)
+def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
+    """In a terminal that can be drawn on, unless the program or what was asked for needs it."""
+    if opts.tui is None:
+        return not opts.live and program.words[0] != "-" and view.by_default()
+    return bool(opts.tui) and view.on_a_terminal()
+
+
+def _attach(program: Command, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
     from jaxscope.cli import attach
 
     left = attach.attach(program.argv, command.environment(record.path, _wishes(opts)), record)
-    if isinstance(left, str):
+    if isinstance(left, attach.Left):
         _say(
-            f"{program.shown} {left}; its output: {record.output}",
+            f"{program.shown} {left.words}; its output: {record.output}",
             _how_to_see(record).replace("report", "view", 1),
+            None if wishes is None else "it was not checked: when it has ended, jaxscope check",
         )
-        return 0
+        return left.code
     if not opts.quiet:
         _say(f"the program's output: {record.output}")
         _report(record, left)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
+from jaxscope.cli import config
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
+from jaxscope.errors import JaxscopeError
 from jaxscope.log.store import RunDir
 
 DESCRIPTION = """\
@@ -49,11 +52,34 @@ def on_a_terminal() -> bool:
     return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
+def by_default() -> bool:
+    """Is this a person at a terminal that can be drawn on, and are we in its foreground?"""
+    if not on_a_terminal() or os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("CI"):
+        return False
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
+
+
 def show(directory: RunDir, *, owned: bool = False) -> str | None:
-    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs."""
+    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs.
+
+    Raises:
+      JaxscopeError: the view could not go on; Textual has said why on stderr.
+    """
+    keys = config.load().values.get("keys", {})
     from jaxscope.tui.app import App
 
-    return App(directory, owned=owned).run()
+    app = App(directory, owned=owned, keys=keys)
+    asked = app.run()
+    if app.return_code:
+        raise JaxscopeError(
+            "the view ended with an error of its own",
+            hint=f"the same as text: jaxscope report {directory.path}",
+            slug="view-crashed",
+        )
+    return asked
 
 
 def _report(directory: RunDir) -> int:

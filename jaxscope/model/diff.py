@@ -106,7 +106,7 @@ def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | N
 def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> CompilationDiff:
     p, q = run_a.programs.get(a.program or ""), run_b.programs.get(b.program or "")
     program = None if p is None or q is None else _program(run_a, p, run_b, q)
-    return CompilationDiff(a, b, _keys(run_a, a, run_b, b), program, (a.reached, b.reached))
+    return CompilationDiff(a, b, keys(run_a, a, run_b, b), program, (a.reached, b.reached))
 
 
 def matched(
@@ -204,7 +204,8 @@ def _program(a: Run, p: Program, b: Run, q: Program) -> Changes:
     return changes.between(p, a.texts_of(p), q, b.texts_of(q), one_source=a is b)
 
 
-def _keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
+def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
+    """What tells the key of ``b`` from that of ``a``; None where one was not read."""
     if a.key is None or b.key is None:
         return None
     before, after = facts_of(run_a, a), facts_of(run_b, b)

@@ -92,7 +92,7 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
     for text in more[:MESSAGE_LINES]:
         if text.strip():
             yield line((escape(text, 200), "dim"), indent=2, hang=2)
-    yield from _table(run, site)
+    yield from wanted(run, site)
     if last is not None:
         yield line("What was alive then:", indent=2)
         yield from _groups(last, places, SHOWN)
@@ -103,7 +103,7 @@ def out_of_memory(died: Died) -> bool:
     return died.message.startswith("RESOURCE_EXHAUSTED")
 
 
-def _table(run: Run, site: Frame | None) -> Iterator[Line]:
+def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
     """The memory table of the program that failed, as its compiler states it: the one called at ``site``; where the
     program died waiting for a result elsewhere, the one that wants most."""
     compiled = [

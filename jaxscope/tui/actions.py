@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from textual.binding import Binding
+from jaxscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from textual.binding import Binding
 
 VIEWS = (
     ("1", "overview", "Overview"),
@@ -24,7 +28,7 @@ class Action(NamedTuple):
     Attributes:
       id: what it is called where keys are changed.
       scope: where it applies: app, a kind of pane (lines, text, table) or a screen.
-      keys: the first is the one that is shown.
+      keys: the first is the one that is shown; none: it is in the palette only, until it is given one.
       does: Textual's action.
       words: in footer and palette.
       help: one sentence.
@@ -54,6 +58,11 @@ ACTIONS = (
     Action("pane.zoom", "app", "z", "zoom", "zoom", "The focused pane alone, or all of them again.", "view", 5),
     Action("pause", "app", "p", "pause", "pause", "Stop taking in what the program does, or go on.", "run", 6),
     Action("source", "app", "o", "source", "editor", "Open $EDITOR at the line that is meant here.", "view", 5),
+    Action("export", "app", "e", "export", "export", "Write what is shown, or the run, to a file.", "", 7),
+    Action("export.text", "app", "", "export_text", "this screen as text", "The screen as it stands, as a text file.", "export"),
+    Action("export.svg", "app", "", "export_svg", "this screen as SVG", "The screen as it stands, in its colours.", "export"),
+    Action("export.json", "app", "", "export_json", "report as JSON", "What jaxscope report --format json prints.", "export"),
+    Action("export.programs", "app", "", "export_programs", "texts of this program", "StableHLO, HLO and key of the chosen compilation as files.", "export"),
     Action("theme", "app", "ctrl+t", "theme", "dark or light", "Dark or light colours.", "theme"),
     Action("help", "app", "question_mark,f1", "help", "help", "What this pane shows, and its keys.", "view", 2),
     Action("palette", "app", "ctrl+p,ctrl+o", "command_palette", "palette", "Every command by name; functions by name.", "", 6),
@@ -77,9 +86,15 @@ ACTIONS = (
     Action("table.sort", "table", "s", "sort", "sort", "Sort by the next column; after the last, in its own order.", "view", 5),
     Action("functions.star", "functions", "w", "star", "star", "Keep this function at the top of the list.", "view", 6),
     Action("functions.program", "functions", "m", "program", "program", "What the compiler made of this compilation.", "go", 3),
+    Action("functions.compare", "functions", "c", "compare", "compare", "Its key beside that of another compilation instead of the nearest.", "view", 4),
+    Action("program.fusions", "program", "f", "fusions", "fusions", "Its fusions, the most bytes first; enter goes to one.", "view", 5),
+    Action("program.diff", "program", "d", "diff", "diff", "What is different in this program from that of another compilation.", "view", 5),
     Action("program.earlier", "program", "comma", "other(-1)", "earlier", "The compilation before.", "go", 4),
     Action("program.later", "program", "full_stop", "other(1)", "later", "The compilation after.", "go", 4),
+    Action("arrays.earlier", "arrays", "comma", "look(-1)", "earlier", "The look at the arrays before this one.", "go", 4),
+    Action("arrays.later", "arrays", "full_stop", "look(1)", "later", "The next look.", "go", 4),
     Action("findings.hide", "findings", "x", "hide", "hide code", "Hide the findings of this code until you leave.", "view", 4),
+    Action("findings.ignore", "findings", "i", "ignore", "ignore line", "Copy the line for pyproject.toml that ignores this code.", "export", 5),
     Action("output.follow", "output", "f", "follow", "follow", "Stay at the end while it grows, or stop.", "view", 2),
 )  # fmt: skip
 
@@ -90,14 +105,57 @@ _NAMES = {
 }  # fmt: skip
 
 
-def of(scopes: Iterable[str]) -> list[Action]:
+_KEYS = {shown: name for name, shown in _NAMES.items() if len(shown) == 1}  # the other way round
+# Panes and screens that are never on the screen at one time.
+_APART = ({"text", "table"}, {"functions", "program", "arrays", "findings", "output"})
+
+
+def of(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
     """The actions of some scopes, in the order of the scopes."""
-    return [a for scope in scopes for a in ACTIONS if a.scope == scope]
+    return [a for scope in scopes for a in table if a.scope == scope]
+
+
+def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
+    """The table with other keys for some ids, as a person writes them: ``"x"``, ``"ctrl+f,/"``, ``"^f"``.
+
+    Raises:
+      UsageError: there is no such id, a key is none, or two actions would hear one key.
+    """
+    for id in keys:
+        if id not in {a.id for a in ACTIONS}:
+            near = difflib.get_close_matches(id, [a.id for a in ACTIONS], 1, 0.4)
+            hint = f"did you mean {near[0]}?" if near else f"it is one of: {', '.join(a.id for a in ACTIONS)}"
+            raise UsageError(f"there is no action {id!r} to give keys to", hint=hint, slug="config-key")
+    table = tuple(a._replace(keys=_normal(a.id, keys[a.id])) if a.id in keys else a for a in ACTIONS)
+    for action in table:
+        for other in table:
+            both = set(action.keys.split(",")) & set(other.keys.split(",")) - {""}
+            if action.id in keys and other is not action and both and _together(action.scope, other.scope):
+                raise UsageError(
+                    f"{spelled(both.pop())!r} would be the key of both {action.id} and {other.id}",
+                    hint=f"give {other.id} another one too",
+                    slug="config-key",
+                )
+    return table
+
+
+def _normal(id: str, keys: str) -> str:
+    found = [k.strip() or k for k in keys.split(",")] if keys != "," else [keys]
+    if not all(found) or any(" " in k.strip() for k in found):
+        raise UsageError(f"{keys!r} is no key for {id}", hint='for example: "x" or "ctrl+f,slash"', slug="config-value")  # fmt: skip
+    long = (k.replace("^", "ctrl+", 1) if k.startswith("^") and len(k) > 1 else k for k in found)
+    return ",".join("space" if k == " " else _KEYS.get(k, k) for k in long)
+
+
+def _together(a: str, b: str) -> bool:
+    return a == b or not any(a in scopes and b in scopes for scopes in _APART)
 
 
 def bindings(scope: str) -> list[Binding]:
     """What Textual needs to hear the keys of one scope."""
-    return [Binding(a.keys, a.does, a.words, show=False, id=a.id) for a in ACTIONS if a.scope == scope]
+    from textual.binding import Binding  # late: who reads the configuration needs the ids alone
+
+    return [Binding(a.keys, a.does, a.words, show=False, id=a.id) for a in ACTIONS if a.scope == scope and a.keys]  # fmt: skip
 
 
 def spelled(keys: str, *, all_of_them: bool = False) -> str:
@@ -106,9 +164,9 @@ def spelled(keys: str, *, all_of_them: bool = False) -> str:
     return " or ".join(found) if all_of_them else found[0]
 
 
-def footer(scopes: Iterable[str], width: int) -> list[tuple[str, str]]:
+def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[tuple[str, str]]:
     """(key, words) for one line: what is most needed first to get room, then in the table's order."""
-    able = [a for a in of(scopes) if a.footer]
+    able = [a for a in of(scopes, table) if a.footer and a.keys]
     chosen: list[Action] = []
     left = width - 1
     for action in sorted(able, key=lambda a: a.footer):

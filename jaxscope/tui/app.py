@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import textual.app
@@ -15,6 +15,8 @@ from textual.message import Message
 from textual.screen import Screen
 
 from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
+from jaxscope.report.header import ending
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, style
 from jaxscope.tui.feed import PERIOD_S, Feed
@@ -48,7 +50,8 @@ class RunChanged(Message):
 class App(Verbs):
     """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
 
-    ``owned``: was the program started by this command? Then leaving asks first.
+    ``owned``: was the program started by this command? Then leaving asks first. ``keys``: other keys than
+    the table's, by id.
     """
 
     CSS = style.CSS
@@ -62,8 +65,11 @@ class App(Verbs):
     }  # fmt: skip
     DEFAULT_MODE = "overview"
 
-    def __init__(self, directory: RunDir, *, owned: bool = False) -> None:
+    def __init__(
+        self, directory: RunDir, *, owned: bool = False, keys: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__()
+        self.actions = actions.remapped(keys or {})
         self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
         self.function: str | None = None  # what all screens speak of
         self.compilation: str | None = None
@@ -73,7 +79,7 @@ class App(Verbs):
         self.starred: frozenset[str] = frozenset()
         self.hidden: frozenset[str] = frozenset()  # codes of findings
         self.trail: list[str] = []
-        self._seen = -1
+        self._seen, self._ran = -1, False
         self._free_at = self._drawn_at = 0.0
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -81,11 +87,21 @@ class App(Verbs):
 
     def on_mount(self) -> None:
         self.theme = "textual-light" if style.is_light() else "textual-dark"
+        self._hear()
         gc.set_threshold(
             50_000, 50, 1_000
         )  # nothing a run holds is cyclic garbage, and looking at it takes seconds
         self.feed.start()
         self.set_interval(PERIOD_S, self._tick)
+
+    def _hear(self) -> None:
+        """The keys that somebody else wants than the table's."""
+        own = {a.id: a.keys for a in actions.ACTIONS}
+        changed = {a.id: a for a in self.actions if a.keys != own[a.id]}
+        self.set_keymap({id: a.keys for id, a in changed.items() if own[id]})
+        for a in changed.values():
+            if not own[a.id]:  # Textual re-maps bindings, and this had none
+                self.bind(a.keys, a.does, show=False)
 
     def on_unmount(self) -> None:
         self.feed.stop()
@@ -96,6 +112,7 @@ class App(Verbs):
         self.feed.take()
         if not self.feed.paused:
             self.output.poll()
+        self._watch_for_the_end()
         view = self.view
         if view is not None:
             with contextlib.suppress(NoMatches):  # the app closes, and its panes go one by one
@@ -105,6 +122,16 @@ class App(Verbs):
         if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
             self._seen = self.feed.version
             self.post_message(RunChanged(self._seen))
+
+    def _watch_for_the_end(self) -> None:
+        """Said once, on whatever screen one is: the program that ran before one's eyes has ended."""
+        if not self.feed.ready:
+            return
+        running, self._ran = self._ran, self.feed.running
+        if running and not self._ran:
+            said, bad = ending(self.feed.run, self.feed.directory)
+            words = f"The program has ended: {escape(said)}." + (" 1 says why." if bad else "")
+            self.notify(words, severity="error" if bad else "information", timeout=8, markup=False)
 
     def on_run_changed(self, event: RunChanged) -> None:
         began = time.monotonic()

@@ -17,6 +17,7 @@ from jaxscope.report.escape import escape
 STYLES = (
     "dim", "bold", "title", "error", "warning", "note", "good", "retrace", "collective",
     "trace", "lower", "compile", "hit", "before", "after", "key",
+    *(f"shard{n}" for n in range(8)),
 )  # fmt: skip
 
 Part = str | tuple[str, str]

@@ -1,15 +1,25 @@
-"""What is asked and answered over a screen: help for the focused pane, and how to leave a running program."""
+"""What stands over a screen: help for the focused pane, how to leave a running program, one of many to choose, a page to read."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
+from textual.widgets import Input
 
-from jaxscope.tui import actions
-from jaxscope.tui.cells import Part
+from jaxscope.tui import actions, tokens
+from jaxscope.tui.cells import Column, Part
+from jaxscope.tui.lines import Lines
+from jaxscope.tui.lineview import LineView
 from jaxscope.tui.screens.frame import Words
+from jaxscope.tui.tableview import TableView
+from jaxscope.tui.textview import TextView
+
+T = TypeVar("T")
 
 
 class Help(ModalScreen[None]):
@@ -17,9 +27,9 @@ class Help(ModalScreen[None]):
 
     BINDINGS = [Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False)]
 
-    def __init__(self, title: str, about: str, scopes: list[str]) -> None:
+    def __init__(self, title: str, about: str, able: Sequence[actions.Action]) -> None:
         super().__init__()
-        self.heading, self.about, self.its_scopes = title, about, scopes
+        self.heading, self.about, self.able = title, about, able
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="dialog"):
@@ -27,7 +37,9 @@ class Help(ModalScreen[None]):
 
     def on_mount(self) -> None:
         lines: list[list[Part]] = [[(self.heading, "title")], [self.about], []]
-        for action in actions.of(self.its_scopes):
+        for action in self.able:
+            if not action.keys:
+                continue
             keys = actions.spelled(action.keys, all_of_them=True)
             lines.append([(f"{keys:<12} ", "key"), action.help])
         lines += [[], [("esc closes this · ↑ ↓ scroll", "dim")]]
@@ -57,3 +69,60 @@ class Leave(ModalScreen[str | None]):
 
     def action_choose(self, what: str) -> None:
         self.dismiss(what or None)
+
+
+class Picker(ModalScreen[T | None], Generic[T]):
+    """One of many: letters filter, the arrows move, enter takes it."""
+
+    BINDINGS = [
+        Binding("escape", "dismiss", "close", show=False),
+        *(Binding(key, f"move({by})", show=False) for key, by in (("up", -1), ("down", 1), ("pageup", -10), ("pagedown", 10))),
+    ]  # fmt: skip
+
+    def __init__(
+        self, title: str, columns: Sequence[Column[T]], ident: Callable[[T], str], items: Sequence[T]
+    ) -> None:
+        super().__init__()
+        self.table: TableView[T] = TableView(columns, ident, title=title, empty="Nothing has that in it.", id="choice")  # fmt: skip
+        self.items = items
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog", classes="tall"):
+            yield Input(placeholder="type to filter, enter takes one, esc none", id="wanted")
+            yield self.table
+
+    def on_mount(self) -> None:
+        self.table.can_focus = False  # the letters are for the filter
+        self.table.show(self.items)
+        self.query_one("#wanted").focus()
+
+    def action_move(self, by: int) -> None:
+        self.table.action_move(by)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.table.look_for(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if self.table.current is not None:
+            self.dismiss(self.table.current)
+
+    def on_line_view_opened(self, event: LineView.Opened) -> None:
+        self.dismiss(self.table.current)
+
+
+class Page(ModalScreen[None]):
+    """A text to read; what begins with - and + stands in the colours of before and after."""
+
+    BINDINGS = [Binding("escape,q,enter", "dismiss", "close", show=False)]
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
+        self.text, self.view = text, TextView(title=f"{title}   esc closes this", numbers=False, id="page")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog", classes="tall"):
+            yield self.view
+
+    def on_mount(self) -> None:
+        self.view.show(Lines(self.text), tokens.differences)
+        self.view.focus()

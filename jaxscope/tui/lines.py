@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from jaxscope.tui.tokens import matches
@@ -14,7 +14,7 @@ from jaxscope.tui.tokens import matches
 LONGEST = 4_000  # characters of one line that are shown
 MOST_MATCHES = 100_000
 MOST_LINES = 500_000  # of a growing text: older ones are let go
-_SLICE = 1 << 20  # of a search or an index: between two slices other threads get their turn
+_SLICE = 1 << 20  # of a search or an index: between two slices keys and other threads get their turn
 
 
 class Lined(Protocol):
@@ -24,7 +24,8 @@ class Lined(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, line: int) -> str: ...
-    def find(self, needle: str) -> list[int]: ...
+    def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
+        """The lines from ``first`` that ``needle`` stands in, a slice of a few milliseconds at a time."""
 
 
 class Lines:
@@ -57,30 +58,29 @@ class Lines:
             return self.text[begin : begin + LONGEST] + "…"
         return self.text[begin:end].rstrip("\r\n")
 
-    def find(self, needle: str) -> list[int]:
-        """The lines that ``needle`` stands in, at most MOST_MATCHES."""
-        found: list[int] = []
-        if not needle:
-            return found
+    def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
+        if not needle or first >= len(self):
+            return
         fold = needle == needle.lower()
-        line, first = 0, 0
-        while first < len(self.text) and len(found) < MOST_MATCHES:
+        line, begin = first, self._starts[first]
+        while begin < len(self.text):
             # Whole lines a slice, so that nothing is missed at an edge.
-            last = bisect_right(self._starts, first + _SLICE)
+            last = bisect_right(self._starts, begin + _SLICE)
             stop = self._starts[last] if last < len(self._starts) else len(self.text)
-            piece = self.text[first:stop]
+            piece = self.text[begin:stop]
             low = piece.lower() if fold else piece
+            found: list[int] = []
             if len(low) != len(piece):  # some letters are two in lower case: these lines one by one
-                found += [n for n in range(line, last) if any(matches(self[n], needle))]
+                found = [n for n in range(line, last) if any(matches(self[n], needle))]
             else:
                 at = low.find(needle)
-                while at >= 0 and len(found) < MOST_MATCHES:
-                    n = bisect_right(self._starts, first + at) - 1
+                while at >= 0:
+                    n = bisect_right(self._starts, begin + at) - 1
                     found.append(n)
                     after = self._starts[n + 1] if n + 1 < len(self._starts) else stop
-                    at = low.find(needle, after - first)
-            line, first = last, stop
-        return found
+                    at = low.find(needle, after - begin)
+            yield found
+            line, begin = last, stop
 
 
 class Growing:
@@ -114,5 +114,8 @@ class Growing:
             self._lines.pop()
         self.extend([line])
 
-    def find(self, needle: str) -> list[int]:
-        return [n for n, line in enumerate(self._lines) if any(matches(line, needle))][:MOST_MATCHES]
+    def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
+        at = first
+        while needle and at < len(self._lines):
+            yield [n for n, line in enumerate(self._lines[at : at + 2_000], at) if any(matches(line, needle))]
+            at += 2_000

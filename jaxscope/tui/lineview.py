@@ -3,6 +3,7 @@ copying. A line is drawn when it is looked at, and kept until what it shows chan
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import OrderedDict
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from jaxscope.report.escape import escape
+from jaxscope.tui.abstract import AbstractMeta
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import STYLES
 from jaxscope.tui.tokens import KINDS
@@ -26,7 +28,7 @@ _KEPT = 1_000  # drawn lines
 _COLUMNS = 8  # one step to the side
 
 
-class LineView(ScrollView, can_focus=True):
+class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     """Subclasses say how many lines there are and what each looks like.
 
     Attributes:
@@ -55,6 +57,9 @@ class LineView(ScrollView, can_focus=True):
         def control(self) -> LineView:
             return self.view
 
+    class Sought(Moved):
+        """More of what is looked for was found, or something else is looked for."""
+
     class Opened(Moved):
         """Enter, or a second click, on the line under the cursor."""
 
@@ -72,17 +77,17 @@ class LineView(ScrollView, can_focus=True):
     # -- what a subclass says ---------------------------------------------------------------------
 
     @property
-    def line_count(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def line_count(self) -> int: ...
 
     @property
     def heading(self) -> int:
         """Lines at the top that do not scroll."""
         return 0
 
+    @abstractmethod
     def draw(self, line: int, width: int) -> Strip:
         """The line at full length, without its background."""
-        raise NotImplementedError
 
     def draw_heading(self, width: int) -> Strip:
         return Strip.blank(width)
@@ -91,13 +96,17 @@ class LineView(ScrollView, can_focus=True):
         """Whatever the look of the line depends on, besides its content and the cursor."""
         return None
 
+    @abstractmethod
     def copied(self, line: int) -> str:
         """What ``y`` copies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def look_for(self, needle: str) -> None:
         """Search or filter, at every letter typed."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def position(self) -> str:
+        """What is looked for, and how much of it was found; empty where nothing is."""
 
     # -- drawing ----------------------------------------------------------------------------------
 
@@ -132,7 +141,7 @@ class LineView(ScrollView, can_focus=True):
             self.cursor = 0
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.scrollable_content_region.width  # without the scroll bar
         base = self.rich_style
         if y < self.heading and self.line_count:
             return self.draw_heading(width).crop_extend(0, width, base).apply_style(base)

@@ -38,11 +38,14 @@ class Commands(Provider):
         view = self.screen
         scopes = view.scopes() if isinstance(view, View) else ["app"]
         target = view.focused_view() if isinstance(view, View) else None
-        for action in actions.of(scopes):
+        for action in actions.of(scopes, cast("App", self.app).actions):
             if action.group:
                 namespace = self.app if action.scope == "app" else target if target is not None and action.scope in target.SCOPES else view  # fmt: skip
                 run = partial(self.app.run_action, action.does, namespace)
                 yield f"{action.group}: {action.words}", action.help, run
+        app = cast("App", self.app)
+        for name, theme in sorted(app.available_themes.items()):
+            yield f"theme: {name}", "Light colours." if not theme.dark else "Dark colours.", partial(setattr, app, "theme", name)  # fmt: skip
 
     def _functions(self) -> Iterator[tuple[str, str, IgnoreReturnCallbackType]]:
         app = cast("App", self.app)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
@@ -10,11 +11,16 @@ from rich.style import Style
 from textual.binding import Binding
 from textual.strip import Strip
 
+from jaxscope.report.escape import escape
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import Column, fitted, plain
 from jaxscope.tui.lineview import LineView
 
 T = TypeVar("T")
+
+SLICE = 250  # rows filtered between two looks at the clock
+FILTER_S = 0.02  # of a filter at a time: a key waits no longer
+PAUSE_S = 0.005
 
 
 class TableView(LineView, Generic[T]):
@@ -43,6 +49,10 @@ class TableView(LineView, Generic[T]):
         self._all: Sequence[T] = ()
         self.items: Sequence[T] = ()
         self._texts: dict[str, str] = {}  # of the filter, by item
+        self._filtering: Iterator[list[T]] | None = None
+        self._filtered_for = ""
+        self._kept: list[T] = []  # of the filter that goes on
+        self._again = False
         self._version = 0
         self._current: str | None = None
 
@@ -75,13 +85,50 @@ class TableView(LineView, Generic[T]):
         return False
 
     def _arrange(self) -> None:
+        """Filter, a few milliseconds at a time where that takes long; sort; put the cursor back."""
+        if not self.needle:
+            self._filtering, self._again = None, False
+            self._put(self._all)
+        elif self._filtering is not None and self._filtered_for == self.needle:
+            self._again = True  # it looks at older items: to its end, then once more
+        else:
+            self._filtered_for, self._again = self.needle, False
+            self._kept = []
+            self._filtering = self._filter(self._all, self.needle.lower(), self._texts)
+            self._go_on(self._filtering)
+
+    def _filter(self, items: Sequence[T], low: str, texts: dict[str, str]) -> Iterator[list[T]]:
+        for at in range(0, len(items), SLICE):
+            kept = []
+            for item in items[at : at + SLICE]:
+                ident = self.ident(item)
+                text = texts.get(ident)
+                if text is None:
+                    text = texts[ident] = self._text(item)
+                if low in text:
+                    kept.append(item)
+            yield kept
+
+    def _go_on(self, filtering: Iterator[list[T]]) -> None:
+        if filtering is not self._filtering:
+            return
+        end = time.monotonic() + FILTER_S
+        for kept in filtering:
+            self._kept += kept
+            if time.monotonic() > end:
+                self.set_timer(PAUSE_S, lambda: self._go_on(filtering))
+                self.post_message(self.Sought(self))
+                return
+        self._filtering = None
+        self._put(self._kept)
+        self.post_message(self.Sought(self))
+        if self._again:
+            self._arrange()
+
+    def _put(self, items: Sequence[T]) -> None:
         item = self.current
         before = self.ident(item) if item is not None else self._current
         row = self.cursor - self.scroll_offset.y
-        items = self._all
-        if self.needle:
-            low = self.needle.lower()
-            items = [i for i in items if low in self._text(i)]
         if self.sorted_by is not None:
             column = self.columns[self.sorted_by]
             items = sorted(items, key=_order(column), reverse=column.first)
@@ -103,12 +150,9 @@ class TableView(LineView, Generic[T]):
         self.refresh()
 
     def _text(self, item: T) -> str:
-        ident = self.ident(item)
-        text = self._texts.get(ident)
-        if text is None:
-            text = "\n".join(plain(c.cell(item, 80)) for c in self.columns if c.found).lower()
-            self._texts[ident] = text
-        return text
+        """What a filter looks at, escaped as it is shown."""
+        cells = [c.cell(item, 80) for c in self.columns if c.found]
+        return escape("  ".join(c if isinstance(c, str) else "".join(p if isinstance(p, str) else p[0] for p in c) for c in cells)).lower()  # fmt: skip
 
     def watch_cursor(self, before: int, after: int) -> None:
         item = self.current
@@ -165,7 +209,11 @@ class TableView(LineView, Generic[T]):
         self._arrange()
 
     def position(self) -> str:
-        return f"/{self.needle}  {len(self.items):,} of {len(self._all):,}" if self.needle else ""
+        if not self.needle:
+            return ""
+        if self._filtering is not None:
+            return f"/{self.needle}  {len(self._kept):,} …"
+        return f"/{self.needle}  {len(self.items):,} of {len(self._all):,}"
 
     def action_sort(self) -> None:
         """By the next column that can be sorted by; after the last, in the natural order again."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -13,10 +14,12 @@ from textual.strip import Strip
 from jaxscope.report.escape import escape
 from jaxscope.tui import tokens
 from jaxscope.tui.actions import bindings
-from jaxscope.tui.lines import Growing, Lined
+from jaxscope.tui.lines import MOST_MATCHES, Growing, Lined
 from jaxscope.tui.lineview import LineView
 
 NOTHING = Growing()
+SEARCH_S = 0.02  # of a search at a time: a key waits no longer
+PAUSE_S = 0.005
 
 
 class TextView(LineView):
@@ -39,6 +42,9 @@ class TextView(LineView):
         self.spans: tokens.Tokens = tokens.plain
         self.linked: Collection[int] = frozenset()
         self.found: list[int] = []
+        self._search: Iterator[list[int]] | None = None  # of what was not looked at yet
+        self._looked = self._dropped = 0  # lines that it has taken in, lines let go by then
+        self._wanted = False  # is the cursor still to go to a place that is found?
         self.name_of_text: object = None
         self._numbers = numbers
 
@@ -56,8 +62,8 @@ class TextView(LineView):
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()
-        self.found = text.find(self.needle) if self.needle else []
         self.fit(self.text.longest + self.margin_columns)
+        self._seek()
         if not same:
             self.cursor = 0 if self.line_count else -1
             self.scroll_to(0, 0, animate=False, immediate=True)
@@ -66,8 +72,8 @@ class TextView(LineView):
     def grown(self) -> None:
         """There are more lines at the end of the same text."""
         self.fit(self.text.longest + self.margin_columns)
-        if self.needle:
-            self.found = self.text.find(self.needle)
+        if self.needle and self._search is None:
+            self._seek(more=True)
         self.forget()
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
@@ -126,17 +132,52 @@ class TextView(LineView):
 
     def look_for(self, needle: str) -> None:
         self.needle = needle
-        self.found = self.text.find(needle)
-        if self.found and self.cursor not in self.found:
-            self.go_to(self.found[bisect_left(self.found, self.cursor) % len(self.found)])
+        self._wanted = bool(needle)
+        self._seek()
         self.forget()
 
+    def _seek(self, *, more: bool = False) -> None:
+        """Search from the beginning; ``more``: only what has come at the end."""
+        first = 0
+        if more and self._dropped == getattr(self.text, "dropped", 0):
+            first = max(0, self._looked - 1)  # the last line was not finished then
+            del self.found[bisect_left(self.found, first) :]
+        else:
+            self.found = []
+        self._dropped, self._looked = getattr(self.text, "dropped", 0), self.line_count
+        self._search = self.text.search(self.needle, first) if self.needle else None
+        self._go_on(self._search)
+
+    def _go_on(self, search: Iterator[list[int]] | None) -> None:
+        """For SEARCH_S; what is left in a moment, after keys and drawing."""
+        if search is None or search is not self._search:
+            return
+        end = time.monotonic() + SEARCH_S
+        for found in search:
+            self.found += found[: MOST_MATCHES - len(self.found)]
+            if time.monotonic() > end and len(self.found) < MOST_MATCHES:
+                self.set_timer(PAUSE_S, lambda: self._go_on(search))
+                break
+            if len(self.found) >= MOST_MATCHES:
+                self._search = None
+                break
+        else:
+            self._search = None
+        if self._wanted and self.found and (self._search is None or self.found[-1] >= self.cursor):
+            self._wanted = False
+            at = bisect_left(self.found, self.cursor)
+            if at == len(self.found) or self.found[at] != self.cursor:
+                self.go_to(self.found[at % len(self.found)])
+        self.post_message(self.Sought(self))
+
     def position(self) -> str:
-        """``/dot  3/412``: what is searched and where we are in it."""
+        """``/dot  3/412``: what is searched and where we are in it; ``…`` while the search goes on."""
         if not self.needle:
             return ""
         at = bisect_right(self.found, self.cursor)
-        return f"/{self.needle}  {at}/{len(self.found):,}" if self.found else f"/{self.needle}  not found"
+        if not self.found:
+            return f"/{self.needle}  " + ("not found" if self._search is None else "…")
+        return f"/{self.needle}  {at}/{len(self.found):,}" + ("" if self._search is None else "…")
 
     def action_next_match(self, by: int) -> None:
         if not self.found:

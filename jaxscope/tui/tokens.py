@@ -15,6 +15,7 @@ Tokens = Callable[[str], list[Span]]
 
 # The names a theme gives colours to.
 KINDS = ("value", "type", "op", "collective", "attr", "string", "number", "comment", "word", "symbol")
+BESIDE = ("before", "after", "dim")  # of two things beside one another
 
 _COLLECTIVES = (
     "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|"
@@ -72,6 +73,21 @@ python = _with(_PYTHON)
 def plain(line: str) -> list[Span]:
     """No colours: somebody's output."""
     return []
+
+
+_SIGN = re.compile(r"(?:^|: )[ ]*+([-+]) ?+\S")
+
+
+def differences(line: str) -> list[Span]:
+    """Of a page of differences: what went, what came, what became what."""
+    sign = _SIGN.search(line)
+    if sign is not None:
+        return [(sign.start(1), len(line), "before" if sign.group(1) == "-" else "after")]
+    arrow = line.find(" → ")
+    if arrow < 0:
+        return []
+    begin = max(line.rfind(": ", 0, arrow) + 2, len(line) - len(line.lstrip()))
+    return [(begin, arrow, "before"), (arrow + 3, len(line), "after")] if begin < arrow else []
 
 
 def matches(line: str, needle: str) -> Iterator[tuple[int, int]]:

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import subprocess
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import textual.app
 from textual.app import SuspendNotSupported
 
+from jaxscope.model.names import number_of
 from jaxscope.report.escape import escape
-from jaxscope.tui import editor
-from jaxscope.tui.dialogs import Help, Leave
+from jaxscope.tui import actions, editor, exports
+from jaxscope.tui.abstract import AbstractMeta
+from jaxscope.tui.actions import Action
+from jaxscope.tui.cells import Column
+from jaxscope.tui.dialogs import Help, Leave, Picker
 from jaxscope.tui.feed import Feed
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows.program import default
 from jaxscope.tui.screens.frame import View
 
 
-class Verbs(textual.app.App[str]):
+class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     """The app's actions. ``trail``: the screens one came by."""
 
     feed: Feed
     owned: bool
     trail: list[str]
+    actions: Sequence[Action]
+    function: str | None
+    compilation: str | None
 
     @property
+    @abstractmethod
     def view(self) -> View | None:
         """The screen, where it is one of ours, with all its panes: none while one gives way to another."""
-        raise NotImplementedError
 
     async def action_show(self, name: str) -> None:
         """Awaited: a key that comes before the other screen stands would find none."""
@@ -66,7 +78,8 @@ class Verbs(textual.app.App[str]):
             return
         view = screen.focused_view()
         title = str(view.border_title) if view is not None else screen.NAME
-        self.push_screen(Help(title, view.about if view is not None else "", screen.scopes()))
+        able = actions.of(screen.scopes(), self.actions)
+        self.push_screen(Help(title, view.about if view is not None else "", able))
 
     def action_source(self) -> None:
         """The editor, at the line that is meant here; the terminal is its own meanwhile."""
@@ -81,6 +94,68 @@ class Verbs(textual.app.App[str]):
                 subprocess.run(command, check=False)
         except (OSError, SuspendNotSupported) as e:
             self.notify(escape(f"{command[0]}: {e}"), severity="error", markup=False)
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def action_export(self) -> None:
+        able = [a for a in self.actions if a.id.startswith("export.")]
+        columns = [Column[Action]("write", lambda a, _: a.words), Column[Action]("what it is", lambda a, _: [(a.help, "dim")])]  # fmt: skip
+
+        def write(chosen: Action | None) -> None:
+            if chosen is not None:
+                self.call_after_refresh(self.run_action, chosen.does)
+
+        self.push_screen(Picker("Export", columns, lambda a: a.id, able), write)
+
+    def action_export_text(self) -> None:
+        lines = [strip.text.rstrip() for strip in self.screen._compositor.render_strips()]
+        self._write("txt", "\n".join([*lines, ""]))
+
+    def action_export_svg(self) -> None:
+        self._write("svg", self.export_screenshot(title=f"jaxscope {self.current_mode}"))
+
+    def _write(self, ending: str, text: str) -> None:
+        path = exports.free(self.feed.directory, f"{self.current_mode}.{ending}")
+        try:
+            path.write_text(text)
+        except OSError as e:
+            self._told(f"{path}: {e.strerror}", bad=True)
+        else:
+            self._told(f"written: {path}")
+
+    def action_export_json(self) -> None:
+        path = exports.free(self.feed.directory, "report.json")
+        self._apart(path, exports.report, self.feed.directory, path)
+
+    def action_export_programs(self) -> None:
+        run = self.feed.run
+        c = run.compilations.get(self.compilation or "")
+        if c is None or c.function.id != self.function:
+            functions = [run.functions[self.function]] if self.function in run.functions else []
+            c = next((x for f in functions for _, x in reversed(run.numbered(f))), None) or default(run)
+        number = number_of(run, c) if c is not None else None
+        if c is None or number is None:
+            self._told("no compilation is chosen: 2 shows them", bad=True)
+            return
+        out = exports.free(self.feed.directory, "texts")
+        self._apart(out, exports.programs, self.feed.directory, c.function.id, number, out)
+
+    def _apart(self, path: Path, work: Any, *arguments: Any) -> None:
+        """In another process, so that keys do not wait."""
+
+        def do() -> None:
+            try:
+                self.feed.others.call(work, *arguments)
+            except Exception:  # its own words went nowhere: it has no terminal
+                self.call_from_thread(self._told, f"{path} could not be written", bad=True)
+            else:
+                self.call_from_thread(self._told, f"written: {path}")
+
+        self._told("writing …")
+        self.run_worker(do, thread=True, group="export")
+
+    def _told(self, text: str, *, bad: bool = False) -> None:
+        self.notify(escape(text), severity="error" if bad else "information", markup=False)
 
     async def action_quit(self) -> None:  # Textual's own ctrl+q does not ask
         self.action_leave()

@@ -1,20 +1,21 @@
-"""``jaxscope run --tui`` in a pseudo-terminal: what becomes of the program, its output and its exit code."""
+"""``jaxscope run`` in a terminal: what becomes of the program, its output and its exit code."""
 
 from __future__ import annotations
 
-import fcntl
+import json
 import os
-import pty
-import re
-import select
 import signal
-import struct
+import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
+import written
+from terminal import Terminal
 
 from jaxscope.log import store
 
@@ -30,54 +31,16 @@ for n in range(600):
 """
 
 
-class Terminal:
-    """A pseudo-terminal with a command in it, driven as a person would."""
-
-    def __init__(self, command: list[str], cwd: Path, env: dict[str, str]):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            os.execvpe(command[0], command, env)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.seen = ""
-
-    def wait_for(self, text: str, seconds: float = 60) -> None:
-        until = time.monotonic() + seconds
-        while text not in self.seen:
-            assert time.monotonic() < until, f"{text!r} never appeared in {self.seen[-3000:]!r}"
-            if select.select([self.fd], [], [], 0.1)[0]:
-                try:
-                    data = os.read(self.fd, 65536)
-                except OSError:  # it has ended
-                    data = b""
-                assert data or text in self.seen, f"it ended without {text!r}: {self.seen[-3000:]!r}"
-                self.seen += re.sub(
-                    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|.)", "", data.decode("utf-8", "replace")
-                )
-
-    def press(self, keys: str) -> None:
-        self.seen = ""
-        os.write(self.fd, keys.encode())
-
-    def code(self) -> int:
-        while True:
-            try:
-                if not os.read(self.fd, 65536):
-                    break
-            except OSError:
-                break
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
 @pytest.fixture
 def terminal(tmp_path, clean_env):
     (tmp_path / "program.py").write_text(PROGRAM)
     env = {**clean_env, "TERM": "xterm-256color", "JAXSCOPE_HOME": str(tmp_path / "home")}
-    env.pop("NO_COLOR", None)
+    for name in ("NO_COLOR", "CI", "COLUMNS", "LINES"):
+        env.pop(name, None)
     started = []
 
-    def start(*words: str) -> Terminal:
-        found = Terminal([sys.executable, "-m", "jaxscope", *words], tmp_path, env)
+    def start(*words: str, size: tuple[int, int] = (120, 40), **more: str) -> Terminal:
+        found = Terminal([sys.executable, "-m", "jaxscope", *words], tmp_path, {**env, **more}, size)
         started.append(found)
         return found
 
@@ -88,8 +51,6 @@ def terminal(tmp_path, clean_env):
     for run in store.all_runs(start.home):  # a program that was left running
         keeper = run.path / "keeper.json"
         if keeper.exists():
-            import json
-
             try:
                 os.killpg(json.loads(keeper.read_text())["program"], signal.SIGKILL)
             except OSError:
@@ -97,7 +58,7 @@ def terminal(tmp_path, clean_env):
 
 
 def test_stopping_in_the_view_gives_the_program_its_say_and_its_exit_code(terminal):
-    t = terminal("run", "--tui", "program.py")
+    t = terminal("run", "program.py")
     t.wait_for("running")
     t.press("7")
     t.wait_for("begun, a terminal: True")
@@ -135,8 +96,6 @@ def test_a_program_that_ends_by_itself_leaves_its_exit_code_when_the_view_is_lef
 
 
 def test_without_a_terminal_the_program_runs_as_without_the_option(tmp_path, clean_env):
-    import subprocess
-
     (tmp_path / "short.py").write_text("print('done'); raise SystemExit(3)")
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "run", "--tui", "-q", "short.py"],
@@ -148,12 +107,7 @@ def test_without_a_terminal_the_program_runs_as_without_the_option(tmp_path, cle
 
 
 def test_view_without_a_terminal_prints_the_report(tmp_path, clean_env):
-    import subprocess
-
-    sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
-    from written import training
-
-    training(tmp_path / "run")
+    written.training(tmp_path / "run")
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "view", str(tmp_path / "run")],
         cwd=tmp_path, env=clean_env, capture_output=True, text=True, stdin=subprocess.DEVNULL,
@@ -161,3 +115,121 @@ def test_view_without_a_terminal_prints_the_report(tmp_path, clean_env):
     assert done.returncode == 0
     assert "train_step" in done.stdout
     assert "no terminal" in done.stderr
+
+
+def test_no_tui_leaves_the_program_the_terminal(terminal, tmp_path):
+    (tmp_path / "asks.py").write_text("print('it is', input('name? ')[::-1])")
+    t = terminal("run", "-q", "--no-tui", "asks.py")
+    t.wait_for("name?")
+    t.press("abc\r")
+    t.wait_for("it is cba")
+    assert t.code() == 0
+
+
+@pytest.mark.parametrize("how", ["pyproject", "live", "dumb", "CI"])
+def test_the_view_stays_away_where_it_is_not_wanted(terminal, tmp_path, how):
+    (tmp_path / "short.py").write_text("print('my own terminal'); raise SystemExit(3)")
+    if how == "pyproject":
+        (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.run]\ntui = false\n")
+    words = ["--live"] if how == "live" else []
+    more = {"dumb": {"TERM": "dumb"}, "CI": {"CI": "true"}}.get(how, {})
+    t = terminal("run", "-q", *words, "short.py", **more)
+    t.wait_for("my own terminal")
+    assert t.code() == 3
+
+
+def test_a_view_that_fails_leaves_the_programs_output_summary_and_code(terminal, tmp_path):
+    (tmp_path / "short.py").write_text(
+        "import time\nfor n in range(30): print('line', n, flush=True); time.sleep(0.1)\nraise SystemExit(5)"
+    )
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.abc, sys\n"
+        "class Broken(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'jaxscope.tui.screens.overview': raise RuntimeError('no screens today')\n"
+        "sys.meta_path.insert(0, Broken())\n"
+    )
+    t = terminal("run", "short.py", PYTHONPATH=str(tmp_path))
+    t.wait_for("no screens today", "the program goes on; this is its output", "line 3")
+    t.wait_for("line 29", "the program's output:")
+    assert t.code() == 5
+
+
+def test_a_view_that_fails_while_it_shows_something_leaves_the_programs_code(terminal, tmp_path):
+    (tmp_path / "short.py").write_text(
+        "import time\nprint('begun', flush=True); time.sleep(4); raise SystemExit(5)"
+    )
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, threading, time\n"
+        "def breaks():\n"
+        "    while 'jaxscope.tui.app' not in sys.modules or not hasattr(sys.modules['jaxscope.tui.app'], 'App'): time.sleep(0.01)\n"
+        "    def fails(self): raise RuntimeError('drawn wrongly')\n"
+        "    sys.modules['jaxscope.tui.app'].App._tick = fails\n"
+        "if sys.argv[0] == '-m': threading.Thread(target=breaks, daemon=True).start()\n"
+    )
+    t = terminal("run", "short.py", PYTHONPATH=str(tmp_path))
+    t.wait_for("the program goes on; this is its output", "begun")
+    assert t.code() == 5
+
+
+TRAINING = """
+import os, sys, time
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import jax, jax.numpy as jnp, numpy as np
+import jaxscope
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("data", "model"))
+weights = {
+    "hidden": jax.device_put(jnp.ones((64, 32)), NamedSharding(mesh, P(None, "model"))),
+    "out": jax.device_put(jnp.ones((32, 8)), NamedSharding(mesh, P())),
+}
+
+@jax.jit
+def train_step(weights, x):
+    def loss(w):
+        return jnp.mean((jnp.tanh(x @ w["hidden"]) @ w["out"]) ** 2)
+    return jax.tree.map(lambda w, g: w - 0.1 * g, weights, jax.grad(loss)(weights))
+
+for step in range(1, 7):
+    rows = 16 if step < 4 else 8
+    x = jax.device_put(np.ones((rows, 64), np.float32), NamedSharding(mesh, P("data")))
+    weights = train_step(weights, x)
+    jaxscope.step()
+    print("step", step, flush=True)
+while not os.path.exists("finish"):
+    time.sleep(0.1)
+print("trained", flush=True)
+sys.exit(5)
+"""
+
+
+@pytest.mark.capture
+def test_a_training_is_watched_left_and_watched_again_to_its_end(terminal, tmp_path):
+    (tmp_path / "train.py").write_text(TRAINING)
+    t = terminal("run", "train.py")
+    t.wait_for("● running", "▲ 1 recompile", "train_step")
+    t.press("2")
+    t.wait_for("[2 Functions]", "Key of #2 beside the nearest key", "≠ x", "f32[16,64]", "f32[8,64]")
+    t.press("m")
+    t.wait_for("[3 Program]", "train_step #2", "loss", "stablehlo.", "HloModule")
+    t.press("5")
+    t.wait_for("[5 Arrays]", "weights", "mesh data=4 x model=2", "data 3", " 7 ")
+    t.resize(80, 24)
+    t.wait_for("[5 Arrays]", "weights", "q quit")
+    t.press("q")
+    t.wait_for("still running")
+    t.press("d")
+    t.wait_for("goes on without this terminal", "jaxscope view train-")
+    assert t.code() == 0
+    (run,) = store.all_runs(terminal.home)
+    again = terminal("view")
+    again.wait_for("● running", "▲ 1 recompile")
+    (tmp_path / "finish").touch()
+    again.wait_for("exit code 5")
+    again.press("7")
+    again.wait_for("[7 Output]", "step 6", "trained")
+    again.press("q")
+    assert again.code() == 0
+    printed = run.output.read_text().replace("\r\n", "\n")
+    assert printed == "".join(f"step {n}\n" for n in range(1, 7)) + "trained\n"

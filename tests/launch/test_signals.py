@@ -241,7 +241,7 @@ class Terminal:
 @pytest.fixture(params=["plain", "jaxscope"])
 def words(request):
     """The tests on a terminal hold for plain python too: that is what they compare with."""
-    return [sys.executable] if request.param == "plain" else [*RUN, "-q"]
+    return [sys.executable] if request.param == "plain" else [*RUN, "-q", "--no-tui"]
 
 
 def test_ctrl_c_interrupts_the_program_once(place, words):

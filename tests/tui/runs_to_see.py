@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import msgspec
 import written
 from written import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.keys import Frame, Sharding
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]evil[/] \u202eesrever\r\nnext"
 
@@ -68,6 +71,39 @@ ENTRY %main (w: f32[4,4], x: f32[8,4]) -> f32[4,4] {
 """
 
 
+MESH = [("data", 4, "Auto"), ("model", 2, "Auto")]
+SHARDINGS = [
+    Sharding("NamedSharding", f"NamedSharding({spec}) on data=4,model=2", "0-7", MESH, spec, "device")
+    for spec in ("P('data', None)", "P()", "P(None, 'model')", "P(('data', 'model'),)")
+]
+
+
+def arrays(
+    step: int | None, history: int, *, names: str = "state", line: Frame | None = None, **more
+) -> ev.ArraysSeen:
+    """A look at a small model on 4 x 2 devices, with a list that grows."""
+    line = line or Frame("train.py", 11, "main")
+
+    def group(path, n, shape, sharding, parts):
+        size = n * 4 * math.prod(shape)
+        return ArrayGroup(path, n, shape, "float32", size, size // parts, sharding, True, None, line)
+
+    groups = [
+        group(f"{names}.params['dense']['kernel']", 1, (4096, 1024), 0, 4),
+        group(f"{names}.params['dense']['bias']", 1, (1024,), 1, 1),
+        group(f"{names}.params['out']['kernel']", 1, (1024, 4096), 2, 2),
+        group(f"{names}.opt_state[*].mu['dense']['kernel']", 1, (4096, 1024), 1, 1),
+        group(f"{names}.opt_state[*].nu['dense']['kernel']", 1, (4096, 1024), 0, 4),
+        group("batch['x']", 1, (512, 64), 3, 8),
+        group("history[*]", history, (256, 256), 1, 1),
+        ArrayGroup(None, 3, (7,), "int32", 84, 84, None, None, None, None),
+    ]
+    return ev.ArraysSeen(
+        why="step", step=step, count=sum(g.count for g in groups), shardings=SHARDINGS, groups=groups,
+        addressable="0-7", **more,
+    )  # fmt: skip
+
+
 def texts(file: str) -> dict[str, str]:
     return {"stablehlo": STABLEHLO.replace("FILE", file), "hlo": HLO.replace("FILE", file)}
 
@@ -95,9 +131,11 @@ def typical(path: Path) -> RunDir:
             step, key(leaf("w", 4, 4), leaf("x", rows, 4)), (0.5, 0.1, 2.4 + n), step=10 * n + 1,
             program=f"p{n}", texts=texts("train.py"), site=site,
         )  # fmt: skip
+        log.say(arrays(10 * n + 1, 10 * n + 1))
     log.compiled(evaluate, key(leaf("w", 4, 4)), (0.2, 0.1, 1.0), step=22, site=site)
     log.say(ev.Called(function=step.function, count=40))
     log.say(ev.Step(index=40))
+    log.say(arrays(40, 40))
     log.end()
     (path / "output.log").write_text("epoch 1: loss 0.5\r\nepoch 2: loss 0.4\r\n")
     written.exited(run, 0, seconds=60.0)
@@ -109,7 +147,7 @@ def empty(path: Path) -> RunDir:
 
 
 def failed(path: Path) -> RunDir:
-    """Died of an exception while compiling; its output says of what."""
+    """Died for want of memory while compiling; its output says so, and so does the recording."""
     run = store.create(path, name="dies", argv=["train.py"])
     log = Log(run)
     log.now = 1.0
@@ -122,6 +160,18 @@ def failed(path: Path) -> RunDir:
     log.say(ev.PhaseBegan(call=call, phase="compile"))
     log.now += 3
     log.say(ev.PhaseFailed(call=call, phase="compile", seconds=3.0))
+    site = Frame(f"{written.CWD}/train.py", 140, "main")
+    told = "RESOURCE_EXHAUSTED: Out of memory allocating 17179869184 bytes."
+    memory = [DeviceMemory(d, 15 << 30, 15 << 30, 16 << 30) for d in range(8)]
+    look = arrays(1, 3, error=told, site=site, memory=memory)
+    log.say(msgspec.structs.replace(look, why="exhausted"))
+    log.say(
+        ev.Died(
+            error="jax.errors.JaxRuntimeError",
+            message=told,
+            stack=[site, Frame(f"{written.CWD}/train.py", 160, "<module>")],
+        )
+    )
     log.end()
     (path / "output.log").write_text(
         "epoch 1\nTraceback (most recent call last):\n"
@@ -164,6 +214,14 @@ def hostile(path: Path) -> RunDir:
             site=Frame("/tmp/" + HOSTILE, 3, HOSTILE),
         )  # fmt: skip
     log.say(ev.Degraded(seam=HOSTILE, reason=HOSTILE))
+    look = arrays(1, 2, names=HOSTILE, line=Frame("/tmp/" + HOSTILE, 3, HOSTILE))
+    odd = Sharding(HOSTILE, HOSTILE, "0-7", [(HOSTILE, 8, "Auto")], f"P({HOSTILE!r})", HOSTILE)
+    names = ["['", "].[", "a" * 3000, HOSTILE, "[*][*]…", ""]
+    more = [
+        ArrayGroup(n, 1, (8, -1), HOSTILE, 99 - k, None, 4, None, HOSTILE, None, HOSTILE)
+        for k, n in enumerate(names)
+    ]
+    log.say(msgspec.structs.replace(look, groups=[*look.groups, *more], shardings=[*look.shardings, odd]))
     log.end()
     (path / "output.log").write_bytes(HOSTILE.encode() + b"\xff\x1b[31mred\x1b[0m\x9b2J\rover\n")
     written.exited(run, 0, seconds=9.0)

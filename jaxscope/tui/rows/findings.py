@@ -19,6 +19,11 @@ def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]
     return [f for f in findings if f.code not in hidden]
 
 
+def ignoring(codes: Collection[str]) -> str:
+    """``ignore = ["JX101", "JX204"]``."""
+    return f"ignore = [{', '.join(f'{code!r}' for code in sorted(codes))}]".replace("'", '"')
+
+
 def columns(places: Places) -> list[Column[Finding]]:
     return [
         Column("code", lambda f, _: [mark(f), f" {f.code}"], 7, order=lambda f: f.code),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from jaxscope.model.causes import compared
+from jaxscope.model import diff
+from jaxscope.model.causes import compared, facts_of
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -94,13 +95,18 @@ class KeyRow(NamedTuple):
     changed: bool
 
 
-def key_of(run: Run, c: Compilation) -> list[KeyRow]:
-    """The parts that changed first, then all others; empty where no key was recorded."""
+def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
+    """The parts that changed first, then all others; empty where no key was recorded.
+
+    ``against``: beside the key of this call instead of the nearest.
+    """
     comparison = compared(run, c)
     if comparison is None:
         return []
     now = key_rows(comparison.facts)
     was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else None
+    if against is not None and against.key is not None:
+        was = key_rows(facts_of(run, against))
     if was is None:
         return [KeyRow(name, None, text, False) for name, text in now.items()]
     of_every_call = ("tree", "call form", "function object")
@@ -113,7 +119,7 @@ def key_of(run: Run, c: Compilation) -> list[KeyRow]:
     return sorted(rows, key=lambda r: (not r.changed, r.name == "tree", r.name.startswith("setting ")))
 
 
-def key_columns(*, compared: bool) -> list[Column[KeyRow]]:
+def key_columns(*, compared: bool, before_title: str = "nearest key before") -> list[Column[KeyRow]]:
     def name(r: KeyRow, _: int) -> Cell:
         return [("≠ " if r.changed else "  ", "retrace"), (r.name, "retrace" if r.changed else "")]
 
@@ -127,7 +133,7 @@ def key_columns(*, compared: bool) -> list[Column[KeyRow]]:
 
     columns = [Column("part of the key", name)]
     if compared:
-        columns.append(Column("nearest key before", before))
+        columns.append(Column(before_title, before))
     return [*columns, Column("this key", now)]
 
 
@@ -135,9 +141,14 @@ def key_row_id(r: KeyRow) -> str:
     return r.name
 
 
-def reasons(run: Run, c: Compilation) -> list[Part]:
-    """Why it was compiled, in words; how sure we are and by what."""
+def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
+    """Why it was compiled, in words; beside ``against`` what tells the two keys apart."""
     comparison = compared(run, c)
+    if against is not None:
+        told = diff.keys(run, against, run, c)
+        words = [phrases.cause(cause) for cause in told or ()]
+        first = "one of the two keys was not recorded" if told is None else "the two keys are the same"
+        return [(f"beside {named(run, against)}: ", "dim"), ("; ".join(words[:4]) or first, "retrace" if words else "")]  # fmt: skip
     said = phrases.why(run, c)
     made: list[Part] = []
     if comparison is not None and comparison.nearest is not None:
@@ -149,6 +160,45 @@ def reasons(run: Run, c: Compilation) -> list[Part]:
     if len(said) > 4:
         made.append((f"; and {count(len(said) - 4, 'more cause')}", "dim"))
     return made
+
+
+def named(run: Run, c: Compilation) -> str:
+    """``train_step #2``."""
+    n = number_of(run, c)
+    return function_name(c.function) + (f" #{n}" if n else ", a fast-path miss")
+
+
+class Other(NamedTuple):
+    """A compilation to choose; ``None`` stands for going back to what is compared by itself."""
+
+    compilation: Compilation | None
+    name: str
+
+
+def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
+    """What ``c`` can be compared with: compilations of its function, the latest first, then (unless only the
+    ``same`` function is meant) those of the user's other functions."""
+    mine = [x for _, x in reversed(run.numbered(c.function))]
+    rest = [] if same else [
+        x for f in run.functions.values() if f.user and f is not c.function for _, x in reversed(run.numbered(f))
+    ]  # fmt: skip
+    return [Other(x, named(run, x)) for x in [*mine, *rest] if x is not c]
+
+
+def other_columns(run: Run) -> list[Column[Other]]:
+    def cause(o: Other, _: int) -> Cell:
+        return "" if o.compilation is None else known_cause(run, o.compilation)
+
+    def step(o: Other, _: int) -> Cell:
+        n = o.compilation.step if o.compilation is not None else None
+        return "" if n is None else f"step {n:,}"
+
+    return [
+        Column("compilation", lambda o, _: [(o.name, "bold")]),
+        Column("when", step, 12),
+        Column("cause", cause),
+        Column("time", lambda o, _: seconds(o.compilation.seconds) if o.compilation is not None else "", 8, right=True),
+    ]  # fmt: skip
 
 
 def where(run: Run, c: Compilation, places: Places) -> str:

@@ -108,7 +108,7 @@ def lane_columns(axis: Axis) -> list[Column[Lane]]:
 def lane_name(lane: Lane) -> str:
     if lane.function is not None:
         return function_name(lane.function)
-    return f"({count(len(lane.members), 'library function')})"
+    return f"({len(lane.members):,} of libraries)"
 
 
 def lane_id(lane: Lane) -> str:
@@ -247,16 +247,3 @@ def steps_title(run: Run, width: int) -> str:
         if per > 1
         else f"recompiles by step, 0 to {last:,}"
     )
-
-
-def failure(run: Run, output: Sequence[str]) -> list[str]:
-    """Why the program died, the last lines of its output first to be looked at; empty where it did not."""
-    if run.exited is None or (not run.exited.exit_code and run.exited.signal is None):
-        return []
-    tail = [line for line in output if line.strip()][-40:]
-    start = next((i for i in range(len(tail) - 1, -1, -1) if tail[i].startswith("Traceback ")), None)
-    told = next((line for line in reversed(tail) if "RESOURCE_EXHAUSTED" in line or "Error" in line), None)
-    if told is None:
-        return tail[-3:]
-    where = [line for line in tail[start or 0 :] if line.lstrip().startswith("File ")]
-    return [told, *where[-1:]]

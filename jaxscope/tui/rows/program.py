@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
+from rich.text import Text
+
+from jaxscope.analysis.hlo.fusions import Fusion
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.store import RunDir
+from jaxscope.model import diff
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
+from jaxscope.report import diff as report
 from jaxscope.report import made
+from jaxscope.report.console import console
 from jaxscope.report.dump import why_not
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
-from jaxscope.tui.cells import Part
+from jaxscope.tui.cells import Cell, Column, Part
 from jaxscope.tui.links import Links, Place
 
 SHOWN = 4
@@ -93,3 +100,44 @@ def _list(names: Sequence[str]) -> str:
     if not names:
         return ""
     return ": " + ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def fusions(texts: Texts) -> list[Fusion]:
+    """Those that run, what moves most memory first."""
+    found = texts.hlo.fusions.each if texts.hlo is not None else []
+    return sorted(found, key=lambda f: (-(traffic(f) or 0), f.name))
+
+
+def traffic(f: Fusion) -> int | None:
+    """Bytes it reads and writes in one call of the program."""
+    if f.bytes_in is None or f.bytes_out is None or f.executions is None:
+        return None
+    return (f.bytes_in + f.bytes_out) * f.executions
+
+
+def fusion_columns(places: Places) -> list[Column[Fusion]]:
+    def holds(f: Fusion, _: int) -> Cell:
+        ranked = sorted(f.ops.items(), key=lambda item: (-item[1], item[0]))
+        return ", ".join(name if n == 1 else f"{n} {name}" for name, n in ranked)
+
+    return [
+        Column("fusion", lambda f, _: [(f.name, "bold")], 24),
+        Column("kind", lambda f, _: f.kind, 7),
+        Column("runs", lambda f, _: "?" if f.executions is None else f"{f.executions:,}x", 6, right=True),
+        Column("moves", lambda f, _: "?" if (n := traffic(f)) is None else size(n), 10, right=True),
+        Column("line", lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")], 20, wide=90),
+        Column("holds", holds),
+    ]  # fmt: skip
+
+
+def fusion_id(f: Fusion) -> str:
+    return f"{f.computation}\0{f.name}"
+
+
+def difference(run: Run, directory: RunDir, before: Compilation, after: Compilation, width: int) -> str:
+    """What ``jaxscope diff`` says of the two. Reads their texts: not for the thread that draws."""
+    buffer = io.StringIO()
+    found = diff.compilations(run, before, run, after)
+    pair = report.Pair(run, directory, run, directory)
+    report.render(found, pair, console(buffer, width=width), everything=True)
+    return Text.from_ansi(buffer.getvalue()).plain

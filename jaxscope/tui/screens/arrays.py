@@ -1,26 +1,143 @@
-"""The place of live arrays; says what will be here and what is known meanwhile."""
+"""The live arrays by name at one moment, and where the parts of the one under the cursor lie."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from textual.containers import Horizontal, VerticalScroll
+from textual.events import Resize
 from textual.widget import Widget
 
+from jaxscope.schema.keys import Frame
+from jaxscope.tui.actions import bindings
+from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import arrays as rows
+from jaxscope.tui.rows import mesh
 from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.tableview import TableView
+
+
+class Names(TableView[rows.Row]):
+    """A filter looks at every array, also at those that are folded away."""
+
+    def look_for(self, needle: str) -> None:
+        other = bool(needle) != bool(self.needle)
+        super().look_for(needle)
+        if other:
+            self.post_message(self.Unfolded(self))
+
+    class Unfolded(LineView.Moved):
+        """All arrays are to be shown, or no longer."""
 
 
 class Arrays(View):
     NAME = "arrays"
+    SCOPES = ("arrays",)
+    BINDINGS = bindings("arrays")
 
     def panes(self) -> Iterable[Widget]:
-        yield Words(id="empty", classes="stays")
+        self.looks = rows.Looks()
+        self.at: int | None = None  # the look that was chosen; None: the one that tells most
+        self.toggled: set[str] = set()
+        self.table = Names(
+            (), rows.row_id, title="Arrays", id="arrays",
+            about="Live arrays by the names your variables give them, the largest first; ●8 means 8 devices hold the same. Enter opens a name or, on one array, the call that takes it. , and . show an earlier and a later moment.",
+        )  # fmt: skip
+        with Horizontal(id="columns"):
+            yield self.table
+            with VerticalScroll(id="right"):
+                yield Words(id="detail")
+                yield Words(id="facts")
+                yield Words(id="devices")
+
+    @property
+    def shown(self) -> int:
+        """Which look is on the screen; -1: there is none."""
+        if self.at is not None and self.at < len(self.looks.found):
+            return self.at
+        return self.looks.default(running=self.feed.running)
 
     def fill(self) -> None:
-        self.words("empty").say(
-            [],
-            [("Arrays are not recorded yet.", "bold")],
-            [],
-            ["Here will stand the live arrays by name: how many, how large on all devices and on each, how they are laid out over the mesh, and which of them grow."],
-            [],
-            ["Until then: the arguments of every compiled call with their shardings are in ", ("2 Functions", "key"), ", what each program holds in memory is in the header of ", ("3 Program", "key"), "."],
-        )  # fmt: skip
+        run = self.feed.run
+        self.looks.update(run)
+        at = self.shown
+        self.query_one("#right").display = at >= 0
+        if at < 0:
+            self.table.empty = self._absent()
+            self.table.show([])
+            return
+        look = self.looks.found[at]
+        self.table.columns = tuple(rows.columns(self.looks, at, len(look.by_device)))
+        self.table.show(rows.tree(look, self.toggled, flat=bool(self.table.needle)))
+        self.table.empty = "No array was alive then."
+        self.table.entitle(*rows.title(self.looks, at))
+        self._detail()
+
+    def _absent(self) -> str:
+        """Why there is nothing, and what would bring it."""
+        options = self.feed.directory.meta.get("options")
+        if isinstance(options, dict) and options.get("arrays") is False:
+            return "Live arrays were not looked at: the program was run with --no-arrays."
+        lost = next((d for d in self.feed.run.degraded if "array" in d.seam), None)
+        if lost is not None:
+            return f"Live arrays could not be looked at: {lost.reason}"
+        if self.feed.running:
+            return "No look at the live arrays yet. They are looked at when a step ends (jaxscope.step(), or a function watched with step=True), at jaxscope.snapshot(), and at the end."
+        return "No look at the live arrays was taken: the program ended without one, or was killed."
+
+    def _detail(self) -> None:
+        row, at = self.table.current, self.shown
+        if row is None or at < 0:
+            for id in ("detail", "facts", "devices"):
+                self.words(id).say()
+            return
+        width = max(24, self.query_one("#right").size.width - 3)
+        drawn = mesh.drawn(row.largest, width)
+        self.words("detail").say(*rows.heading(row), *([[]] if len(drawn) > 1 else []), *drawn)
+        self.words("facts").say([], *rows.facts(row, self.looks, self.feed.places()))
+        bars = mesh.devices(self.looks.found[at], width)
+        self.words("devices").say(*([[], *bars] if bars else []))
+
+    def on_names_unfolded(self, event: Names.Unfolded) -> None:
+        self.fill()
+        self.foot()
+
+    def on_resize(self, event: Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self._detail)
+
+    def on_line_view_moved(self, event: LineView.Moved) -> None:
+        super().on_line_view_moved(event)
+        self._detail()
+        self.query_one("#right", VerticalScroll).scroll_home(animate=False)
+
+    def on_line_view_opened(self, event: LineView.Opened) -> None:
+        row = self.table.current
+        if row is None:
+            return
+        if row.open is not None:
+            self.toggled ^= {row.id}
+            self.fill()
+            return
+        c = rows.user(self.feed.run, row)
+        if c is not None:
+            self.scope.select(function=c.function.id, compilation=c.id)
+            self.scope.go("functions")
+        else:
+            self.notify(
+                "No recorded call takes it under this name; o opens the line that made it.", markup=False
+            )
+
+    def action_look(self, by: int) -> None:
+        """An earlier or a later moment; beyond the last it stays at the end as new ones come."""
+        if self.shown < 0:
+            return
+        to = max(0, self.shown + by)
+        self.at = to if to < len(self.looks.found) - 1 or not self.feed.running else None
+        if self.at is not None:
+            self.at = min(self.at, len(self.looks.found) - 1)
+        self.fill()
+
+    def place(self) -> Frame | None:
+        row = self.table.current
+        return row.largest.origin if row is not None else None

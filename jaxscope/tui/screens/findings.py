@@ -87,6 +87,14 @@ class Findings(View):
             self.notify(f"{f.code} is hidden until you leave", timeout=3, markup=False)
             self.renew()
 
+    def action_ignore(self) -> None:
+        """What to write below [tool.jaxscope.check], of all codes that are hidden and this one."""
+        f = self.table.current
+        if f is not None:
+            line = rows.ignoring({*self.scope.hidden, f.code})
+            self.app.copy_to_clipboard(line)
+            self.notify(f"copied, for [tool.jaxscope.check]: {line}", timeout=5, markup=False)
+
     def place(self) -> Frame | None:
         f = self.table.current
         return f.source if f is not None else None

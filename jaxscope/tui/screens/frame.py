@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -17,6 +18,7 @@ from textual.widgets import Input, Static
 
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions
+from jaxscope.tui.abstract import AbstractMeta
 from jaxscope.tui.cells import STYLES, Part, parts
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.rows import chrome
@@ -62,7 +64,7 @@ class Words(Static):
         return self.get_component_rich_style(f"line--{name}", partial=True) if name else Style.null()
 
 
-class View(Screen[None]):
+class View(Screen[None], metaclass=AbstractMeta):
     """A screen of the app. Subclasses give their panes, and fill them when the run has changed."""
 
     NAME: ClassVar[str] = ""
@@ -81,12 +83,13 @@ class View(Screen[None]):
             yield Words(id="found", classes="stays")
         yield Words(id="footer", classes="stays")
 
+    @abstractmethod
     def panes(self) -> Iterable[Widget]:
-        raise NotImplementedError
+        """The widgets between tabs and footer."""
 
+    @abstractmethod
     def fill(self) -> None:
         """Show the run as it is now. Called when it changed, and when the screen comes up."""
-        raise NotImplementedError
 
     def place(self) -> Frame | None:
         """The line of the user's that is meant here, for the editor."""
@@ -148,11 +151,11 @@ class View(Screen[None]):
         if not self.complete:
             return
         made: list[Part] = []
-        for key, words in actions.footer(self.scopes(), self.app.size.width):
+        for key, words in actions.footer(self.scopes(), self.app.size.width, self.scope.actions):
             made += [(f" {key}", "key"), f" {words} "]
         self.words("footer").say(made)
         view = self.focused_view()
-        said = view.position() if view is not None and hasattr(view, "position") else ""
+        said = view.position() if view is not None else ""
         self.words("found").say([(said, "dim")])
 
     def words(self, id: str) -> Words:
@@ -161,6 +164,10 @@ class View(Screen[None]):
     def focused_view(self) -> LineView | None:
         """The pane that keys go to, also while its search line has the focus."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
+
+    def views(self) -> list[LineView]:
+        """The panes made of lines, in their order."""
+        return [w for w in self.query("*").results() if isinstance(w, LineView)]
 
     def scopes(self) -> list[str]:
         view = self.focused_view()
@@ -172,16 +179,19 @@ class View(Screen[None]):
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         self.foot()
 
+    def on_line_view_sought(self, event: LineView.Sought) -> None:
+        self.foot()
+
     # -- searching --------------------------------------------------------------------------------
 
     def _searched(self) -> LineView | None:
-        return next((v for v in self.query(LineView) if v.has_class("searched")), None)
+        return next((v for v in self.views() if v.has_class("searched")), None)
 
     async def start_finding(self) -> None:
-        view = self.focused_view() or next(iter(self.query(LineView)), None)
+        view = self.focused_view() or next(iter(self.views()), None)
         if view is None:
             return
-        for other in self.query(LineView):
+        for other in self.views():
             other.set_class(other is view, "searched")
         self.query_one("#finding").display = True
         if not self.query("#find"):

@@ -13,6 +13,7 @@ from jaxscope.model.records import Function
 from jaxscope.report.phrases import function_name
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
+from jaxscope.tui.dialogs import Picker
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.rows import functions as rows
 from jaxscope.tui.screens.frame import View, Words
@@ -25,6 +26,7 @@ class Functions(View):
     BINDINGS = bindings("functions")
 
     def panes(self) -> Iterable[Widget]:
+        self.against: str | None = None  # the compilation to compare with; None: the nearest
         self.functions: TableView[Function] = TableView(
             (), lambda f: f.id, title="Functions", id="functions",
             empty="No function was compiled yet. jaxscope doctor says whether compilations can be seen.",
@@ -91,18 +93,25 @@ class Functions(View):
         c = a.compilation
         self.scope.compilation = c.id
         comparison = compared(run, c)
-        nearest = comparison.nearest if comparison is not None else None
+        against = run.compilations.get(self.against or "")
+        if against is c or (against is not None and against.function is not c.function):
+            against = None
+        nearest = against or (comparison.nearest if comparison is not None else None)
         n = number_of(run, nearest) if nearest is not None else None
         title = f"#{a.number}" if a.number else "fast-path miss"
         if nearest is not None:
-            title += f" beside the nearest key, {f'#{n}' if n else 'a fast-path miss'}"
-        self.key.columns = tuple(rows.key_columns(compared=nearest is not None))
-        certainty = (
-            f"{comparison.causes[0].certainty} · level {comparison.level}" if comparison and nearest else ""
-        )
+            which = f"#{n}" if n else "a fast-path miss"
+            title += f" beside {which}, as you chose" if against else f" beside the nearest key, {which}"
+        before = f"#{n or '?'}" if against else "nearest key before"
+        self.key.columns = tuple(rows.key_columns(compared=nearest is not None, before_title=before))
+        certainty = ""
+        if comparison is not None and nearest is not None and against is None:
+            certainty = f"{comparison.causes[0].certainty} · level {comparison.level}"
         self.key.entitle(f"Key of {title}", certainty)
-        self.key.show(rows.key_of(run, c))
-        self.words("reasons").say(rows.reasons(run, c), [(rows.where(run, c, self.feed.places()), "dim")])
+        self.key.show(rows.key_of(run, c, against))
+        self.words("reasons").say(
+            rows.reasons(run, c, against), [(rows.where(run, c, self.feed.places()), "dim")]
+        )
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)
@@ -121,6 +130,23 @@ class Functions(View):
             self.key.focus()
         else:
             self.action_program()
+
+    def action_compare(self) -> None:
+        """Beside which other key? The nearest is one of the answers."""
+        run, a = self.feed.run, self.attempts.current
+        able = rows.others(run, a.compilation, same=True) if a is not None else []
+        if not able:
+            self.notify("There is no other compilation of it to compare with.", markup=False)
+            return
+        if self.against is not None:
+            able = [rows.Other(None, "the nearest key before"), *able]
+
+        def beside(chosen: rows.Other | None) -> None:
+            if chosen is not None:
+                self.against = chosen.compilation.id if chosen.compilation is not None else None
+                self._fill_key()
+
+        self.app.push_screen(Picker("Compare its key with", rows.other_columns(run), lambda o: o.name, able), beside)  # fmt: skip
 
     def action_program(self) -> None:
         self.scope.go("program")

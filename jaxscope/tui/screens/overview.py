@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
+from jaxscope.report.phrases import count
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.cells import Part
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import death
 from jaxscope.tui.rows import overview as rows
 from jaxscope.tui.screens.frame import View, Words
 from jaxscope.tui.tableview import TableView
@@ -56,7 +58,11 @@ class Overview(View):
         )
         self.findings.show(serious or told)
         rest = len(told) - len(serious) if serious else 0
-        self.findings.entitle("What to change", f"and {rest} notes: 6" if rest else "")
+        self.findings.entitle("What to change", f"and {count(rest, 'note')}: 6" if rest else "")
+        # No more room than it needs: what happened last stands right below.
+        self.findings.styles.height = (
+            "2fr" if self.narrow else max(4, min(len(serious or told) + 2, self.size.height // 3))
+        )
         self._advise()
         self.latest.show(rows.latest(run))
         width = max(20, self.query_one("#steps").size.width)
@@ -68,14 +74,11 @@ class Overview(View):
         super().tick()
         if self.feed.ready:
             run = self.feed.run
-            died = rows.failure(run, self.scope.output_tail())
-            said = (
-                [[(" ✖ ", "error"), (died[0], "error")], *([("   " + d, "dim")] for d in died[1:])]
-                if died
-                else []
-            )
+            died = death.why(run, self.scope.output_tail(), self.feed.places())
+            if self.narrow:
+                died = died[:4]
             now = rows.now(run, running=self.feed.running)
-            self.words("now").say(*said, [" ", *now] if now else [])
+            self.words("now").say(*died, *([now] if now else []))
 
     def _advise(self) -> None:
         """The finding under the cursor in full: its row rarely has room for it."""

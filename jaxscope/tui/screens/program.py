@@ -11,15 +11,18 @@ from textual.containers import Horizontal
 from textual.events import DescendantFocus
 from textual.widget import Widget
 
+from jaxscope.analysis.hlo.fusions import Fusion
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Program
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import links, tokens
 from jaxscope.tui.actions import bindings
+from jaxscope.tui.dialogs import Page, Picker
 from jaxscope.tui.feed import APART_BYTES
 from jaxscope.tui.lines import Lines
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.rows import program as rows
+from jaxscope.tui.rows.functions import Other, other_columns, others
 from jaxscope.tui.screens.frame import View, Words
 from jaxscope.tui.textview import NOTHING, TextView
 
@@ -203,6 +206,55 @@ class ProgramView(View):
         if other is not None:
             self.scope.select(function=other.function.id, compilation=other.id)
             self.renew()
+
+    def action_fusions(self) -> None:
+        """The list; enter goes to one in the HLO."""
+        c = self._chosen()
+        program = self.feed.run.programs.get(c.program or "") if c is not None else None
+        texts = self.feed.texts.get(program.id) if program is not None else None
+        if texts is None or texts.hlo is None:
+            self.notify("Its HLO was not read yet." if program is not None and "hlo" in program.texts else "No HLO of it was kept.", markup=False)  # fmt: skip
+            return
+        found = rows.fusions(texts)
+
+        def show(chosen: Fusion | None) -> None:
+            line = next(
+                (n for n, name in self.links.hlo.names.items() if chosen and name == chosen.name), None
+            )
+            if line is not None:
+                self.stages["hlo"].focus()
+                self.stages["hlo"].go_to(line, centre=True)
+
+        title = f"{len(found):,} fusions of {rows.name(self.feed.run, c)}" if c is not None else ""
+        self.app.push_screen(
+            Picker(title, rows.fusion_columns(self.feed.places()), rows.fusion_id, found), show
+        )
+
+    def action_diff(self) -> None:
+        """With which other compilation? Then what is different, to read."""
+        run, c = self.feed.run, self._chosen()
+        able = others(run, c, same=False) if c is not None else []
+        if c is None or not able:
+            self.notify("There is no other compilation to compare with.", markup=False)
+            return
+
+        def compare(chosen: Other | None) -> None:
+            if chosen is not None and chosen.compilation is not None:
+                before = chosen.compilation
+                self.notify("comparing …", timeout=2, markup=False)
+                self.run_worker(lambda: self._differ(before, c), thread=True, exclusive=True, group="diff")
+
+        self.app.push_screen(Picker("What is different from", other_columns(run), lambda o: o.name, able), compare)  # fmt: skip
+
+    def _differ(self, before: Compilation, after: Compilation) -> None:
+        run = self.feed.run
+        for c in (before, after):
+            if c.program in run.programs:
+                self.feed.read(run.programs[c.program or ""])
+        with self.feed.still():
+            text = rows.difference(run, self.feed.directory, before, after, min(118, self.app.size.width - 8))
+        title = f"{rows.name(run, after)} beside {rows.name(run, before)}"
+        self.app.call_from_thread(self.app.push_screen, Page(title, text))
 
     def place(self) -> Frame | None:
         if self.file is None or self.source.cursor < 0:

@@ -1,0 +1,13 @@
+"""Widgets some of whose methods their subclasses must give: Textual's metaclass and Python's abstract classes in one."""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+
+from textual.message_pump import (
+    _MessagePumpMeta,  # of all its widgets; type(Widget) says nothing to a type checker
+)
+
+
+class AbstractMeta(ABCMeta, _MessagePumpMeta):
+    """``class Pane(Widget, metaclass=AbstractMeta)``: what is ``@abstractmethod`` in it must be there to make one."""

@@ -1,0 +1,346 @@
+"""The live arrays at one moment, as a tree of their names: how many, how large, laid out how, growing or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.model import arrays as model
+from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.model.records import Compilation, Process
+from jaxscope.model.run import Run
+from jaxscope.report.phrases import Places, count, size
+from jaxscope.tui.cells import Cell, Column, Part
+
+UNNAMED = "unnamed"
+FEW = 12  # a name with no more than so many below it stands open
+BARS = "▁▂▃▄▅▆▇█"
+# ``.name``, ``['key']``, ``[0]``, ``[*]``; what follows the variable's own name.
+_STEP = re.compile(r"\.[^.\[]++|\[(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[^\]'\"]*+)\]")
+
+
+class Looks:
+    """The looks of one process at its live arrays, each read once, and what every name held at each."""
+
+    def __init__(self) -> None:
+        self.process: Process | None = None
+        self.found: list[Snapshot] = []
+        self.sums: list[dict[str, int]] = []  # bytes by name, and by every name above it
+        self.growing: dict[str, model.Growth] = {}
+
+    def update(self, run: Run) -> bool:
+        """Take in what is new. The main process, or where it was not looked at the first that was."""
+        main = run.main
+        able = [p for p in ([main] if main is not None else []) + list(run.processes.values()) if p.snapshots]
+        process = able[0] if able else None
+        if process is not self.process:
+            self.process, self.found, self.sums = process, [], []
+        if process is None or len(process.snapshots) == len(self.found):
+            return False
+        for event in process.snapshots[len(self.found) :]:
+            look = model.read(process, event)
+            self.found.append(look)
+            self.sums.append(_sums(look))
+        self.growing = {g.group.path or UNNAMED: g for g in model.growing(run) if g.process is process}
+        return True
+
+    def default(self, *, running: bool) -> int:
+        """The latest while the program runs; afterwards the one that met the most, or that it died at."""
+        if running or not self.found:
+            return len(self.found) - 1
+        if self.found[-1].error is not None:
+            return len(self.found) - 1
+        fullest = model.fullest(self.found)
+        return next(n for n, look in enumerate(self.found) if look is fullest)
+
+
+def _sums(look: Snapshot) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for g in look.groups:
+        for name in prefixes(g.path):
+            sums[name] = sums.get(name, 0) + (g.global_bytes or 0)
+    return sums
+
+
+def prefixes(path: str | None) -> list[str]:
+    """``a.b['c']`` -> ``a``, ``a.b``, ``a.b['c']``."""
+    if path is None:
+        return [UNNAMED]
+    first = re.match(r"[^.\[]*", path)
+    at = first.end() if first else 0
+    found = [path[:at]] if at else []
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            return [*found, path]
+        at = step.end()
+        found.append(path[:at])
+    return found or [path]
+
+
+class Row(NamedTuple):
+    """A name, and the groups that stand for it or below it.
+
+    Attributes:
+      label: what is shown: the part that the row above it does not say.
+      open: are those below it shown? None: there are none.
+    """
+
+    id: str
+    prefix: str
+    label: str
+    depth: int
+    groups: tuple[Group, ...]
+    open: bool | None
+
+    @property
+    def arrays(self) -> int:
+        return sum(g.count for g in self.groups)
+
+    @property
+    def global_bytes(self) -> int | None:
+        sizes = [g.global_bytes for g in self.groups]
+        return None if None in sizes else sum(n or 0 for n in sizes)
+
+    @property
+    def device_bytes(self) -> int | None:
+        """On the device that holds the most of it."""
+        held: dict[object, int] = {}
+        for g in self.groups:
+            if g.device_bytes is None:
+                return None
+            key = g.sharding.devices if g.sharding is not None else None
+            held[key] = held.get(key, 0) + g.device_bytes
+        if len(held) < 2:
+            return sum(held.values())
+        each: dict[int, int] = {}
+        for devices, n in held.items():
+            ids = sh.device_ids(devices) if isinstance(devices, str) else None
+            if ids is None:
+                return None
+            for d in ids:
+                each[d] = each.get(d, 0) + n
+        return max(each.values(), default=0)
+
+    @property
+    def largest(self) -> Group:
+        return max(self.groups, key=lambda g: g.global_bytes or 0)
+
+
+class _Node:
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.children: dict[str, _Node] = {}
+        self.own: list[Group] = []
+
+    def groups(self) -> list[Group]:
+        return [*self.own, *(g for child in self.children.values() for g in child.groups())]
+
+
+def tree(look: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
+    """The names of one look, the most bytes first. ``toggled``: opened or closed by hand; ``flat``: all groups."""
+    if flat:
+        ordered = sorted(look.groups, key=_weight)
+        return [_leaf(g, g.path if g.path is not None else UNNAMED, 0) for g in ordered]
+    root = _Node("")
+    for g in look.groups:
+        node = root
+        for name in prefixes(g.path):
+            node = node.children.setdefault(name, _Node(name))
+        node.own.append(g)
+    return list(_rows(root, 0, "", toggled))
+
+
+def _rows(node: _Node, depth: int, above: str, toggled: Collection[str]) -> list[Row]:
+    made: list[tuple[int, str, list[Row]]] = []
+    for child in node.children.values():
+        inner = child
+        while not inner.own and len(inner.children) == 1:  # a way without a fork is one name
+            inner = next(iter(inner.children.values()))
+        groups = inner.groups()
+        label = inner.prefix.removeprefix(above)
+        if len(groups) == 1:
+            rows = [_leaf(groups[0], label, depth)]
+        else:
+            below = len(inner.children) + len(inner.own)
+            opened = (depth == 0 and below <= FEW and inner.prefix != UNNAMED) != (inner.prefix in toggled)
+            rows = [Row(inner.prefix, inner.prefix, label, depth, tuple(groups), opened)]
+            if opened:
+                rows += _rows(inner, depth + 1, inner.prefix, toggled)
+                rows += [_leaf(g, _form(g), depth + 1) for g in sorted(inner.own, key=_weight)]
+        made.append((-sum(g.global_bytes or 0 for g in groups), inner.prefix, rows))
+    return [row for _, _, rows in sorted(made, key=lambda m: m[:2]) for row in rows]
+
+
+def _leaf(g: Group, label: str, depth: int) -> Row:
+    prefix = g.path if g.path is not None else UNNAMED
+    placed = g.sharding.text if g.sharding is not None else ""
+    line = f"{g.origin.file}:{g.origin.line}" if g.origin is not None else ""
+    return Row("\0".join((prefix, _form(g), placed, line)), prefix, label, depth, (g,), None)
+
+
+def _weight(g: Group) -> tuple[int, str]:
+    return -(g.global_bytes or 0), g.path or ""
+
+
+def _form(g: Group) -> str:
+    """``float32[512,512]``; what is not one shape is said to be various."""
+    shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
+    return f"{g.dtype}{shape}" if g.dtype is not None else f"various{shape}"
+
+
+def row_id(r: Row) -> str:
+    return r.id
+
+
+def spelled(g: Group) -> str:
+    """A sharding in few letters: ``P(data, None)``, ``one device``, ``?``."""
+    s = g.sharding
+    if s is None:
+        return "?"
+    if s.spec is not None:
+        return s.spec.replace("PartitionSpec", "P").replace("'", "").replace(",)", ")")
+    if s.kind == "SingleDeviceSharding":
+        return f"device {s.devices}" if s.devices else "one device"
+    return s.text
+
+
+def placed(r: Row) -> list[Part]:
+    """How it is laid out; copies are marked with a glyph and their number."""
+    ways = list(dict.fromkeys(spelled(g) for g in r.groups))
+    made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
+    copies = {g.replication for g in r.groups}
+    if len(copies) == 1 and (n := copies.pop()) is not None and n > 1:
+        made = [(f"●{n} ", "warning"), *made]
+    return made
+
+
+def intended(g: Group) -> list[tuple[str, str]]:
+    """(``asked`` or ``compiled``, the sharding): what the program asked for, and what its compiler chose.
+
+    Where the recording knows it; the group says nothing else.
+    """
+    found = []
+    for name in ("asked", "compiled"):
+        said = getattr(g, name, None)
+        if said is not None:
+            text = getattr(said, "spec", None) or getattr(said, "text", None) or str(said)
+            found.append((name, text))
+    return found
+
+
+def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
+    def name(r: Row, _: int) -> Cell:
+        mark = {True: "▾ ", False: "▹ ", None: "  "}[r.open]
+        style = "bold" if r.depth == 0 else ""
+        grows: list[Part] = [(" ▲", "retrace")] if _growing(looks, r) else []
+        return ["  " * r.depth + mark, (r.label, "warning" if r.prefix == UNNAMED else style), *grows]
+
+    def each(r: Row, _: int) -> Cell:
+        whole = devices > 1 and r.device_bytes == r.global_bytes and bool(r.device_bytes)
+        return [(_size(r.device_bytes), "warning" if whole else "")]
+
+    return [
+        Column("array", name, order=lambda r: r.prefix),
+        Column("shape", lambda r, _: [(_form(r.groups[0]) if len(r.groups) == 1 else "", "dim")], 18, order=lambda r: _form(r.largest), wide=96),
+        Column("n", lambda r, _: f"{r.arrays:,}", 5, right=True, order=lambda r: r.arrays, first=True),
+        Column("global", lambda r, _: [(_size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True),
+        Column("a device", each, 9, right=True, order=lambda r: r.device_bytes, first=True),
+        Column("sharding", lambda r, _: placed(r), 16, order=lambda r: spelled(r.largest)),
+        Column("growth", lambda r, width: [(growth(looks, r.prefix, shown, width), "retrace" if _growing(looks, r) else "dim")], 8, wide=70, found=False),
+    ]  # fmt: skip
+
+
+def _growing(looks: Looks, r: Row) -> bool:
+    return any(
+        name == r.prefix or (r.open is None and name.startswith(r.prefix + "[")) for name in looks.growing
+    )
+
+
+def growth(looks: Looks, prefix: str, shown: int, width: int) -> str:
+    """Its bytes at the last ``width`` looks up to ``shown``, as bars from nothing to the most."""
+    return sparkline([sums.get(prefix, 0) for sums in looks.sums[max(0, shown + 1 - width) : shown + 1]])
+
+
+def sparkline(values: Sequence[int]) -> str:
+    """A bar each; nothing at all is a dot."""
+    most = max(values, default=0)
+    return "".join(BARS[max(0, -(-8 * v // most) - 1)] if v > 0 else "·" for v in values)
+
+
+def when(s: Snapshot) -> str:
+    """``after step 381``."""
+    told = {"exit": "at the end", "exhausted": "when memory ran out"}.get(s.why)
+    if told is not None:
+        return told
+    if s.step:
+        return f"after step {s.step:,}"
+    return "before the first step" if s.step == 0 else "before a compilation"
+
+
+def title(looks: Looks, shown: int) -> tuple[str, str]:
+    """Of the table: when, how much; which look of how many, and how their sums went."""
+    s = looks.found[shown]
+    holding = [d for d, n in s.by_device.items() if n]
+    on = f" on {count(len(holding), 'device')}" if holding else ""
+    totals = [sum(g.global_bytes or 0 for g in look.groups) for look in looks.found]
+    line = sparkline(totals[-24:]) if len(totals) > 1 else ""
+    which = f"look {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
+    known = None if any(g.global_bytes is None for g in s.groups) else totals[shown]
+    return f"Arrays {when(s)}: {count(s.count, 'array')}, {_size(known)}{on}", which
+
+
+def heading(r: Row) -> list[list[Part]]:
+    """Which arrays those under the cursor are."""
+    g = r.largest
+    name = r.prefix if g.path is not None else "no variable leads to these"
+    if len(r.groups) > 1:
+        return [
+            [(name, "title"), f"  {count(r.arrays, 'array')}, {_size(r.global_bytes)}"],
+            [("the largest: ", "dim"), g.path or UNNAMED, f"  {_form(g)}"],
+        ]
+    many = f"{r.arrays:,}x " if r.arrays > 1 else ""
+    return [[(name, "title"), f"  {many}{_form(g)}"]]
+
+
+def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
+    """What else is known of them, a line each."""
+    g = r.largest
+    made: list[list[Part]] = []
+    if g.sharding is not None:
+        kind = f" in {g.memory_kind}" if g.memory_kind not in (None, "device", "unpinned_host") else ""
+        made.append([g.sharding.text, kind])
+    if g.padding_bytes:
+        made.append([(f"{size(g.padding_bytes)} of padding", "warning")])
+    for name, text in intended(g):
+        same = g.sharding is not None and text in (g.sharding.spec, g.sharding.text)
+        made.append(
+            [f"{name} ", (text, "" if same else "retrace"), ("" if same else "  ≠ what it has", "retrace")]
+        )
+    origin = places.frame(g.origin)
+    if origin:
+        made.append([("made at ", "dim"), origin])
+    found = next(
+        (looks.growing[n] for n in looks.growing if n == r.prefix or n.startswith(r.prefix + "[")), None
+    )
+    if found is not None:
+        held = f", {found.held}" if found.held else ""
+        made.append([(f"▲ grows by {size(found.bytes_per_step)} a step{held}", "retrace")])
+    elif g.held:
+        made.append([("held by ", "dim"), g.held])
+    return made
+
+
+def user(run: Run, r: Row) -> Compilation | None:
+    """The latest compilation that takes these arrays as an argument, by name."""
+    paths = {g.path for g in r.groups}
+    for c in reversed(list(run.compilations.values())[-2_000:]):
+        if c.key is not None and c.function.user and c.reached != ["fast_path"] and any(leaf.path in paths for leaf in c.key.arguments):  # fmt: skip
+            return c
+    return None
+
+
+def _size(n: int | None) -> str:
+    return "?" if n is None else size(n)

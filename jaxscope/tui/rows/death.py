@@ -1,0 +1,80 @@
+"""Why a program died, first of all: its exception and your lines, what memory was asked for and what held it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jaxscope.model import arrays as model
+from jaxscope.model import deaths
+from jaxscope.model.run import Run
+from jaxscope.report import arrays as report
+from jaxscope.report.header import ending
+from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.tui.cells import Part
+
+FRAMES = 3
+LAST = 4  # lines from the end of the output in which its last words must stand
+HOLDING = 4
+WORDS = 400  # characters of a message
+
+_ERROR = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning)\b|[\w.]+: ")
+
+Lines = list[list[Part]]
+
+
+def why(run: Run, output: Sequence[str], places: Places) -> Lines:
+    """Nothing where the program did not die; else the error, the way to it, and what is known of its cause."""
+    main = run.main
+    died = main.died if main is not None else None
+    look = next((s for s in reversed(model.of_main(run)) if s.error is not None), None) if main is not None and main.snapshots else None  # fmt: skip
+    ended_badly = run.exited is not None and (run.exited.exit_code or run.exited.signal is not None)
+    if not ended_badly and died is None:
+        return []
+    if died is None and look is None:
+        return _from_output(run, output)
+    error = died.error if died is not None else "RESOURCE_EXHAUSTED"
+    message = (died.message if died is not None else look.error or "" if look is not None else "").strip()
+    first = message.splitlines()[0][:WORDS] if message else ""
+    made: Lines = [[("✖ ", "error"), (error, "error"), f": {first}" if first else ""]]
+    if died is not None:
+        for n, frame in enumerate(died.stack[:FRAMES]):
+            made.append([("  at " if n == 0 else "  called at ", "dim"), (places.frame(frame) or "?", "bold" if n == 0 else ""), f" in {frame.function}"])  # fmt: skip
+        for c, path in deaths.donors(run, died.message):
+            made.append([("  → ", "good"), f"{function_name(c.function)} donates {path}, {deaths.aval(c, path)}: use what it returns, or do not donate it"])  # fmt: skip
+    elif look is not None and look.site is not None:
+        made.append([("  at ", "dim"), (places.frame(look.site) or "?", "bold"), f" in {look.site.function}"])
+    if look is not None:
+        made += [[f"  {found.text.plain}"] for found in report.wanted(run, look.site)]
+        made += _alive(look)
+    return made
+
+
+def _alive(look: model.Snapshot) -> Lines:
+    """How much, and the largest of it by name."""
+    total = sum(g.global_bytes or 0 for g in look.groups)
+    largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
+    made: Lines = [[("  alive then: ", "dim"), f"{count(look.count, 'array')}, {size(total)}", ("  5", "key"), (" shows where", "dim")]]  # fmt: skip
+    for g in largest:
+        held = "?" if g.global_bytes is None else size(g.global_bytes)
+        copies = (f"  ●{g.replication}", "warning") if (g.replication or 1) > 1 else ""
+        made.append([f"  {held:>12}  {g.path or 'unnamed'}", copies])
+    return made
+
+
+def _from_output(run: Run, output: Sequence[str]) -> Lines:
+    """The recording does not say: the traceback that was printed at the end, its error first; else the last lines."""
+    tail = [line for line in output if line.strip()][-60:]
+    start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
+    last = range(len(tail) - 1, max(-1, len(tail) - 1 - LAST), -1)
+    told = next((n for n in last if start is not None and n > start and _ERROR.match(tail[n])), None)
+    if told is None:
+        told = next((n for n in last if "RESOURCE_EXHAUSTED" in tail[n]), None)
+    if told is None:
+        how, _ = ending(run, None)
+        made: Lines = [[("✖ ", "error"), (how, "error"), (". It printed last:" if tail else "", "dim")]]
+        return made + [[f"  {line}"] for line in tail[-FRAMES:]]
+    made = [[("✖ ", "error"), (tail[told].strip()[:WORDS], "error")]]
+    frames = [line.strip() for line in tail[start or 0 : told] if line.lstrip().startswith("File ")]
+    made += [[("  ", ""), (line, "dim")] for line in reversed(frames[-FRAMES:])]
+    return [*made, [("  all of it: ", "dim"), ("7", "key")]]

@@ -1,0 +1,188 @@
+"""Where the parts of an array lie, drawn: the mesh with a colour and a fill for each part, and bars for devices.
+
+A part is drawn alike wherever it lies, so that copies are seen as copies. Fill and device number say what
+the colour says.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.sharding import Cell
+from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.report.phrases import size
+from jaxscope.schema.keys import Sharding
+from jaxscope.tui.cells import Part
+from jaxscope.tui.rows.arrays import BARS
+
+MOST = 64  # devices drawn one by one
+FILLS = "█▓▒░▚▞▀▄"
+COLOURS = tuple(f"shard{n}" for n in range(8))
+LEGEND = 8
+
+Lines = list[list[Part]]
+
+
+def look_of(part: int) -> tuple[str, str]:
+    """(fill, style) of the part with this number: 64 of them before two are drawn alike."""
+    return FILLS[(part + part // 8) % 8], COLOURS[part % 8]
+
+
+def drawn(g: Group, width: int) -> Lines:
+    """The mesh, and which part is which."""
+    s = g.sharding
+    if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
+        return [[("How it is laid out is not known.", "dim")]]
+    shape = [d for d in g.shape if isinstance(d, int)]
+    devices = sh.device_ids(s.devices)
+    if devices is not None and len(devices) == 1:
+        return [[("whole, on device ", "dim"), f"{devices[0]}"]]
+    if devices is not None and len(devices) > MOST:
+        return _by_axis(s, shape, width)
+    cells = sh.cells(s, shape)
+    if cells is None:
+        return [[("Where its parts lie cannot be told from ", "dim"), s.text]]
+    parts = {part: n for n, part in enumerate(dict.fromkeys(c.part for c in cells))}
+    grid = sh.grid(s)
+    axes = grid.axes if grid is not None else (("", len(cells)),)
+    ordered = cells
+    if grid is not None:
+        by_device = {c.device: c for c in cells}
+        ordered = [by_device[d] for d in grid.devices]
+    return [*_grid(axes, ordered, parts, width), *_legend(ordered, parts, shape, width)]
+
+
+def _grid(
+    axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
+) -> Lines:
+    """Rows for all axes but the last, columns for the last; an axis alone is broken into rows."""
+    made: Lines = []
+    told = " x ".join(f"{name}={n}" for name, n in axes if name)
+    if told:
+        made.append([("mesh ", "dim"), told])
+    *outer, (name, columns) = axes
+    labels = [
+        " ".join(f"{axis} {i}" for (axis, _), i in zip(outer, at, strict=True))
+        for at in itertools.product(*(range(n) for _, n in outer))
+    ]
+    margin = min(width // 3, max(map(cell_len, labels), default=0))
+    digits = max(len(str(c.device)) for c in cells)
+    room = max(8, width - margin - 1)
+    size_of = digits + 6 if columns * (digits + 7) <= room or not outer else digits + 2
+    per_row = max(1, min(columns, room // (size_of + 1)))
+    if not outer and columns > per_row:
+        per_row = 1 << (per_row.bit_length() - 1)  # rows of a power of two line up
+    if outer and name and columns <= per_row:
+        heads = [f"{name} {i}" if len(name) + 2 <= size_of else str(i) for i in range(columns)]
+        line = " ".join(h[:size_of].center(size_of) for h in heads)
+        made.append([(" " * (margin + 1) + line, "dim")])
+    for n, label in enumerate(labels):
+        row = cells[n * columns : (n + 1) * columns]
+        for at in range(0, columns, per_row):
+            head = label if at == 0 else ""
+            line_parts: list[Part] = [(head[:margin].rjust(margin) + " ", "dim")]
+            for c in row[at : at + per_row]:
+                fill, style = look_of(parts[c.part])
+                side, gap = (fill * 2, " ") if size_of > digits + 2 else (fill, "")
+                line_parts += [(side, style), f"{gap}{c.device:>{digits}}{gap}", (side, style), " "]
+            made.append(line_parts)
+    return made
+
+
+def _legend(
+    cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Sequence[int], width: int
+) -> Lines:
+    copies: dict[tuple[int, ...], list[Cell]] = {}
+    for c in cells:
+        copies.setdefault(c.part, []).append(c)
+    held = max(map(len, copies.values()))
+    if len(parts) == 1:
+        return [[(f"● all of it on each of {len(cells)} devices", "warning")]]
+    made: Lines = [
+        [(f"● same fill = same bytes: {held} copies", "warning")]
+        if held > 1
+        else [("every device holds another part", "dim")]
+    ]
+    for part, number in itertools.islice(parts.items(), LEGEND):
+        fill, style = look_of(number)
+        made.append([(fill * 2, style), f" {slices(copies[part][0], shape)}"])
+    if len(parts) > LEGEND:
+        made.append([(f"and {len(parts) - LEGEND} more parts", "dim")])
+    return made
+
+
+def slices(c: Cell, shape: Sequence[int]) -> str:
+    """``[0:256, :]``; an empty part says so."""
+    if any(begin >= end for begin, end in c.slices) and all(shape):
+        return "nothing: padding"
+    told = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]
+    return f"[{', '.join(told)}]"
+
+
+def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
+    """More devices than can be drawn: a line for each axis of the mesh, what lies along it, the others held at 0."""
+    grid, spec = sh.grid(s), sh.spec_axes(s.spec)
+    if grid is None or spec is None:
+        found = sh.layout(s, len(shape))
+        if found is None:
+            return [[("Where its parts lie cannot be told from ", "dim"), s.text]]
+        copies = f", {found.replication:,} copies of each" if found.replication > 1 else ""
+        return [[f"{len(found.devices):,} devices, parts {' x '.join(map(str, found.parts)) or '1'}", (copies, "warning")]]  # fmt: skip
+    dimension = {axis: d for d, names in enumerate(spec[0]) for axis in names}
+    made: Lines = [[("mesh ", "dim"), " x ".join(f"{name}={n}" for name, n in grid.axes), (f"  {len(grid.devices):,} devices", "dim")]]  # fmt: skip
+    margin = min(width // 3, max(cell_len(f"{name}={n}") for name, n in grid.axes))
+    room = max(4, width - margin - 3)
+    for name, n in grid.axes:
+        split = name in dimension
+        told: list[Part] = (
+            [f"splits dimension {dimension[name]} ({shape[dimension[name]]:,}) into {n:,} parts"]
+            if split and dimension[name] < len(shape)
+            else ["sums that are still to be added up"]
+            if name in spec[1]
+            else [("● copies", "warning") if n > 1 else ("one device", "dim")]
+        )
+        made.append([(f"{name}={n}"[:margin].ljust(margin) + " ", "bold"), *told])
+        strip: list[Part] = [look_of(i if split else 0) for i in range(min(n, room))]
+        made.append([" " * (margin + 1), *strip, "…" if n > room else ""])
+    return made
+
+
+def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
+    """What each device holds; of many a bar only. Where its allocator says what there is, of that."""
+    held = sorted(s.by_device.items())
+    if not held or not any(n for _, n in held):
+        return []
+    limits = {m.device: m.limit for m in s.memory if m.limit}
+    used = {m.device: m.in_use for m in s.memory if m.in_use is not None}
+    top = max([*limits.values(), *(n for _, n in held)])
+    low, high = min(n for _, n in held), max(n for _, n in held)
+    spread = f"{size(low)} each" if low == high else f"{size(low)} to {size(high)}"
+    made: Lines = [
+        [("On each device", "title"), f"  {spread}", (f" of {size(top)}" if limits else "", "dim")]
+    ]
+    if len(held) > most:
+        per_row = max(8, min(32, width - 16))
+        for at in range(0, len(held), per_row):
+            row = held[at : at + per_row]
+            bars = "".join(BARS[max(0, -(-8 * n // top) - 1)] if n else "·" for _, n in row)
+            made.append([(f"{row[0][0]:>6}-{row[-1][0]:<6} ", "dim"), (bars, "compile")])
+        return made
+    per_line = 2 if width >= 64 and len(held) > 4 and not limits else 1
+    bar = max(4, width // per_line - (34 if limits else 18))
+    drawn_bars: list[list[Part]] = []
+    for d, n in held:
+        full = round(bar * n / top)
+        other = max(0, round(bar * ((used.get(d) or 0) - n) / top))
+        told = f" {size(n):>10}" + (f" of {size(used[d] or 0)} in use" if d in used else "")
+        drawn_bars.append([
+            (f"{d:>4} ", "bold"), ("█" * full, "compile"), ("▒" * other, "lower"),
+            ("·" * (bar - full - other), "dim"), f"{told} ",
+        ])  # fmt: skip
+    rows = -(-len(drawn_bars) // per_line)
+    for n in range(rows):
+        made.append([part for k in range(n, len(drawn_bars), rows) for part in drawn_bars[k]])
+    return made
