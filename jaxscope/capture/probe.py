@@ -62,7 +62,7 @@ class Probe:
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
         self.once = Once(writer)
-        self._phases = Phases(writer, self.once, ir, self.stale)
+        self.phases = Phases(writer, self.once, ir, self.stale)
         self.fates = Fates(writer.emit)
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none
 
@@ -204,11 +204,11 @@ class Probe:
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
-            self._phases.traced(call, stack, seconds, heard=self._hears_traces())
+            self.phases.traced(call, stack, seconds, heard=self._hears_traces())
         elif phase == ev.LOWER:
-            self._phases.lowered(call, stack, seconds)
+            self.phases.lowered(call, stack, seconds)
         else:
-            self._phases.compiled(call, stack, seconds)
+            self.phases.compiled(call, stack, seconds)
 
     def _hears_traces(self) -> bool:
         """Do the slot's events reach us? Somebody may have put a listener of their own in it, unchained."""
@@ -244,8 +244,8 @@ class Probe:
         if frame is None:
             # Ahead of time, trace, lowering and compilation come from calls of their own; the
             # jaxpr, then the module, leads back to the first.
-            earlier = self._phases.traces.get(source.get("jaxpr"))
-            lowering: Lowering | None = self._phases.modules.get(source.get("module"))
+            earlier = self.phases.traces.get(source.get("jaxpr"))
+            lowering: Lowering | None = self.phases.modules.get(source.get("module"))
             if lowering is not None:
                 earlier = lowering.call
             if earlier is not None and rank > earlier.rank:
@@ -254,7 +254,7 @@ class Probe:
                 return earlier, stack
         call = self._begin(stack, frame, source, rank, earlier=earlier)
         if lowering_of := source.get("module"):
-            known: Lowering | None = self._phases.modules.get(lowering_of)
+            known: Lowering | None = self.phases.modules.get(lowering_of)
             if known is not None and frame is None:
                 known.call = call
         return call, stack
@@ -364,7 +364,9 @@ class Probe:
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)
-        self._phases = Phases(self._writer, self.once, self._phases.ir, self.stale)
+        retarget = self.phases.retarget
+        self.phases = Phases(self._writer, self.once, self.phases.ir, self.stale)
+        self.phases.retarget = retarget
         self._repeats = Repeats(self._writer)
         self._calls = Calls(self._nested.over)
         self.fates.forget()

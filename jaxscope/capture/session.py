@@ -18,6 +18,7 @@ import msgspec
 
 from jaxscope.capture import announce, dying, frames, functions, seams, shield
 from jaxscope.capture.probe import Probe
+from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
@@ -25,6 +26,7 @@ from jaxscope.capture.steps import Counter, Tally
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
+from jaxscope.schema.targets import Target
 
 RUN_VARIABLE = "JAXSCOPE_RUN"
 OPTIONS_VARIABLE = "JAXSCOPE_OPTIONS"
@@ -38,6 +40,8 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     wrapper_libraries: list[str] = []
     step_function: str | None = None
     arrays: bool = True
+    targets: list[Target] = []
+    forced_devices: int | None = None  # CPU devices that the environment was given for them
 
 
 class Session:
@@ -61,6 +65,8 @@ class Session:
             self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tally.current)
             self.tally.after_step = self.sampler.step_ended
         self._unhook: Callable[[], None] | None = None
+        if options.targets:
+            self.probe.phases.retarget = Retarget(self.writer, options.targets)
 
     def begin(self) -> None:
         self.writer.open()
@@ -72,6 +78,9 @@ class Session:
         for status in seams.table():
             if not status.available:
                 shield.switch_off(status.name, status.reason or "")
+        if self.options.targets:
+            wanted, forced = self.options.targets, self.options.forced_devices
+            self.writer.emit(ev.TargetsWanted(targets=wanted, forced=forced))
         self.probe.install()
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)

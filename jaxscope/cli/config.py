@@ -36,6 +36,8 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "ir": Option(str, IR),
         "step-function": Option(str),
         "arrays": Option(bool),
+        "target": Option(list),
+        "wait-targets": Option(bool),
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),

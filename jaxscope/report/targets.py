@@ -1,0 +1,265 @@
+"""Machines, and programs compiled for machines that are not there, as lines and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxscope.analysis import fitting
+from jaxscope.analysis.fitting import Fit
+from jaxscope.analysis.machines import Figure, Machine
+from jaxscope.analysis.programs import Texts
+from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
+from jaxscope.model.records import Function, Program
+from jaxscope.model.run import Run
+from jaxscope.report import made
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.phrases import Places, count, function_name, seconds, size
+from jaxscope.report.programs import texts_json
+
+UNITS = ("", "K", "M", "G", "T", "P")
+LARGEST = 5
+
+
+# -- machines -----------------------------------------------------------------------------------------
+
+
+def machine_json(m: Machine) -> dict[str, Any]:
+    """One machine; every figure with its source, null where no public page states it."""
+    return {
+        "name": m.name,
+        "title": m.title,
+        "platform": m.platform,
+        "devices_per_chip": m.devices_per_chip,
+        "chips_most": m.most,
+        "targets": [f"{m.name}:{g}" for g in m.grids],
+        "memory_bytes": _figure(m.memory),
+        "flops_per_second": {dtype: _figure(f) for dtype, f in m.flops.items()},
+        "memory_bytes_per_second": _figure(m.hbm),
+        "links": m.links,
+        "link_bytes_per_second": _figure(m.link),
+        "network_bytes_per_second": _figure(m.network),
+    }
+
+
+def _figure(f: Figure | None) -> dict[str, Any] | None:
+    return None if f is None else {"value": f.value, "source": f.source, "derived": f.derived}
+
+
+def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
+    """What ``jaxscope targets`` prints."""
+    for m in machines:
+        peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
+        per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
+        most = "" if m.most is None else f", at most {m.most:,} chips a slice"
+        yield line((m.name, "bold"), f"  {m.title}{per}{most}")
+        yield line(f"memory {size(m.memory.value) if m.memory else 'not stated'} at {_rate(m.hbm, 'B/s')} · {peaks}", indent=4, hang=4)  # fmt: skip
+        joined = (
+            f"{m.links} links of {_rate(m.link, 'B/s')} each way"
+            if m.links
+            else f"NVLink {_rate(m.link, 'B/s')} each way"
+        )
+        yield line(f"{joined} · network {_rate(m.network, 'B/s')} a chip", indent=4, hang=4)
+        yield line((" ".join(f"{m.name}:{g}" for g in m.grids), "dim"), indent=4, hang=4)
+        if sources:
+            yield from _sources(m)
+
+
+def _rate(f: Figure | None, unit: str) -> str:
+    if f is None:
+        return "not stated"
+    value, step = f.value, 0
+    while value >= 1000 and step < len(UNITS) - 1:
+        value, step = value / 1000, step + 1
+    return f"{value:.4g} {UNITS[step]}{unit}"
+
+
+def _sources(m: Machine) -> Iterator[Line]:
+    named = [
+        ("memory", m.memory),
+        *m.flops.items(),
+        ("bandwidth", m.hbm),
+        ("link", m.link),
+        ("network", m.network),
+    ]
+    for name, f in named:
+        if f is not None:
+            how = f" ({f.derived})" if f.derived else ""
+            yield line((f"{name}: {f.source}{how}", "dim"), indent=6, hang=4)
+
+
+# -- programs of a run --------------------------------------------------------------------------------
+
+
+def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
+    """The retargeted programs by function, of each function and target the latest; the largest first."""
+    latest: dict[tuple[str, str], Program] = {}
+    for p in run.retargeted.values():
+        f = p.function
+        if f is not None:
+            key = f.id, p.target or ""
+            before = latest.get(key)
+            if before is None or p.compilations[-1].t_ns >= before.compilations[-1].t_ns:
+                latest[key] = p
+    by: dict[str, list[Program]] = {}
+    for (id, _), p in latest.items():
+        by.setdefault(id, []).append(p)
+    found = [(run.functions[id], sorted(ps, key=lambda p: p.target or "")) for id, ps in by.items()]
+    return sorted(found, key=lambda item: (-item[0].seconds, item[0].id))
+
+
+def fit(run: Run, p: Program) -> Fit | None:
+    """How ``p`` fits into its target; None where nobody knows yet."""
+    target = next((t for t in run.targets if t.name == p.target), None)
+    if p.made is None:
+        return None
+    if p.made.outcome == EXHAUSTED:
+        return fitting.of_message(target, p.made.error or "")
+    if p.made.outcome == OK:
+        return fitting.of_program(target, fitting.peak_of(p.made.memory, p.made.peak_bytes))
+    return None
+
+
+def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """The programs for machines that are not there, function by function."""
+    if not run.targets and not run.retargeted:
+        return
+    yield BLANK
+    names = ", ".join(escape(t.name, 40) for t in run.targets)
+    yield line((f"Compiled for {names}", "underline"), ("  by its own compiler; nothing ran on it", "dim"))
+    yield from _devices(run)
+    found = of_run(run)
+    if not found:
+        yield line("no function of yours was lowered for it", indent=2)
+    for f, programs in found:
+        site = places.function(f)
+        yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+        for p in programs:
+            yield from program_lines(run, p, places, everything=everything)
+    waited = [p.asked.seconds for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]
+    if waited:
+        yield line(
+            (f"the program itself waited {seconds(sum(waited))} for {count(len(waited), 'lowering')}", "dim"),
+            indent=2,
+        )
+
+
+def _devices(run: Run) -> Iterator[Line]:
+    """What the script ran on instead, where that is not what the target has."""
+    have = len(run.devices)
+    for t in run.targets:
+        if have and have != t.devices:
+            whose = "the environment's or the script's own number" if run.forced_devices != have else "given"
+            yield line(
+                (f"the script ran on {count(have, 'device')} ({whose}); {escape(t.name, 40)} has {t.devices:,}", "yellow"),
+                indent=2, hang=2,
+            )  # fmt: skip
+    if run.devices and run.targets:
+        yield line(
+            ("process-level questions (jax.process_count()) had their true answers here", "dim"), indent=2
+        )
+
+
+def program_lines(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """One program: its state, and what it is made of where it was compiled."""
+    said, style = state(p)
+    texts = run.texts_of(p)
+    short = made.in_short(texts, None) if p.state == OK else ""
+    yield line((escape(p.target or "?", 40), "bold"), f"  {short}" if short else "", (f"  {said}" if said else "", style), indent=4, hang=4)  # fmt: skip
+    found = fit(run, p)
+    if found is not None:
+        yield from fit_lines(found, texts, everything=everything)
+
+
+def state(p: Program) -> tuple[str, str]:
+    """What became of it in words, and the style of that."""
+    made_ = p.made
+    error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
+    if p.state == "skipped":
+        return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "yellow"
+    return {
+        OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
+        EXHAUSTED: ("does not fit", "red"),
+        FAILED: (f"not compiled: {error}", "yellow"),
+        CRASHED: (f"the compiler did not survive it: {error}", "yellow"),
+        LATE: (error, "yellow"),
+        MISSING: (error, "yellow"),
+        "compiling": ("being compiled", "dim"),
+    }.get(p.state, ("waiting for the compiler", "dim"))
+
+
+def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
+    """``does not fit: 20.3 GiB in 15.8 GiB`` and by what; where it fits, how full it is."""
+    if found.used is None:
+        return
+    room = f" of {size(found.capacity)}" if found.capacity is not None else ""
+    if found.fits is not False:
+        yield line(f"{size(found.used)}{room} on a device", indent=6)
+        return
+    parts = ", ".join(f"{escape(n)} {size(v)}" for n, v in found.parts.items() if v)
+    yield line(
+        ("does not fit: ", "red"),
+        f"{size(found.used)} in {size(found.capacity) if found.capacity is not None else '?'}",
+        f" ({parts})" if parts else "",
+        indent=6,
+        hang=4,
+    )
+    for a in found.largest[: None if everything else LARGEST]:
+        where = f"  {escape(a.file.rpartition('/')[2], 60)}:{a.line}" if a.file and a.line else ""
+        yield line(f"{size(a.bytes)}  {escape(a.shape or '', 80)}  {escape(a.operation or '', 120)}", (where, "dim"), indent=8, hang=4)  # fmt: skip
+    for entry in (by_path(texts) or [])[: None if everything else LARGEST]:
+        if entry["bytes"]:
+            yield line(f"{size(entry['bytes'])}  {entry['of']} {escape(entry['path'] or '?', 100)}", indent=8, hang=4)  # fmt: skip
+
+
+def by_path(texts: Texts) -> list[dict[str, Any]] | None:
+    memory = texts_json(texts)["memory"] if texts.stablehlo is not None else None
+    return None if memory is None else memory["by_path"]
+
+
+def program_json(run: Run, p: Program) -> dict[str, Any]:
+    """An entry of ``programs`` for a machine that is not there; ``of`` is the program it ran instead."""
+    texts = run.texts_of(p)
+    result, found = p.made, fit(run, p)
+    entry = texts_json(texts, result.memory if result is not None else None)
+    if entry["memory"] is None and (found is not None or texts.stablehlo is not None):
+        entry["memory"] = dict.fromkeys(
+            ("argument_bytes", "output_bytes", "alias_bytes", "temp_bytes", "code_bytes", "peak_bytes", "by_path")
+        )  # fmt: skip
+    if entry["memory"] is not None:
+        entry["memory"] |= {
+            "capacity_bytes": found.capacity if found is not None else None,
+            "fits": found.fits if found is not None else None,
+            "used_bytes": found.used if found is not None else None,
+            "parts": found.parts if found is not None else None,
+            "largest": [
+                {"bytes": a.bytes, "kind": a.kind, "shape": a.shape, "operation": a.operation,
+                 "source": None if a.file is None else {"file": a.file, "line": a.line, "function": None}}
+                for a in found.largest
+            ] if found is not None else None,
+        }  # fmt: skip
+        if result is not None and result.peak_bytes is not None:
+            entry["memory"]["peak_bytes"] = result.peak_bytes
+    cost = result.cost if result is not None else {}
+    return {
+        "id": p.id,
+        "of": p.of.id if p.of is not None else None,
+        "function": None if p.function is None else p.function.id,
+        "module": p.module,
+        "stablehlo": p.texts.get("stablehlo"),
+        "hlo": p.texts.get("hlo"),
+        "target": p.target,
+        "compilations": [c.id for c in p.compilations],
+        **entry,
+        "num_partitions": p.asked.partitions if p.asked is not None else entry["num_partitions"],
+        "flops": cost.get("flops"),
+        "bytes_accessed": cost.get("bytes accessed"),
+        "state": p.state,
+        "error": result.error if result is not None else None,
+        "skipped": p.asked.skipped if p.asked is not None else None,
+        "compiler": result.compiler if result is not None else None,
+        "compile_seconds": result.seconds if result is not None else None,
+        "waited_seconds": p.asked.seconds if p.asked is not None else None,
+        "compiler_process_bytes": result.process_bytes if result is not None else None,
+    }
