@@ -15,7 +15,9 @@ from jaxscope.analysis.programs import peak_bytes
 from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
-# "Used 20.31G of 15.75G hbm. Exceeded hbm capacity by 4.56G." Units are binary: 15.75G of a 16 GiB chip.
+# Units are binary: 15.75G of a 16 GiB chip. libtpu says the first before it has laid out the program (0.0.42,
+# 0.0.50), the second, with its largest buffers, after.
+_TEMPORARIES = re.compile(r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available \w+ \(([\d.]+)([KMGT]?)B?\)")
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) (\w+)")
 _PART = re.compile(
     r"^\s*(reserved|program|arguments|global|scoped|HLO temp|stack)\s+([\d.]+)([KMGT]?)B?\b", re.M
@@ -26,6 +28,7 @@ _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _SOURCE = re.compile(r'source_file="([^"]*)"(?: source_line=(\d+))?')
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LARGEST = 20
+COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
@@ -59,30 +62,35 @@ class Fit(msgspec.Struct, frozen=True):
     largest: list[Allocation] = []
 
 
-def nominal(target: Target) -> int | None:
-    """Bytes of one device (not chip) of ``target``, as its vendor states."""
+def capacity_of(target: Target) -> tuple[int, str] | None:
+    """Bytes of one device (not chip) of ``target``, and who says so; None where nobody does."""
     machine = MACHINES.get(target.machine)
-    if machine is None or machine.memory is None:
-        return None
-    return int(machine.memory.value / machine.devices_per_chip)
+    if machine is not None and machine.usable is not None:
+        return int(machine.usable.value), COMPILER
+    if machine is not None and machine.memory is not None:
+        return int(machine.memory.value / machine.devices_per_chip), VENDOR
+    return None
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
     """The fit of a program that was compiled: a compiler that checks would have refused it otherwise."""
-    capacity = nominal(target) if target is not None else None
-    fits = None if peak is None or capacity is None else peak <= capacity
-    return Fit(fits, peak, capacity, "vendor" if capacity is not None else None)
+    room = capacity_of(target) if target is not None else None
+    if room is None:
+        return Fit(None, peak, None, None)
+    return Fit(None if peak is None else peak <= room[0], peak, *room)
 
 
 def of_message(target: Target | None, message: str) -> Fit:
     """The fit of a program that the compiler refused with ``message``."""
-    used = _USED.search(message)
-    capacity = nominal(target) if target is not None else None
+    used = _USED.search(message) or _TEMPORARIES.search(message)
+    room = capacity_of(target) if target is not None else None
+    if used is not None:
+        room = _bytes(used[3], used[4]), COMPILER
     return Fit(
         fits=False,
         used=_bytes(used[1], used[2]) if used else None,
-        capacity=_bytes(used[3], used[4]) if used else capacity,
-        stated_by="compiler" if used else "vendor" if capacity is not None else None,
+        capacity=room[0] if room else None,
+        stated_by=room[1] if room else None,
         parts={m[1]: _bytes(m[2], m[3]) for m in _PART.finditer(message)},
         largest=_allocations(message),
     )

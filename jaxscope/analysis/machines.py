@@ -37,7 +37,8 @@ class Machine(msgspec.Struct, frozen=True):
       devices_per_chip: as JAX shows them.
       most: chips of one slice (TPU), None where there is no such limit.
       grids: slice shapes that the vendor's page lists.
-      memory: bytes of high-bandwidth memory, nominal. A compiler keeps some of it for itself.
+      memory: bytes of high-bandwidth memory, nominal.
+      usable: bytes of one *device* that the compiler lets a program have; the rest it keeps for itself.
       flops: peak operations a second by element type, dense.
       hbm: bytes a second between the chip and its memory.
       link: bytes a second one link of the torus carries in one direction; of a GPU what it sends to its host's others.
@@ -53,6 +54,7 @@ class Machine(msgspec.Struct, frozen=True):
     most: int | None
     grids: tuple[str, ...]
     memory: Figure | None
+    usable: Figure | None
     flops: dict[str, Figure]
     hbm: Figure | None
     links: int | None
@@ -96,6 +98,10 @@ def _gbit(per_chip: float, page: str, derived: str | None = None) -> Figure:
     return Figure(per_chip * GB / 8, _CLOUD + page, derived)
 
 
+def _libtpu(gib: float) -> Figure:
+    return Figure(gib * GIB, "https://pypi.org/project/libtpu/0.0.42.1/", "available, it says of a program that does not fit")
+
+
 _SPARSE = "half of what the page says with sparsity"
 
 MACHINES: dict[str, Machine] = {
@@ -104,6 +110,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "v2", "TPU v2", TPU, 2, 2, 256, ("2x2", "4x4", "4x8", "8x8", "8x16", "16x16"),
             memory=Figure(16 * GIB, _V2_PAPER),
+            usable=_libtpu(7.48),
             flops={"bf16": Figure(46 * TERA, _V2_PAPER)},
             hbm=Figure(700 * GB, _V2_PAPER),
             links=4, link=Figure(496 * GB / 8, _V2_PAPER, "496 Gbit/s a link and direction"),
@@ -112,6 +119,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "v3", "TPU v3", TPU, 2, 2, 1024, ("2x2", "4x4", "4x8", "8x8", "8x16", "16x16", "16x32", "32x32"),
             memory=Figure(32 * GIB, _CLOUD + "v3"),
+            usable=_libtpu(15.48),
             flops={"bf16": Figure(123 * TERA, _CLOUD + "v3")},
             hbm=Figure(900 * GB, _CLOUD + "v3"),
             links=4, link=Figure(70 * GB, _V4_PAPER),
@@ -120,6 +128,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "v4", "TPU v4", TPU, 3, 1, 4096, _CUBES,
             memory=Figure(32 * GIB, _CLOUD + "v4"),
+            usable=_libtpu(30.75),
             flops={"bf16": Figure(275 * TERA, _CLOUD + "v4"), "int8": Figure(275 * TERA, _CLOUD + "v4")},
             hbm=Figure(1200 * GB, _CLOUD + "v4"),
             links=6, link=Figure(50 * GB, _V4_PAPER),
@@ -128,6 +137,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "v5e", "TPU v5e", TPU, 2, 1, 256, _SQUARES,
             memory=Figure(16 * GIB, _CLOUD + "v5e"),
+            usable=_libtpu(15.75),
             flops={"bf16": Figure(197 * TERA, _CLOUD + "v5e"), "int8": Figure(393 * TERA, _CLOUD + "v5e")},
             hbm=Figure(819 * GB, _CLOUD + "v5e"),
             links=4, link=_ici(400, 4, "v5e"),
@@ -136,6 +146,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "v5p", "TPU v5p", TPU, 3, 1, 8960, (*_CUBES, "16x16x24"),
             memory=Figure(95 * GIB, _CLOUD + "v5p"),
+            usable=_libtpu(95.74),
             flops={"bf16": Figure(459 * TERA, _CLOUD + "v5p"), "int8": Figure(918 * TERA, _V5P_POST)},
             hbm=Figure(2765 * GB, _CLOUD + "v5p"),
             links=6, link=_ici(1200, 6, "v5p"),
@@ -144,6 +155,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "v6e", "TPU v6e (Trillium)", TPU, 2, 1, 256, _SQUARES,
             memory=Figure(32 * GIB, _CLOUD + "v6e"),
+            usable=_libtpu(31.25),
             flops={"bf16": Figure(918 * TERA, _CLOUD + "v6e"), "int8": Figure(1836 * TERA, _CLOUD + "v6e")},
             hbm=Figure(1638 * GB, _CLOUD + "tpu7x"),
             links=4, link=_ici(800, 4, "v6e"),
@@ -152,6 +164,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "tpu7x", "TPU7x (Ironwood)", TPU, 3, 2, 9216, _CUBES,
             memory=Figure(192 * GIB, _CLOUD + "tpu7x"),
+            usable=_libtpu(94.75),
             flops={"bf16": Figure(2307 * TERA, _CLOUD + "tpu7x"), "fp8": Figure(4614 * TERA, _CLOUD + "tpu7x")},
             hbm=Figure(7380 * GB, _CLOUD + "tpu7x"),
             links=6, link=_ici(1200, 6, "tpu7x"),
@@ -160,6 +173,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "h100", "NVIDIA H100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
             memory=Figure(80 * GB, _H100),
+            usable=None,
             flops={
                 "f32": Figure(67 * TERA, _H100),
                 "tf32": Figure(494.5 * TERA, _H100, _SPARSE),
@@ -174,6 +188,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "a100", "NVIDIA A100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
             memory=Figure(80 * GB, _A100),
+            usable=None,
             flops={
                 "f32": Figure(19.5 * TERA, _A100),
                 "tf32": Figure(156 * TERA, _A100),

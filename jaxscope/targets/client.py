@@ -107,6 +107,8 @@ def devices_of(target: Target) -> list[Any]:
     more: dict[str, Any] = {"num_slices": target.slices} if target.slices > 1 else {}
     if max(target.grid) == 1:
         more["chips_per_host_bounds"] = (1, 1, 1)  # a host of four or eight chips has no such slice
+    if target.machine == "v4":
+        more["chip_config_name"] = "megacore"  # one device a chip, as Cloud TPUs show it; libtpu's default is two
     found = topologies.get_topology_desc(f"{target.machine}:{grid}", platform=target.platform, **more)
     return list(found.devices)
 
