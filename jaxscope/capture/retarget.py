@@ -6,12 +6,14 @@ The only work that the program itself waits for: what it took is in each event. 
 from __future__ import annotations
 
 import io
+import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import seams, statics, texts
+from jaxscope.capture import seams, shield, statics, texts
 from jaxscope.capture.calls import Call
 from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
@@ -19,6 +21,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.targets import Target
 
 REASON = 600  # characters
+OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
@@ -28,6 +31,7 @@ class Retarget:
         self._writer = writer
         self._queue = Queue(writer.run)
         self.targets = list(targets)
+        shield.attempt("hide_frames", seams.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
         """``call`` has just been lowered in ``frame`` (of RESOLVE_FRAME), as program ``of``."""

@@ -365,6 +365,15 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     return retargeting(computation)
 
 
+def hide_frames(folder: str) -> None:
+    """Keep the frames of ``folder`` out of what JAX lowers from now on, as it keeps out its own.
+
+    A rule that traces while it lowers notes the whole stack: what is lowered inside a callback of ours would
+    name our lines beside the user's. JAX's wish list for that is ``source_info_util.register_exclusion``.
+    """
+    _module("jax._src.source_info_util").register_exclusion(folder)
+
+
 def retargeting(computation: Any) -> Retargeting:
     """What a ``MeshComputation`` (of ``Lowered._lowering``) holds for its compiler, as ``from_hlo`` passes it on."""
     said = computation.compile_args

@@ -170,6 +170,9 @@ def program_lines(run: Run, p: Program, places: Places, *, everything: bool = Fa
     found = fit(run, p)
     if found is not None:
         yield from fit_lines(found, texts, everything=everything)
+    if texts.hlo is not None and texts.hlo.estimated_cycles:
+        cycles = f"{texts.hlo.estimated_cycles:,} cycles by the compiler's own estimate, without collectives"
+        yield line((cycles, "dim"), indent=6, hang=2)
 
 
 def state(p: Program) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from jaxscope.analysis.hlo import aliases, collectives, cost, fusions, loops
+from jaxscope.analysis.hlo import aliases, collectives, cost, cycles, fusions, loops
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
@@ -29,6 +29,7 @@ class Program(msgspec.Struct, frozen=True):
       wire_bytes_by_axes: sent by one device in one call, by axes joined with a comma; ``?`` where
         the axes are not known.
       matrix_flops: of dots and convolutions in one call on one device (module ``cost``).
+      estimated_cycles: of one call, as a TPU's compiler estimates them (module ``cycles``).
       wrapped_elementwise: fusions that hold a single elementwise operation.
     """
 
@@ -49,6 +50,7 @@ class Program(msgspec.Struct, frozen=True):
     wire_bytes_by_axes: dict[str, int | None]
     matrix_flops: int | None
     problems: list[Problem]
+    estimated_cycles: int | None = None
 
 
 def analyse(
@@ -109,6 +111,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         memory=aliases.read(module),
         matrix_flops=cost.total_flops(graph, executions),
         problems=problems,
+        estimated_cycles=cycles.total(graph, executions),
     )
 
 
