@@ -16,12 +16,13 @@ _WHERE = {
     "step": "jaxscope.api",
     "snapshot": "jaxscope.api",
     "record": "jaxscope.recording",
+    "compile_for": "jaxscope.compiling",
     "open_run": "jaxscope.opened",
     "JaxscopeError": "jaxscope.errors",
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }
 
-__all__ = ["JaxscopeError", "__version__", "open_run", "record", "snapshot", "step", "watch"]
+__all__ = ["JaxscopeError", "__version__", "compile_for", "open_run", "record", "snapshot", "step", "watch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -361,6 +361,19 @@ class Probe:
         if self.fates:
             shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
 
+    def call_of(self, jaxpr: Any) -> Call:
+        """The call that ``jaxpr`` was traced for; one is begun where that was before the recording."""
+        known: Call | None = self.phases.traces.get(jaxpr)
+        if known is not None:
+            return known
+        seen = self.once.traced(jaxpr)
+        call = Call(next(self._numbers), (0, 0), seen.function, True, [], TRACE_RANK)
+        above = frames.user_frames(sys._getframe())
+        site = above[0] if above else None
+        self._writer.emit(ev.Missed(call=call.number, function=call.function, entry="aot", site=site))
+        self.phases.traces.put(jaxpr, call)
+        return call
+
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)

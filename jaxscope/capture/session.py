@@ -119,6 +119,23 @@ class Session:
         if self.sampler is not None:
             self.sampler.now(sys._getframe())
 
+    def compile_for(self, target: Target, traced: Any) -> str | None:
+        """Lower ``traced`` (a ``Traced``) for ``target`` and queue it. The program's id; None: it was skipped.
+
+        Raises:
+          OSError: the queue cannot be written.
+        """
+        call = self.probe.call_of(traced.jaxpr)
+        token = object()
+        try:
+            shield.enter(token)  # our lowering is none of the program's
+            retarget = Retarget(self.writer, [target])
+            return retarget.computed(
+                call, target, lambda: traced.lower(lowering_platforms=(target.platform,))
+            )
+        finally:
+            shield.leave(token)
+
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
         """Count the calls of ``function`` from now on, and look after what it takes in from outside."""
         counter = shield.attempt("watch", self._watch, function, step)

@@ -175,6 +175,17 @@ def program_lines(run: Run, p: Program, places: Places, *, everything: bool = Fa
         yield line((cycles, "dim"), indent=6, hang=2)
 
 
+def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """One program with everything its texts say."""
+    f = p.function
+    if f is not None:
+        site = places.function(f)
+        yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+    yield from program_lines(run, p, places, everything=everything)
+    memory = p.made.memory if p.made is not None else None
+    yield from made.section(run.texts_of(p), memory, places, everything=everything)
+
+
 def state(p: Program) -> tuple[str, str]:
     """What became of it in words, and the style of that."""
     made_ = p.made

@@ -38,6 +38,14 @@ class Worker:
         self._compiler = Compiler(run, command, limit)
         self._writer: Writer | None = None
 
+    def once(self) -> None:
+        """Compile what waits now. Several workers of one run may do so at a time."""
+        try:
+            for path in self._queue.waiting():
+                self._one(path)
+        finally:
+            self._end()
+
     def drain(self) -> None:
         """Compile what comes until the queue is closed and empty."""
         try:
@@ -51,9 +59,12 @@ class Worker:
                 if not waiting:
                     time.sleep(POLL_S)
         finally:
-            self._compiler.close()
-            if self._writer is not None:
-                self._writer.close()
+            self._end()
+
+    def _end(self) -> None:
+        self._compiler.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def _one(self, path: Path) -> None:
         try:
@@ -65,10 +76,12 @@ class Worker:
             self._say(TargetCompiled(program=path.stem, outcome=FAILED, error=f"the job cannot be read: {e}"))
             return
         with _one_at_a_time():
+            if not path.exists():
+                return  # another worker of this run had it meanwhile
             self._say(TargetCompiling(program=job.id, target=job.target.name))
             result = self._compiler.compile(job, path)
-        self._say(_event(job, result))
-        self._queue.done(job.id)
+            self._say(_event(job, result))
+            self._queue.done(job.id)
 
     def _say(self, event: TargetCompiling | TargetCompiled) -> None:
         if self._writer is None:
