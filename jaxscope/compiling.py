@@ -69,7 +69,9 @@ class CompiledFor:
         """
         blob = self.program.texts.get(stage)
         if blob is None:
-            raise JaxscopeError(f"there is no {stage} of it: {self.state}", hint=self.error or "", slug="no-text")
+            raise JaxscopeError(
+                f"there is no {stage} of it: {self.state}", hint=self.error or "", slug="no-text"
+            )
         return self._directory.text(blob)
 
     def as_json(self) -> dict[str, Any]:
@@ -80,9 +82,9 @@ class CompiledFor:
 
     def report(self, *, file: Any = None, everything: bool = False) -> None:
         """Print what it is made of to ``file`` (or rich console), default stdout."""
-        from jaxscope.report import targets
         from rich.console import Console
 
+        from jaxscope.report import targets
         from jaxscope.report.console import console
         from jaxscope.report.lines import put
         from jaxscope.report.phrases import Places
@@ -132,7 +134,9 @@ def compile_for(
     active = session.current()
     if active is None:
         name = f"{getattr(function, '__name__', 'function')}-{wanted.name}"
-        directory = store.create(Path(out) if out is not None else None, name=name, how="compile", argv=list(sys.argv))
+        directory = store.create(
+            Path(out) if out is not None else None, name=name, how="compile", argv=list(sys.argv)
+        )
         mine = session.start(directory, how="record", options=session.Options(arrays=False))
     else:
         directory, mine = active.run, active

@@ -12,12 +12,15 @@ import msgspec
 
 from jaxscope.analysis.machines import MACHINES
 from jaxscope.analysis.programs import peak_bytes
+from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
 # Units are binary: 15.75G of a 16 GiB chip. libtpu says the first before it has laid out the program (0.0.42,
 # 0.0.50), the second, with its largest buffers, after.
-_TEMPORARIES = re.compile(r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available \w+ \(([\d.]+)([KMGT]?)B?\)")
+_TEMPORARIES = re.compile(
+    r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available \w+ \(([\d.]+)([KMGT]?)B?\)"
+)
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) (\w+)")
 _PART = re.compile(
     r"^\s*(reserved|program|arguments|global|scoped|HLO temp|stack)\s+([\d.]+)([KMGT]?)B?\b", re.M
@@ -82,7 +85,8 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 def of_message(target: Target | None, message: str) -> Fit:
     """The fit of a program that the compiler refused with ``message``."""
-    used = _USED.search(message) or _TEMPORARIES.search(message)
+    early = _TEMPORARIES.search(message)
+    used = _USED.search(message) or early
     room = capacity_of(target) if target is not None else None
     if used is not None:
         room = _bytes(used[3], used[4]), COMPILER
@@ -91,7 +95,8 @@ def of_message(target: Target | None, message: str) -> Fit:
         used=_bytes(used[1], used[2]) if used else None,
         capacity=room[0] if room else None,
         stated_by=room[1] if room else None,
-        parts={m[1]: _bytes(m[2], m[3]) for m in _PART.finditer(message)},
+        parts={m[1]: _bytes(m[2], m[3]) for m in _PART.finditer(message)}
+        or ({"HLO temporaries": _bytes(early[1], early[2])} if early else {}),
         largest=_allocations(message),
     )
 
@@ -122,6 +127,32 @@ def _bytes(number: str, unit: str) -> int:
         return int(float(number) * _SCALE[unit])
     except (ValueError, OverflowError):
         return 0
+
+
+class Contributor(msgspec.Struct, frozen=True):
+    """An argument or a result by the user's name. ``bytes`` on one device; None where the compiler decides."""
+
+    of: str  # argument, output
+    path: str | None
+    bytes: int | None
+    global_bytes: int | None
+
+
+def contributors(read: Reading | None) -> list[Contributor] | None:
+    """What the caller gives and takes, the largest first; None where the program's text is not known.
+
+    On several devices the part of a value without a sharding is not in the text.
+    """
+    if read is None:
+        return None
+    values = [("argument", v) for v in read.arguments] + [("output", v) for v in read.results]
+    alone = read.num_partitions == 1
+    found = [
+        Contributor(of, v.name, v.device_bytes if alone or v.sharding is not None else None, v.bytes)
+        for of, v in values
+        if v.role == "user"
+    ]
+    return sorted(found, key=lambda c: -(c.bytes or 0))
 
 
 def peak_of(memory: Memory | None, stated: int | None) -> int | None:

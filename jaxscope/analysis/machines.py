@@ -99,7 +99,11 @@ def _gbit(per_chip: float, page: str, derived: str | None = None) -> Figure:
 
 
 def _libtpu(gib: float) -> Figure:
-    return Figure(gib * GIB, "https://pypi.org/project/libtpu/0.0.42.1/", "available, it says of a program that does not fit")
+    return Figure(
+        gib * GIB,
+        "https://pypi.org/project/libtpu/0.0.42.1/",
+        "available, it says of a program that does not fit",
+    )
 
 
 _SPARSE = "half of what the page says with sparsity"
@@ -250,8 +254,8 @@ def near(text: str, n: int = 3) -> list[str]:
     """The listed targets nearest to ``text``: of the machine it names, by number of chips, where it names one."""
     wanted = text.strip().lower()
     name, _, rest = wanted.rpartition("*")[2].partition(":")
-    name = name if name in MACHINES else _like_machine(name)
-    if name is None:
+    machine = name if name in MACHINES else _like_machine(name)
+    if machine is None:
         return difflib.get_close_matches(wanted, known(), n, 0.4)
     sizes = [int(w[:6]) for w in re.findall(r"\d+", rest)] or [4]
     chips = max(1, math.prod(sizes[:4]))
@@ -259,8 +263,8 @@ def near(text: str, n: int = 3) -> list[str]:
     def distance(grid: str) -> float:
         return abs(math.log2(math.prod(map(int, grid.split("x"))) / chips))
 
-    grids = sorted(MACHINES[name].grids, key=distance)[:n]
-    return [f"{name}:{grid}" for grid in grids]
+    grids = sorted(MACHINES[machine].grids, key=distance)[:n]
+    return [f"{machine}:{grid}" for grid in grids]
 
 
 def _like_machine(name: str) -> str | None:

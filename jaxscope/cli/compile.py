@@ -165,15 +165,16 @@ def _arguments(
     Raises:
       UsageError: a mesh that is missing, or does not match the devices.
     """
-    import jax
     import numpy as np
 
+    jax: Any = importlib.import_module("jax")  # partly untyped
     grid = None
     if axes is not None:
         sizes = [n for _, n in axes]
         if int(np.prod(sizes)) != jax.device_count():
             raise UsageError(
-                f"the mesh has {int(np.prod(sizes)):,} devices, there are {jax.device_count():,}", slug="mesh-size"
+                f"the mesh has {int(np.prod(sizes)):,} devices, there are {jax.device_count():,}",
+                slug="mesh-size",
             )
         devices = np.array(jax.devices(), dtype=object).reshape(sizes)
         grid = jax.sharding.Mesh(devices, [name for name, _ in axes])
@@ -188,7 +189,9 @@ def _arguments(
         sharding = None
         if placed is not None:
             if grid is None:
-                raise UsageError("an argument with @ needs a mesh", hint="--mesh data=4,model=4", slug="usage")
+                raise UsageError(
+                    "an argument with @ needs a mesh", hint="--mesh data=4,model=4", slug="usage"
+                )
             unknown = [a for a in placed if a is not None and a not in grid.axis_names]
             if unknown:
                 raise UsageError(f"the mesh has no axis {unknown[0]!r}", slug="usage")

@@ -194,7 +194,7 @@ def state(p: Program) -> tuple[str, str]:
         return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "yellow"
     return {
         OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
-        EXHAUSTED: ("does not fit", "red"),
+        EXHAUSTED: ("", "red") if fitting.of_message(None, error).used else (f"does not fit: {error}", "red"),
         FAILED: (f"not compiled: {error}", "yellow"),
         CRASHED: (f"the compiler did not survive it: {error}", "yellow"),
         LATE: (error, "yellow"),
@@ -222,14 +222,16 @@ def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator
     for a in found.largest[: None if everything else LARGEST]:
         where = f"  {escape(a.file.rpartition('/')[2], 60)}:{a.line}" if a.file and a.line else ""
         yield line(f"{size(a.bytes)}  {escape(a.shape or '', 80)}  {escape(a.operation or '', 120)}", (where, "dim"), indent=8, hang=4)  # fmt: skip
-    for entry in (by_path(texts) or [])[: None if everything else LARGEST]:
-        if entry["bytes"]:
-            yield line(f"{size(entry['bytes'])}  {entry['of']} {escape(entry['path'] or '?', 100)}", indent=8, hang=4)  # fmt: skip
+    for c in (fitting.contributors(texts.stablehlo) or [])[: None if everything else LARGEST]:
+        if c.bytes:
+            yield line(f"{size(c.bytes)}  {c.of} {escape(c.path or '?', 100)}", indent=8, hang=4)
 
 
-def by_path(texts: Texts) -> list[dict[str, Any]] | None:
-    memory = texts_json(texts)["memory"] if texts.stablehlo is not None else None
-    return None if memory is None else memory["by_path"]
+def _by_path(texts: Texts) -> list[dict[str, Any]] | None:
+    found = fitting.contributors(texts.stablehlo)
+    if found is None:
+        return None
+    return [{"path": c.path, "of": c.of, "bytes": c.bytes, "global_bytes": c.global_bytes} for c in found]
 
 
 def program_json(run: Run, p: Program) -> dict[str, Any]:
@@ -238,11 +240,11 @@ def program_json(run: Run, p: Program) -> dict[str, Any]:
     result, found = p.made, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)
     if entry["memory"] is None and (found is not None or texts.stablehlo is not None):
-        entry["memory"] = dict.fromkeys(
-            ("argument_bytes", "output_bytes", "alias_bytes", "temp_bytes", "code_bytes", "peak_bytes", "by_path")
-        )  # fmt: skip
+        known = ("argument_bytes", "output_bytes", "alias_bytes", "temp_bytes", "code_bytes", "peak_bytes")
+        entry["memory"] = dict.fromkeys(known)
     if entry["memory"] is not None:
         entry["memory"] |= {
+            "by_path": _by_path(texts),
             "capacity_bytes": found.capacity if found is not None else None,
             "fits": found.fits if found is not None else None,
             "used_bytes": found.used if found is not None else None,

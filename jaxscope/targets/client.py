@@ -6,6 +6,7 @@ what it likes on stderr, locks, and may abort: so it lives here, and whoever sta
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -108,7 +109,9 @@ def devices_of(target: Target) -> list[Any]:
     if max(target.grid) == 1:
         more["chips_per_host_bounds"] = (1, 1, 1)  # a host of four or eight chips has no such slice
     if target.machine == "v4":
-        more["chip_config_name"] = "megacore"  # one device a chip, as Cloud TPUs show it; libtpu's default is two
+        more["chip_config_name"] = (
+            "megacore"  # one device a chip, as Cloud TPUs show it; libtpu's default is two
+        )
     found = topologies.get_topology_desc(f"{target.machine}:{grid}", platform=target.platform, **more)
     return list(found.devices)
 
@@ -121,12 +124,16 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
     """
     import jax
     import numpy as np
-    from jax._src.interpreters import mlir, pxla
-    from jax._src.lib import xla_client
     from jaxlib.mlir import ir
 
+    # Untyped and private: Any.
+    mlir: Any = importlib.import_module("jax._src.interpreters.mlir")
+    pxla: Any = importlib.import_module("jax._src.interpreters.pxla")
+    xla_client: Any = importlib.import_module("jax._src.lib").xla_client
+    config: Any = jax.config
+
     if job.shardy is not None:
-        jax.config.update("jax_use_shardy_partitioner", job.shardy)
+        config.update("jax_use_shardy_partitioner", job.shardy)
     at = job.positions if job.positions is not None else list(range(job.partitions))
     if len(devices) < job.partitions or max(at, default=0) >= len(devices):
         raise ValueError(
