@@ -253,11 +253,11 @@ def known() -> list[str]:
 def near(text: str, n: int = 3) -> list[str]:
     """The listed targets nearest to ``text``: of the machine it names, by number of chips, where it names one."""
     wanted = text.strip().lower()
-    name, _, rest = wanted.rpartition("*")[2].partition(":")
+    name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)
     if machine is None:
         return difflib.get_close_matches(wanted, known(), n, 0.4)
-    sizes = [int(w[:6]) for w in re.findall(r"\d+", rest)] or [4]
+    sizes = [int(w[:6]) for w in re.findall(r"\d+", "".join(rest))] or [4]
     chips = max(1, math.prod(sizes[:4]))
 
     def distance(grid: str) -> float:
