@@ -1,5 +1,6 @@
 """What a target changes in the program: as many CPU devices, one more lowering each, and nothing else."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -90,7 +91,10 @@ def test_a_compiler_that_does_not_load_is_the_result_and_the_program_goes_on(ran
     results = of(events, ev.TargetCompiled)
     handed = {e.program for e in of(events, ev.Retargeted) if e.program}
     assert {e.program for e in results} == handed
-    assert {e.outcome for e in results} <= {"failed", "crashed"} and all(e.error for e in results)
+    if importlib.util.find_spec("libtpu") is not None:  # JAX takes the installed one for a path that is none
+        assert {e.outcome for e in results} == {"ok"}
+    else:
+        assert {e.outcome for e in results} <= {"failed", "crashed"} and all(e.error for e in results)
     assert "x is 1.0" in done.stdout and jobs.Queue(directory).waiting() == []
 
 
@@ -148,8 +152,6 @@ def test_a_fault_in_our_part_is_said_and_costs_the_program_nothing(tmp_path, cle
 
 
 def test_without_the_compiler_the_command_says_what_to_install(tmp_path, clean_env):
-    import importlib.util
-
     if importlib.util.find_spec("libtpu") is not None:
         pytest.skip("libtpu is installed here")
     for words in (["run", "--target", "v5e:4x4", "x.py"], ["compile", "m:f", "--target", "v5e:4x4"]):

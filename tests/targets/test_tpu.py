@@ -96,10 +96,10 @@ def test_a_step_for_4096_chips_is_compiled_from_its_shapes(tmp_path, clean_env):
 
 TOO_LARGE = """
 import jax, jax.numpy as jnp
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 import jaxscope
 
-mesh = AbstractMesh((4, 4), ("data", "model"))
+mesh = AbstractMesh((4, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 def shape(dims, *spec):
     return jax.ShapeDtypeStruct(dims, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
 
