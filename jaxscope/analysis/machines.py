@@ -68,6 +68,7 @@ _V4_PAPER = "https://arxiv.org/abs/2304.01433"  # Jouppi et al., TPU v4, ISCA 20
 _V5P_POST = "https://cloud.google.com/blog/products/ai-machine-learning/introducing-cloud-tpu-v5p-and-ai-hypercomputer"
 _H100 = "https://www.nvidia.com/en-us/data-center/h100/"
 _A100 = "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"
+_XLA_CARDS = "https://github.com/openxla/xla/blob/main/xla/backends/gpu/target_config/specs/"
 _DGX_H100 = "https://docs.nvidia.com/dgx/dgxh100-user-guide/introduction-to-dgxh100.html"
 _DGX_A100 = "https://docs.nvidia.com/dgx/dgxa100-user-guide/introduction-to-dgxa100.html"
 
@@ -177,7 +178,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "h100", "NVIDIA H100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
             memory=Figure(80 * GB, _H100),
-            usable=None,
+            usable=Figure(84942979072, _XLA_CARDS + "h100_sxm.txtpb"),
             flops={
                 "f32": Figure(67 * TERA, _H100),
                 "tf32": Figure(494.5 * TERA, _H100, _SPARSE),
@@ -192,7 +193,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "a100", "NVIDIA A100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
             memory=Figure(80 * GB, _A100),
-            usable=None,
+            usable=Figure(85100068864, _XLA_CARDS + "a100_sxm_80.txtpb"),
             flops={
                 "f32": Figure(19.5 * TERA, _A100),
                 "tf32": Figure(156 * TERA, _A100),

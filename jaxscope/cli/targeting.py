@@ -5,8 +5,6 @@ Everything that takes time to import is imported when a target is asked for.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import subprocess
 import sys
 import time
@@ -51,17 +49,12 @@ def installed(platform: str, name: str) -> None:
     Raises:
       UsageError: the compiler for ``platform`` is not here; the hint installs it.
     """
-    if platform == "tpu" and (os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu")):
-        return
-    if platform == "tpu":
-        raise UsageError(
-            f"the compiler for {name} is not installed",
-            hint="pip install 'jaxscope[tpu]'",
-            slug="no-compiler",
-        )
-    raise UsageError(
-        f"programs for {name} cannot be compiled yet", hint="TPUs can: jaxscope targets", slug="no-compiler"
-    )
+    from jaxscope.targets import client
+
+    lacking = client.missing(platform)
+    if lacking is not None:
+        what, _, command = lacking.partition(": ")
+        raise UsageError(f"{name}: {what}", hint=command, slug="no-compiler")
 
 
 def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:

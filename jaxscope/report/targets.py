@@ -137,6 +137,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
         for p in programs:
             yield from program_lines(run, p, places, everything=everything)
+    if any(t.platform == "cuda" for t in run.targets):
+        yield line(("without a GPU nothing is autotuned: its matrix kernels may be others than in a real run", "dim"), indent=2, hang=2)  # fmt: skip
     waited = [p.asked.seconds for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]
     if waited:
         yield line(

@@ -20,6 +20,7 @@ from jaxscope.capture import texts
 from jaxscope.log.jobs import EXHAUSTED, FAILED, MISSING, Job, Queue, Result
 from jaxscope.log.store import RunDir
 from jaxscope.schema.targets import Target
+from jaxscope.targets import gpus
 
 NO_MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -28,6 +29,8 @@ def main(directory: str) -> None:
     """Serve the jobs of the run in ``directory`` until stdin ends."""
     run = RunDir(directory)
     queue = Queue(run)
+    if gpus.plugin() is not None:
+        os.environ["XLA_FLAGS"] = gpus.flags(os.environ.get("XLA_FLAGS", ""))  # read once, when XLA is loaded
     topologies: dict[str, list[Any]] = {}
     for line in sys.stdin:
         path = Path(line.strip())
@@ -85,13 +88,16 @@ def missing(platform: str) -> str | None:
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
         return "the TPU compiler (libtpu) is not installed: pip install 'jaxscope[tpu]'"
-    return "no compiler for this platform is supported yet"
+    if gpus.plugin() is not None:
+        return None
+    return "the GPU compiler (JAX's CUDA plugin and nvcc) is not installed: pip install 'jaxscope[gpu]'"
 
 
 def compiler(platform: str) -> str | None:
     """Its name and version; None where it is no installed package."""
+    name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")
     try:
-        return f"libtpu {importlib.metadata.version('libtpu')}" if platform == "tpu" else None
+        return f"{name} {importlib.metadata.version(name)}" if name else None
     except importlib.metadata.PackageNotFoundError:
         return None
 
@@ -105,6 +111,13 @@ def devices_of(target: Target) -> list[Any]:
     from jax.experimental import topologies
 
     grid = "x".join(map(str, target.grid))
+    if target.platform == "cuda":
+        card = gpus.CARDS[target.machine]
+        # Slices x hosts x GPUs of a host; all hosts are one slice to XLA where they share a fast network.
+        found = topologies.get_topology_desc(
+            target.machine, platform="cuda", target_config=gpus.config(card), topology=f"1x{grid}"
+        )
+        return list(found.devices)
     more: dict[str, Any] = {"num_slices": target.slices} if target.slices > 1 else {}
     if max(target.grid) == 1:
         more["chips_per_host_bounds"] = (1, 1, 1)  # a host of four or eight chips has no such slice

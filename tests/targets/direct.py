@@ -1,7 +1,8 @@
 """Compile the functions of tests/programs/for_targets.py ahead of time for a topology, with JAX alone.
 
 ``direct.py TARGET FOLDER [NAME...]`` writes each function's compiled text to FOLDER/NAME.txt. Knows nothing of what it is
-compared with but the name of a TPU: ``v5e:4x4``, or ``2*v5e:4x4`` for slices.
+compared with but the name of a TPU: ``v5e:4x4``, or ``2*v5e:4x4`` for slices. A GPU's is NAME:TOPOLOGY, the file that
+describes it stands in $TARGET_CONFIG, and XLA_FLAGS in the environment.
 """
 
 import os
@@ -18,9 +19,15 @@ import for_targets
 
 
 def main(target, folder, *names):
-    slices, _, grid = target.rpartition("*")
-    more = {"num_slices": int(slices)} if slices else {}
-    devices = topologies.get_topology_desc(grid, platform="tpu", **more).devices
+    if "TARGET_CONFIG" in os.environ:
+        name, _, topology = target.partition(":")
+        config = Path(os.environ["TARGET_CONFIG"]).read_text()
+        found = topologies.get_topology_desc(name, platform="cuda", target_config=config, topology=topology)
+    else:
+        slices, _, grid = target.rpartition("*")
+        more = {"num_slices": int(slices)} if slices else {}
+        found = topologies.get_topology_desc(grid, platform="tpu", **more)
+    devices = found.devices
     alone = jax.sharding.SingleDeviceSharding(devices[0])
     for name, (function, shapes) in for_targets.build(devices).items():
         if names and name not in names:

@@ -8,11 +8,10 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from beside import HERE, PROGRAM, directly, made_of
 
-from jaxscope.analysis.hlo import program
 from jaxscope.log import store
 from jaxscope.model.load import load
 
@@ -24,30 +23,6 @@ pytestmark = [
         reason="libtpu is not installed, nothing can be compiled for a TPU: pip install 'jaxscope[tpu]'",
     ),
 ]
-
-HERE = Path(__file__).parent
-PROGRAM = HERE.parent / "programs" / "for_targets.py"
-MESH = [("data", -1), ("model", 4)]
-
-
-def made_of(text, devices):
-    """What the issue compares: fusions by kind, collectives by kind, axes and executions, custom calls, cycles."""
-    found = program.analyse(text, mesh=[("data", devices // 4), ("model", 4)])
-    assert not found.problems
-    collectives = Counter((c.kind, tuple(c.axes or "?"), c.bytes, c.executions) for c in found.collectives)
-    return {
-        "fusions": (found.fusions.total, found.fusions.by_kind),
-        "collectives": collectives,
-        "custom calls": found.custom_calls,
-        "loops": sorted(loop.trip_count or -1 for loop in found.loops),
-        "instructions": found.instructions,
-        "cycles": found.estimated_cycles,
-    }
-
-
-def directly(target, folder, env, *names):
-    subprocess.run([sys.executable, str(HERE / "direct.py"), target, str(folder), *names], env=env, check=True, timeout=280, capture_output=True)  # fmt: skip
-    return {p.stem: p.read_text() for p in folder.glob("*.txt")}
 
 
 @pytest.mark.parametrize(
