@@ -25,18 +25,29 @@ OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
-    """Lowers what this process compiles for each of ``targets``."""
+    """Lowers what this process compiles for each of ``targets``.
 
-    def __init__(self, writer: Writer, targets: Sequence[Target]) -> None:
+    Args:
+      ends_at: whether a function is the step after whose lowering the program ends (--dry-run); None: it never does.
+    """
+
+    def __init__(
+        self, writer: Writer, targets: Sequence[Target], ends_at: Callable[[str], bool] | None = None
+    ) -> None:
         self._writer = writer
         self._queue = Queue(writer.run)
         self.targets = list(targets)
+        self._ends_at = ends_at
+        self.ended = False
         shield.attempt("hide_frames", seams.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
         """``call`` has just been lowered in ``frame`` (of RESOLVE_FRAME), as program ``of``."""
         for target in self.targets:
             self._one(call, target, of, lambda t: seams.lowered_again(frame, t.platform))
+        if self._ends_at is not None and self._ends_at(call.function):
+            self.ended = True
+            raise SystemExit(0)  # as sys.exit() in the program itself: its handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, lower: Callable[[], Any]) -> str | None:
         """Queue what ``lower()`` gives (a ``Lowered``) for ``target``. Returns the program's id."""

@@ -42,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     arrays: bool = True
     targets: list[Target] = []
     forced_devices: int | None = None  # CPU devices that the environment was given for them
+    dry_run: bool = False  # end the program when its step is lowered
 
 
 class Session:
@@ -66,7 +67,8 @@ class Session:
             self.tally.after_step = self.sampler.step_ended
         self._unhook: Callable[[], None] | None = None
         if options.targets:
-            self.probe.phases.retarget = Retarget(self.writer, options.targets)
+            ends_at = self._is_step if options.dry_run else None
+            self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
 
     def begin(self) -> None:
         self.writer.open()
@@ -97,11 +99,21 @@ class Session:
         self.tally.flush()
         self.probe.flush()
         self.probe.look("exit")
+        retarget = self.probe.phases.retarget
+        if self.options.dry_run and retarget is not None and not retarget.ended:
+            reason = (
+                "no step was compiled, the program ran to its end: name its function with --step-function"
+            )
+            self._degraded("dry_run", reason)
         died = shield.attempt("uncaught", dying.uncaught) if how == "exit" else None
         if died is not None:
             self.writer.emit(died)
         self.writer.emit(ev.RunEnded(how=how))
         self.writer.close()
+
+    def _is_step(self, function: str) -> bool:
+        stepper = self.tally.stepper
+        return stepper is not None and stepper.function == function
 
     def forked(self) -> None:
         """In a forked child: a log of its own, and what the parent counted is the parent's."""

@@ -98,6 +98,11 @@ def options_parser() -> argparse.ArgumentParser:
         default=None,
         help="return when all is compiled (default: what is left goes on in the background)",
     )
+    for_.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="end the script when its step (--step-function, or watch(step=True)) has been lowered: nothing of it runs",
+    )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         "--no-tui", action="store_true", help="no terminal interface; the program keeps the terminal"
@@ -167,6 +172,8 @@ def handle(args: argparse.Namespace) -> int:
     program = command.parse(words)
     _configure(opts)
     opts.targets = targeting.wanted(opts.target or [])
+    if opts.dry_run and not opts.targets:
+        raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
     if opts.detach:
         return _detach(program, opts)
     if opts.tui and not opts.no_tui:
@@ -298,6 +305,7 @@ def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
         "wrapper-libraries": opts.wrapper_libraries,
         "arrays": opts.arrays,
         "targets": targeting.as_options(opts.targets) if opts.targets else None,
+        "dry-run": opts.dry_run or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

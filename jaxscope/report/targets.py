@@ -147,6 +147,24 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         )
 
 
+def in_summary(run: Run, most: int) -> Iterator[Line]:
+    """At a run's end: a line for each program of the ``most`` expensive functions."""
+    for f, programs in of_run(run)[:most]:
+        for p in programs:
+            said, style = state(p)
+            short = made.in_short(run.texts_of(p), None) if p.state == OK else ""
+            yield line(
+                (f"for {escape(p.target or '?', 40)}: ", "bold"),
+                f"{function_name(f)}  {short}".rstrip(),
+                (f"  {said}" if said else "", style),
+                indent=2,
+                hang=4,
+            )
+            found = fit(run, p)
+            if found is not None:
+                yield from fit_lines(found, run.texts_of(p))
+
+
 def _devices(run: Run) -> Iterator[Line]:
     """What the script ran on instead, where that is not what the target has."""
     have = len(run.devices)

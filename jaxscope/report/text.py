@@ -293,6 +293,7 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
                 indent=6,
                 hang=2,
             )
+    yield from targets.in_summary(run, IN_SUMMARY)
     for lost in run.degraded[:3]:
         yield line(
             ("not recorded: ", "yellow"),

@@ -184,3 +184,24 @@ def test_targets_can_be_read_as_data(clean_env):
     machines = {m["name"]: m for m in json.loads(done.stdout)["machines"]}
     assert machines["v5e"]["memory_bytes"]["value"] == 16 * 2**30
     assert machines["v3"]["network_bytes_per_second"] is None  # no public page says
+
+
+def test_a_dry_run_ends_when_the_step_has_been_lowered_and_runs_nothing_of_it(tmp_path, clean_env):
+    done, events, _ = run(tmp_path, clean_env, "--dry-run", "--step-function", "step", before="import atexit; atexit.register(lambda: print('bye'))")  # fmt: skip
+    assert done.stdout.split() == ["bye"]  # an orderly end: before the first result is printed
+    (step,) = [e for e in of(events, ev.Retargeted) if e.module and "step" in e.module]
+    assert step.partitions == 16 and not [e for e in of(events, ev.Compiled) if e.call == step.call]
+    assert [e.how for e in of(events, ev.RunEnded)] == ["exit"] and not of(events, ev.Died)
+
+
+def test_a_dry_run_takes_the_watched_step_where_there_is_one(tmp_path, clean_env):
+    after = "import jaxscope; jit = jax.jit\njax.jit = lambda f: jaxscope.watch(step=f.__name__ == 'step')(jit(f))"
+    done, _, _ = run(tmp_path, clean_env, "--dry-run", after=after)
+    assert done.stdout == ""
+
+
+def test_a_dry_run_without_a_step_says_how_to_name_it(tmp_path, clean_env):
+    done, events, _ = run(tmp_path, clean_env, "--dry-run")
+    assert done.stdout and [
+        e for e in of(events, ev.Degraded) if e.seam == "dry_run" and "--step-function" in e.reason
+    ]
