@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxscope.analysis import fitting
+from jaxscope.analysis import bounds, fitting
+from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
 from jaxscope.analysis.machines import Figure, Machine
 from jaxscope.analysis.programs import Texts
@@ -17,6 +18,7 @@ from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
 from jaxscope.report.programs import texts_json
+from jaxscope.schema.keys import Memory
 
 UNITS = ("", "K", "M", "G", "T", "P")
 LARGEST = 5
@@ -121,6 +123,48 @@ def fit(run: Run, p: Program) -> Fit | None:
     return None
 
 
+def bounds_of(run: Run, p: Program) -> Bounds | None:
+    """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
+    target = next((t for t in run.targets if t.name == p.target), None)
+    program, memory = run.texts_of(p).hlo, p.made.memory if p.made is not None else None
+    if target is None or program is None or program.module is None:
+        return None
+    known = memory or Memory()
+    return bounds.of_program(
+        target,
+        program.flops_by_type,
+        known.argument_bytes,
+        known.output_bytes,
+        program.wire_bytes_by_axes,
+        program.mesh,
+    )
+
+
+def bounds_line(found: Bounds) -> Line:
+    """``bounds: no call takes less than 4.1 ms (compute); memory 0.4 ms, data 3.0 ms``."""
+    rest = {"compute": found.compute, "memory": found.memory, **found.axes}
+    others = ", ".join(
+        f"{escape(n)} {_short(v)}" for n, v in rest.items() if n != found.binds and (v is None or v > 0)
+    )
+    least = f"no call takes less than {_short(found.least)} ({escape(found.binds or '?')})"
+    return line(
+        (f"bounds from peak rates: {least}{f'; {others}' if others else ''}", "dim"), indent=6, hang=2
+    )
+
+
+def _short(value: float | None) -> str:
+    """``4.1 ms``, ``38 us``: bounds are short."""
+    if value is None:
+        return "not known"
+    return (
+        f"{value * 1e6:.3g} us"
+        if value < 1e-3
+        else f"{value * 1e3:.3g} ms"
+        if value < 1
+        else f"{value:.3g} s"
+    )
+
+
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """The programs for machines that are not there, function by function."""
     if not run.targets and not run.retargeted:
@@ -193,6 +237,9 @@ def program_lines(run: Run, p: Program, places: Places, *, everything: bool = Fa
     if texts.hlo is not None and texts.hlo.estimated_cycles:
         cycles = f"{texts.hlo.estimated_cycles:,} cycles by the compiler's own estimate, without collectives"
         yield line((cycles, "dim"), indent=6, hang=2)
+    limits = bounds_of(run, p)
+    if limits is not None and limits.binds is not None:
+        yield bounds_line(limits)
 
 
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
@@ -254,6 +301,18 @@ def _by_path(texts: Texts) -> list[dict[str, Any]] | None:
     return [{"path": c.path, "of": c.of, "bytes": c.bytes, "global_bytes": c.global_bytes} for c in found]
 
 
+def _bounds_json(found: Bounds | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "compute_seconds": found.compute,
+        "memory_seconds": found.memory,
+        "axes_seconds": dict(found.axes),
+        "least_seconds": found.least,
+        "binds": found.binds,
+    }
+
+
 def program_json(run: Run, p: Program) -> dict[str, Any]:
     """An entry of ``programs`` for a machine that is not there; ``of`` is the program it ran instead."""
     texts = run.texts_of(p)
@@ -289,6 +348,7 @@ def program_json(run: Run, p: Program) -> dict[str, Any]:
         "compilations": [c.id for c in p.compilations],
         **entry,
         "num_partitions": p.asked.partitions if p.asked is not None else entry["num_partitions"],
+        "bounds": _bounds_json(bounds_of(run, p)),
         "flops": cost.get("flops"),
         "bytes_accessed": cost.get("bytes accessed"),
         "state": p.state,
