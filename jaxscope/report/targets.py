@@ -1,4 +1,4 @@
-"""Machines, and programs compiled for machines that are not there, as lines and as plain data."""
+"""Programs compiled for machines that are not there, as lines and as plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from jaxscope.analysis import bounds, fitting
 from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
-from jaxscope.analysis.machines import Figure, Machine
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.model.records import Function, Program
@@ -20,78 +19,7 @@ from jaxscope.report.phrases import Places, count, function_name, seconds, size
 from jaxscope.report.programs import texts_json
 from jaxscope.schema.keys import Memory
 
-UNITS = ("", "K", "M", "G", "T", "P")
 LARGEST = 5
-
-
-# -- machines -----------------------------------------------------------------------------------------
-
-
-def machine_json(m: Machine) -> dict[str, Any]:
-    """One machine; every figure with its source, null where no public page states it."""
-    return {
-        "name": m.name,
-        "title": m.title,
-        "platform": m.platform,
-        "devices_per_chip": m.devices_per_chip,
-        "chips_most": m.most,
-        "targets": [f"{m.name}:{g}" for g in m.grids],
-        "memory_bytes": _figure(m.memory),
-        "flops_per_second": {dtype: _figure(f) for dtype, f in m.flops.items()},
-        "memory_bytes_per_second": _figure(m.hbm),
-        "links": m.links,
-        "link_bytes_per_second": _figure(m.link),
-        "network_bytes_per_second": _figure(m.network),
-    }
-
-
-def _figure(f: Figure | None) -> dict[str, Any] | None:
-    return None if f is None else {"value": f.value, "source": f.source, "derived": f.derived}
-
-
-def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
-    """What ``jaxscope targets`` prints."""
-    for m in machines:
-        peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
-        per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
-        most = "" if m.most is None else f", at most {m.most:,} chips a slice"
-        yield line((m.name, "bold"), f"  {m.title}{per}{most}")
-        yield line(f"memory {size(m.memory.value) if m.memory else 'not stated'} at {_rate(m.hbm, 'B/s')} · {peaks}", indent=4, hang=4)  # fmt: skip
-        joined = (
-            f"{m.links} links of {_rate(m.link, 'B/s')} each way"
-            if m.links
-            else f"NVLink {_rate(m.link, 'B/s')} each way"
-        )
-        yield line(f"{joined} · network {_rate(m.network, 'B/s')} a chip", indent=4, hang=4)
-        yield line((" ".join(f"{m.name}:{g}" for g in m.grids), "dim"), indent=4, hang=4)
-        if sources:
-            yield from _sources(m)
-
-
-def _rate(f: Figure | None, unit: str) -> str:
-    if f is None:
-        return "not stated"
-    value, step = f.value, 0
-    while value >= 1000 and step < len(UNITS) - 1:
-        value, step = value / 1000, step + 1
-    return f"{value:.4g} {UNITS[step]}{unit}"
-
-
-def _sources(m: Machine) -> Iterator[Line]:
-    named = [
-        ("memory", m.memory),
-        *m.flops.items(),
-        ("bandwidth", m.hbm),
-        ("link", m.link),
-        ("network", m.network),
-    ]
-    for name, f in named:
-        if f is not None:
-            how = f" ({f.derived})" if f.derived else ""
-            yield line((f"{name}: {f.source}{how}", "dim"), indent=6, hang=4)
-
-
-# -- programs of a run --------------------------------------------------------------------------------
 
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
@@ -179,8 +107,12 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     for f, programs in found:
         site = places.function(f)
         yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+        done = [p for p in programs if p.state == OK]
+        if len(done) > 1:
+            yield from beside(run, done)
         for p in programs:
-            yield from program_lines(run, p, places, everything=everything)
+            if p not in done or len(done) == 1:
+                yield from program_lines(run, p, places, everything=everything)
     if any(t.platform == "cuda" for t in run.targets):
         yield line(("without a GPU nothing is autotuned: its matrix kernels may be others than in a real run", "dim"), indent=2, hang=2)  # fmt: skip
     waited = [p.asked.seconds for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]
@@ -223,6 +155,39 @@ def _devices(run: Run) -> Iterator[Line]:
         yield line(
             ("process-level questions (jax.process_count()) had their true answers here", "dim"), indent=2
         )
+
+
+def beside(run: Run, programs: Sequence[Program]) -> Iterator[Line]:
+    """Programs of one function for several targets, a column each."""
+    columns = [_column(run, p) for p in programs]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    rows = [["", *(escape(p.target or "?", 40) for p in programs)]]
+    rows += [[name, *(column.get(name, "") for column in columns)] for name in names]
+    yield from made.table(rows)
+
+
+def _column(run: Run, p: Program) -> dict[str, str]:
+    program, found, limits = run.texts_of(p).hlo, fit(run, p), bounds_of(run, p)
+    column: dict[str, str] = {}
+    if program is not None:
+        column["fusions"] = f"{program.fusions.total:,}"
+        column["collectives"] = f"{len(program.collectives):,}"
+        for axes, sent in sorted(program.wire_bytes_by_axes.items()):
+            if axes:
+                column[f"sent over {escape(axes, 40)}"] = "?" if sent is None else size(sent)
+    if found is not None and found.used is not None:
+        room = f" of {size(found.capacity)}" if found.capacity is not None else ""
+        column["memory of a device"] = (
+            f"{size(found.used)}{room}{'' if found.fits is not False else ': does not fit'}"
+        )
+    if limits is not None and limits.binds is not None:
+        column["least time (bound)"] = f"{_short(limits.least)}, {escape(limits.binds, 40)}"
+        column["bound of compute"] = _short(limits.compute)
+    if program is not None and program.estimated_cycles is not None:
+        column["cycles, estimated"] = f"{program.estimated_cycles:,}"
+    if p.made is not None:
+        column["compiled in"] = seconds(p.made.seconds)
+    return column
 
 
 def program_lines(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 
 import msgspec
 import pytest
@@ -201,3 +202,54 @@ def test_the_two_logs_may_be_read_in_any_order(tmp_path):
         p = folded.retargeted["7a67"]
         seen.add((p.state, p.target, p.of.id, p.function.name, p.texts["hlo"], len(folded.processes)))
     assert len(seen) == 1
+
+
+def test_two_targets_stand_side_by_side(tmp_path):
+    run = recorded(tmp_path / "r")
+    Compiler(run).say(done(run))
+    log = Log(run, pid=1000)
+    v6e = machines.parse("v6e:4x4")
+    log.say(ev.TargetsWanted(targets=[v6e]))
+    log.call = 1
+    log.say(ev.Retargeted(call=1, target="v6e:4x4", program="7a68", of="c0de", partitions=16))
+    Compiler(run).say(
+        msgspec.structs.replace(done(run), program="7a68", target="v6e:4x4", peak_bytes=40 * GIB)
+    )
+    found = load(run)
+    found.retargeted["7a68"].compilations[:] = found.retargeted["7a67"].compilations  # of the same call
+    to = console(io.StringIO())
+    to.width = 100
+    render(found, to, run)
+    text = to.file.getvalue()
+    assert re.search(r"v5e:4x4 +v6e:4x4", text)
+    assert re.search(r"memory of a device +3\.0 GiB of 15\.8 GiB +40\.0 GiB of 31\.2 GiB: does not fit", text)
+
+
+def test_the_texts_of_a_target_are_dumped_beside_the_programs_own(tmp_path):
+    from jaxscope.report.dump import dump
+
+    run = recorded(tmp_path / "r")
+    Compiler(run).say(done(run))
+    found = load(run)
+    (written_,) = dump(found, run, list(found.functions.values()), tmp_path / "out")
+    names = [f.name for f in written_.files]
+    assert "train_step.1.v5e-4x4.hlo.txt" in names and "train_step.1.v5e-4x4.stablehlo.mlir" in names
+    assert (tmp_path / "out" / "train_step.1.v5e-4x4.hlo.txt").read_text() == HLO
+
+
+def test_a_functions_own_page_has_its_program_for_the_target(tmp_path):
+    from jaxscope.report.function import render_function
+
+    run = recorded(tmp_path / "r")
+    Compiler(run).say(done(run))
+    to = console(io.StringIO())
+    render_function(load(run), "train_step", to, run)
+    assert "Compiled for v5e:4x4" in to.file.getvalue() and "1 instructions" in to.file.getvalue()
+
+
+def test_the_summary_at_the_end_names_each_target(tmp_path):
+    from jaxscope.report.text import summary
+
+    run = recorded(tmp_path / "r")
+    Compiler(run).say(done(run))
+    assert "for v5e:4x4: train_step" in summary(run)

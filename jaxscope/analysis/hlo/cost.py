@@ -32,6 +32,7 @@ _MOVES = (
     "AllocateBuffer",
     "Slice",
     "Gather",
+    "AssumeGather",
 )
 MAX_POSITIONS = 100_000
 
