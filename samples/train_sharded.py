@@ -25,8 +25,7 @@ def mesh(model):
 
 def initial(key, grid):
     """Parameters, each made where it will live."""
-    keys = jax.random.split(key, 5)
-    shapes = {
+    table = {
         "embed": ((VOCABULARY, WIDTH), P(None, "model")),
         "query": ((LAYERS, WIDTH, WIDTH), P(None, None, "model")),
         "value": ((LAYERS, WIDTH, WIDTH), P(None, None, "model")),
@@ -34,14 +33,16 @@ def initial(key, grid):
         "down": ((LAYERS, 4 * WIDTH, WIDTH), P(None, "model", None)),
     }
 
-    def make(key, shape, spec):
-        normal = jax.jit(
-            lambda k: 0.05 * jax.random.normal(k, shape, jnp.bfloat16),
-            out_shardings=NamedSharding(grid, spec),
-        )
-        return normal(key)
+    def make(key):
+        keys = dict(zip(table, jax.random.split(key, len(table)), strict=True))
+        return {
+            name: 0.05 * jax.random.normal(keys[name], shape, jnp.bfloat16)
+            for name, (shape, _) in table.items()
+        }
 
-    return {name: make(k, *s) for k, (name, s) in zip(keys, shapes.items(), strict=True)}
+    return jax.jit(
+        make, out_shardings={name: NamedSharding(grid, spec) for name, (_, spec) in table.items()}
+    )(key)
 
 
 def loss(params, tokens):

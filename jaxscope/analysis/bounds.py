@@ -98,8 +98,8 @@ def within(target: Target, axes: str, mesh: Sequence[tuple[str, int]] | None) ->
 
 
 def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
-    if flops is None:
-        return None
+    if not flops:
+        return None  # without matrices there is other arithmetic, which nobody counted
     total = 0.0
     for kind, n in flops.items():
         names = ("tf32" if machine.platform == GPU else "bf16",) if kind == "f32" else _RATES.get(kind, ())
