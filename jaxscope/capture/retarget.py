@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import seams, shield, statics, texts
+from jaxscope.capture import frames, seams, shield, statics, texts
 from jaxscope.capture.calls import Call
 from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
@@ -44,17 +44,23 @@ class Retarget:
     def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
         """``call`` has just been lowered in ``frame`` (of RESOLVE_FRAME), as program ``of``."""
         for target in self.targets:
-            self._one(call, target, of, lambda t: seams.lowered_again(frame, t.platform))
+            jaxpr = frames.read(frame, "jaxpr").get("jaxpr")
+            self._one(call, target, of, jaxpr, lambda t: seams.lowered_again(frame, t.platform))
         if self._ends_at is not None and self._ends_at(call.function):
             self.ended = True
             raise SystemExit(0)  # as sys.exit() in the program itself: its handlers run, nothing is computed
 
-    def computed(self, call: Call, target: Target, lower: Callable[[], Any]) -> str | None:
-        """Queue what ``lower()`` gives (a ``Lowered``) for ``target``. Returns the program's id."""
-        return self._one(call, target, None, lambda _: seams.retargeting(seams.lowering_of(lower())))
+    def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
+        """Queue what ``lower()`` makes of ``jaxpr`` (a ``Lowered``) for ``target``. Returns the program's id."""
+        return self._one(call, target, None, jaxpr, lambda _: seams.retargeting(seams.lowering_of(lower())))
 
     def _one(
-        self, call: Call, target: Target, of: str | None, lower: Callable[[Target], seams.Retargeting]
+        self,
+        call: Call,
+        target: Target,
+        of: str | None,
+        jaxpr: Any,
+        lower: Callable[[Target], seams.Retargeting],
     ) -> str | None:
         began = time.perf_counter()
         try:
@@ -62,7 +68,11 @@ class Retarget:
             reason = unfit(found, target)
         except Exception as e:  # JAX's word on why this trace is none of the platform's
             said = statics.ADDRESS.sub("", " ".join(str(e).split()))[:REASON]
-            self._skip(call, target, of, f"{type(e).__name__}: {said}", began)
+            reason = f"{type(e).__name__}: {said}"
+            callbacks = shield.attempt("retarget", seams.callbacks_in, jaxpr)
+            if callbacks:
+                reason = f"it calls back into this process ({', '.join(callbacks)}): {reason}"
+            self._skip(call, target, of, reason, began)
             return None
         if reason is not None:
             self._skip(call, target, of, reason, began)

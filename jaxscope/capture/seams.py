@@ -365,6 +365,26 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     return retargeting(computation)
 
 
+# Primitives that run Python of this process: no other machine's program can hold them.
+CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+
+
+def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
+    """Names of CALLBACKS that ``jaxpr`` holds, at any depth; at most ``most`` equations are looked at."""
+    found: set[str] = set()
+    waiting = [jaxpr]
+    while waiting and most > 0:
+        current = getattr(waiting[-1], "jaxpr", waiting[-1])
+        waiting.pop()
+        for equation in getattr(current, "eqns", ()):
+            most -= 1
+            found |= {equation.primitive.name} & set(CALLBACKS)
+            for value in equation.params.values():
+                inner = value if isinstance(value, (tuple, list)) else (value,)
+                waiting += [v for v in inner if hasattr(v, "eqns") or hasattr(v, "jaxpr")]
+    return sorted(found)
+
+
 def hide_frames(folder: str) -> None:
     """Keep the frames of ``folder`` out of what JAX lowers from now on, as it keeps out its own.
 

@@ -142,8 +142,9 @@ class Session:
         try:
             shield.enter(token)  # our lowering is none of the program's
             retarget = Retarget(self.writer, [target])
+            platforms = (target.platform,)
             return retarget.computed(
-                call, target, lambda: traced.lower(lowering_platforms=(target.platform,))
+                call, target, traced.jaxpr, lambda: traced.lower(lowering_platforms=platforms)
             )
         finally:
             shield.leave(token)

@@ -205,3 +205,43 @@ def test_a_dry_run_without_a_step_says_how_to_name_it(tmp_path, clean_env):
     assert done.stdout and [
         e for e in of(events, ev.Degraded) if e.seam == "dry_run" and "--step-function" in e.reason
     ]
+
+
+ODD = """
+import jax, jax.numpy as jnp, numpy as np
+
+@jax.jit
+def speaks(xs):
+    def body(c, x):
+        jax.debug.print("{c}", c=c)
+        return c + x, None
+    return jax.lax.scan(body, 0.0, xs)
+
+@jax.jit
+def asks(x):
+    return jax.pure_callback(lambda v: np.asarray(v) * 2, jax.ShapeDtypeStruct((8,), jnp.float32), x)
+
+@jax.jit
+def only_here(x):
+    return jnp.linalg.eig(x)[0]
+
+speaks(jnp.ones(3)), asks(jnp.ones(8)), only_here(jnp.eye(4))
+jax.effects_barrier()
+"""
+
+
+def test_what_no_other_machine_can_run_is_named_with_the_reason(tmp_path, clean_env):
+    (tmp_path / "odd.py").write_text(ODD)
+    words = ["run", "-q", "--out", "recorded", "--target", "v5e:1x1", "--wait-targets", "odd.py"]
+    env = {**clean_env, "TPU_LIBRARY_PATH": str(tmp_path / "none.so")}
+    subprocess.run([sys.executable, "-m", "jaxscope", *words], env=env, cwd=tmp_path, check=True, timeout=240)
+    events = list(reader.read(store.RunDir(tmp_path / "recorded")))
+    names = {e.call: e.function.partition("@")[0] for e in of(events, ev.Missed)}
+    skipped = {names[e.call]: e.skipped for e in of(events, ev.Retargeted) if e.skipped}
+    assert set(skipped) == {"speaks", "asks", "only_here"}
+    assert "calls back into this process (debug_" in skipped["speaks"]  # inside a scan
+    assert "calls back into this process (pure_callback)" in skipped["asks"]
+    assert (
+        "'eig' not found for platform tpu" in skipped["only_here"]
+        and "calls back" not in skipped["only_here"]
+    )
