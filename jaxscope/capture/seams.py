@@ -169,6 +169,7 @@ SEAMS = (
     Seam("nested_end", "whether a trace inside another ended or raised", _frame_of("jax._src.pjit", "_trace_for_jit", TRACE_GUARD)),
     Seam("impl_frame", "calls under grad, vmap and other transforms", _frame_of("jax._src.pjit", "_pjit_call_impl_python", "args", "jaxpr", "donated_invars")),
     Seam("lower_frame", "StableHLO, donation", _frame_of("jax._src.interpreters.pxla", "_cached_lowering_to_hlo", "lowering_result", "num_const_args", "module_name", "platforms", "num_devices")),
+    Seam("retarget", "programs for machines that are not there", _frame_of("jax._src.pjit", "_resolve_and_lower", "jaxpr", "in_shardings", "out_layouts", "ctx_mesh", "lowering_parameters")),
     Seam("compile_frame", "compiled HLO, memory and cost", _frame_of("jax._src.interpreters.pxla", "_cached_compilation", "xla_executable", "computation", "host_callbacks")),
     Seam("executable_frame", "shardings of results, arguments XLA drops", _from_hlo),
     Seam("trace_context", "every setting that is part of the cache key", lambda: None if hasattr(_module("jax._src.config"), "trace_context_names") else "jax._src.config.trace_context_names is not there"),
