@@ -18,6 +18,7 @@ _WHERE = {
     "record": "jaxscope.recording",
     "no_recompiles": "jaxscope.guard",
     "RecompileError": "jaxscope.errors",
+    "compile_for": "jaxscope.compiling",
     "open_run": "jaxscope.opened",
     "JaxscopeError": "jaxscope.errors",
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
@@ -27,6 +28,7 @@ __all__ = [
     "JaxscopeError",
     "RecompileError",
     "__version__",
+    "compile_for",
     "no_recompiles",
     "open_run",
     "record",

@@ -12,6 +12,7 @@ from typing import Any
 from jaxscope.capture import captures, frames, seams, shardings, shield, signature, statics, texts
 from jaxscope.capture.calls import Call, Weak
 from jaxscope.capture.once import Once
+from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.stale import Stale
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
@@ -37,6 +38,7 @@ class Phases:
         self._stale = stale
         self.once = once
         self.ir = ir
+        self.retarget: Retarget | None = None  # for machines that are not there
         self.traces = Weak()  # jaxpr -> Call
         self.modules = Weak()  # MLIR module -> Lowering
 
@@ -106,6 +108,9 @@ class Phases:
         )
         if module is not None:
             self.modules.put(module, Lowering(call, program, int(local.get("num_const_args") or 0)))
+            again = stack.get(seams.RESOLVE_FRAME)
+            if self.retarget is not None and call.detail and again is not None:
+                shield.attempt("retarget", self.retarget.lowered, call, again, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
         frame = stack.get(seams.COMPILE_FRAME)

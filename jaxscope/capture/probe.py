@@ -69,7 +69,7 @@ class Probe:
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
         self.once = Once(writer)
-        self._phases = Phases(writer, self.once, ir, self.stale)
+        self.phases = Phases(writer, self.once, ir, self.stale)
         self.fates = Fates(writer.emit)
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none
 
@@ -244,11 +244,11 @@ class Probe:
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
-            self._phases.traced(call, stack, seconds, heard=self._hears_traces())
+            self.phases.traced(call, stack, seconds, heard=self._hears_traces())
         elif phase == ev.LOWER:
-            self._phases.lowered(call, stack, seconds)
+            self.phases.lowered(call, stack, seconds)
         else:
-            self._phases.compiled(call, stack, seconds)
+            self.phases.compiled(call, stack, seconds)
 
     def _hears_traces(self) -> bool:
         """Do the slot's events reach us? Somebody may have put a listener of their own in it, unchained."""
@@ -284,8 +284,8 @@ class Probe:
         if frame is None:
             # Ahead of time, trace, lowering and compilation come from calls of their own; the
             # jaxpr, then the module, leads back to the first.
-            earlier = self._phases.traces.get(source.get("jaxpr"))
-            lowering: Lowering | None = self._phases.modules.get(source.get("module"))
+            earlier = self.phases.traces.get(source.get("jaxpr"))
+            lowering: Lowering | None = self.phases.modules.get(source.get("module"))
             if lowering is not None:
                 earlier = lowering.call
             if earlier is not None and rank > earlier.rank:
@@ -296,7 +296,7 @@ class Probe:
                 return earlier, stack
         call = self._begin(stack, frame, source, rank, earlier=earlier)
         if lowering_of := source.get("module"):
-            known: Lowering | None = self._phases.modules.get(lowering_of)
+            known: Lowering | None = self.phases.modules.get(lowering_of)
             if known is not None and frame is None:
                 known.call = call
         return call, stack
@@ -386,10 +386,25 @@ class Probe:
         if self.fates:
             shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
 
+    def call_of(self, jaxpr: Any) -> Call:
+        """The call that ``jaxpr`` was traced for; one is begun where that was before the recording."""
+        known: Call | None = self.phases.traces.get(jaxpr)
+        if known is not None:
+            return known
+        seen = self.once.traced(jaxpr)
+        call = Call(next(self._numbers), (0, 0), seen.function, True, [], TRACE_RANK)
+        above = frames.user_frames(sys._getframe())
+        site = above[0] if above else None
+        self._writer.emit(ev.Missed(call=call.number, function=call.function, entry="aot", site=site))
+        self.phases.traces.put(jaxpr, call)
+        return call
+
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)
-        self._phases = Phases(self._writer, self.once, self._phases.ir, self.stale)
+        retarget = self.phases.retarget
+        self.phases = Phases(self._writer, self.once, self.phases.ir, self.stale)
+        self.phases.retarget = retarget
         self._repeats = Repeats(self._writer)
         self._calls = Calls(self._nested.over)
         self.fates.forget()

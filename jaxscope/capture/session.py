@@ -20,6 +20,7 @@ from jaxscope.capture import announce, dying, frames, functions, seams, shield, 
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts
+from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
@@ -28,6 +29,7 @@ from jaxscope.capture.transfers import Transfers
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
+from jaxscope.schema.targets import Target
 
 RUN_VARIABLE = "JAXSCOPE_RUN"
 OPTIONS_VARIABLE = "JAXSCOPE_OPTIONS"
@@ -44,6 +46,9 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     arrays: bool = True
     transfers: bool = True
     passing: bool = False
+    targets: list[Target] = []
+    forced_devices: int | None = None  # CPU devices that the environment was given for them
+    dry_run: bool = False  # end the program when its step is lowered
 
 
 class Session:
@@ -75,6 +80,9 @@ class Session:
             self.probe.puts = Puts(self.transfers)
             self._copies = HostCopies(self.transfers)
         self._unhook: Callable[[], None] | None = None
+        if options.targets:
+            ends_at = self._is_step if options.dry_run else None
+            self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
 
     def begin(self) -> None:
         self.writer.open()
@@ -86,6 +94,9 @@ class Session:
         for status in seams.table():
             if not status.available:
                 shield.switch_off(status.name, status.reason or "")
+        if self.options.targets:
+            wanted, forced = self.options.targets, self.options.forced_devices
+            self.writer.emit(ev.TargetsWanted(targets=wanted, forced=forced))
         self.probe.install()
         if self._copies is not None:
             shield.attempt("host_copies", self._copies.install)
@@ -120,11 +131,21 @@ class Session:
         if self.transfers is not None:
             shield.attempt("transfers", self.transfers.flush)
         self.probe.look("exit")
+        retarget = self.probe.phases.retarget
+        if self.options.dry_run and retarget is not None and not retarget.ended:
+            reason = (
+                "no step was compiled, the program ran to its end: name its function with --step-function"
+            )
+            self._degraded("dry_run", reason)
         died = shield.attempt("uncaught", dying.uncaught) if how == "exit" else None
         if died is not None:
             self.writer.emit(died)
         self.writer.emit(ev.RunEnded(how=how))
         self.writer.close()
+
+    def _is_step(self, function: str) -> bool:
+        stepper = self.tally.stepper
+        return stepper is not None and stepper.function == function
 
     def forked(self) -> None:
         """In a forked child: a log of its own, and what the parent counted is the parent's."""
@@ -144,6 +165,24 @@ class Session:
         """Look at the live arrays now."""
         if self.sampler is not None:
             self.sampler.now(sys._getframe())
+
+    def compile_for(self, target: Target, traced: Any) -> str | None:
+        """Lower ``traced`` (a ``Traced``) for ``target`` and queue it. The program's id; None: it was skipped.
+
+        Raises:
+          OSError: the queue cannot be written.
+        """
+        call = self.probe.call_of(traced.jaxpr)
+        token = object()
+        try:
+            shield.enter(token)  # our lowering is none of the program's
+            retarget = Retarget(self.writer, [target])
+            platforms = (target.platform,)
+            return retarget.computed(
+                call, target, traced.jaxpr, lambda: traced.lower(lowering_platforms=platforms)
+            )
+        finally:
+            shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
         """Count the calls of ``function`` from now on, and look after what it takes in from outside."""

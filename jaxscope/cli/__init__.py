@@ -23,6 +23,11 @@ INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 VERBS: dict[str, list[tuple[str, str, str]]] = {
     "Record a program": [
         ("run", "run it as python would, and record what JAX compiles", "jaxscope run train.py --lr 0.1"),
+        (
+            "compile",
+            "one function for a machine that is not there",
+            "jaxscope compile train:step --target v5e:4x4 --args train:shapes",
+        ),
     ],
     "See what happened": [
         ("report", "what was compiled, how long it took, what differed", "jaxscope report"),
@@ -44,6 +49,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Keep house": [
         ("runs", "list the recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
+        ("targets", "the machines that can be compiled for, and their figures", "jaxscope targets"),
         ("rule", "explain a finding: what, why, and what to do instead", "jaxscope rule JX101"),
         ("doctor", "versions, and what can be recorded with this JAX", "jaxscope doctor"),
     ],

@@ -43,6 +43,8 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "arrays": Option(bool),
         "transfers": Option(bool),
         "tui": Option(bool),
+        "target": Option(list),
+        "wait-targets": Option(bool),
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),

@@ -58,6 +58,9 @@ def handle(args: argparse.Namespace) -> int:
     home = store.runs_home()
     problem = unwritable(home)
     fact("run directory", str(home) if problem is None else f"{home}: {problem}", problem is None)
+    for platform_, name in (("tpu", "TPU compiler"), ("cuda", "GPU compiler")):
+        lacking, found = _compiler(platform_)
+        fact(name, found or f"{lacking} (for --target; programs run without)")
     rows = _seams() if jax is not None else []
     if rows:
         put(page, [BLANK, line("What jaxscope reads from JAX")])
@@ -95,6 +98,13 @@ def _version(package: str) -> tuple[str | None, str]:
     except Exception as e:  # a broken installation raises whatever it likes
         return None, f"cannot be imported: {type(e).__name__}: {e}"
     return str(getattr(module, "__version__", None) or importlib.metadata.version(package)), ""
+
+
+def _compiler(platform: str) -> tuple[str | None, str | None]:
+    """Why there is no compiler for a machine that is not there, or which there is."""
+    client = importlib.import_module("jaxscope.targets.client")
+    lacking: str | None = client.missing(platform)
+    return lacking, None if lacking is not None else client.compiler(platform) or "there"
 
 
 def _seams() -> list[Any]:

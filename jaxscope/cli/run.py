@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxscope.cli import Parser, check, config, view
+from jaxscope.cli import Parser, check, config, targeting, view
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, runner, vitals
 from jaxscope.launch.command import Command
@@ -100,6 +101,25 @@ def options_parser() -> argparse.ArgumentParser:
         help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
         "exit code 3 where the program succeeded and this fails",
     )
+    for_ = parser.add_argument_group("for a machine that is not there")
+    for_.add_argument(
+        "--target",
+        action="append",
+        metavar="TARGET",
+        help="also compile your functions for it: v5e:16x16, v5p:8x8x8, 2*v5e:4x4; the script gets as many CPU "
+        "devices (repeatable; all: jaxscope targets)",
+    )
+    for_.add_argument(
+        "--wait-targets",
+        action="store_true",
+        default=None,
+        help="return when all is compiled (default: what is left goes on in the background)",
+    )
+    for_.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="end the script when its step (--step-function, or watch(step=True)) has been lowered: nothing of it runs",
+    )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         "--tui",
@@ -168,6 +188,9 @@ def handle(args: argparse.Namespace) -> int:
     if opts.tui and not view.on_a_terminal():
         _say("no terminal to show the run in: it goes on without --tui")
     _configure(opts)
+    opts.targets = targeting.wanted(opts.target or [])
+    if opts.dry_run and not opts.targets:
+        raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
     wishes = None if opts.check is None else check.wishes(config.check_spec(opts.check))
     if opts.detach:
         if wishes is not None:
@@ -180,7 +203,8 @@ def handle(args: argparse.Namespace) -> int:
     record = _make_run(program, opts)
     if record is not None and _to_be_shown(program, opts):
         return _attach(program, opts, record, wishes)
-    env = dict(os.environ) if record is None else command.environment(record.path, _wishes(opts))
+    env = dict(os.environ) if record is None else _environment(record, opts)
+    worker = targeting.begin(record) if record is not None and opts.targets else None
     ended = runner.run(
         program.argv, env, record, tee=opts.tee_stderr, beside=_live(record) if opts.live and record else None
     )
@@ -189,8 +213,11 @@ def handle(args: argparse.Namespace) -> int:
     ):  # the program's end counts, also with no terminal left
         if program.is_python_itself():
             _say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
-        elif record is not None and not opts.quiet:
-            _report(record, ended)
+        elif record is not None:
+            if worker is not None:
+                targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+            if not opts.quiet:
+                _report(record, ended)
     return _checked(record, ended, wishes)
 
 
@@ -225,9 +252,11 @@ def _detach(program: Command, opts: argparse.Namespace) -> int:
         )
     # Here an unusable directory is an error: the program's output would have nowhere to go.
     record = _create(program, opts)
-    env = command.environment(record.path, _wishes(opts))
+    env = _environment(record, opts)
     from jaxscope.launch import keeper
 
+    if opts.targets:
+        targeting.begin(record)
     keeper.start(program.argv, env, record, beside=_live(record) if opts.live else None)
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
@@ -247,7 +276,9 @@ def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
 def _attach(program: Command, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
     from jaxscope.cli import attach
 
-    left = attach.attach(program.argv, command.environment(record.path, _wishes(opts)), record)
+    if opts.targets:
+        targeting.begin(record)
+    left = attach.attach(program.argv, _environment(record, opts), record)
     if isinstance(left, attach.Left):
         _say(
             f"{program.shown} {left.words}; its output: {record.output}",
@@ -297,8 +328,19 @@ def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
         "wrapper-libraries": opts.wrapper_libraries,
         "arrays": opts.arrays,
         "transfers": opts.transfers,
+        "targets": targeting.as_options(opts.targets) if opts.targets else None,
+        "dry-run": opts.dry_run or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
+
+
+def _environment(record: RunDir, opts: argparse.Namespace) -> dict[str, str]:
+    env = command.environment(record.path, _wishes(opts))
+    if opts.targets:
+        forced = targeting.force(env, opts.targets)
+        if forced is not None:
+            env["JAXSCOPE_OPTIONS"] = json.dumps({**_wishes(opts), "forced-devices": forced})
+    return env
 
 
 def _report(record: RunDir, ended: vitals.Ended) -> None:

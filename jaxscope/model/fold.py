@@ -14,6 +14,7 @@ import msgspec
 from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program, StaleCapture
 from jaxscope.schema import events as ev
+from jaxscope.schema.targets import Target
 
 UNKNOWN_FUNCTION = "<unknown>"
 MOST_SECONDS = 1e9  # a longer phase is a damaged figure
@@ -29,6 +30,11 @@ class Fold:
         self.functions: dict[str, Function] = {}
         self.compilations: dict[str, Compilation] = {}
         self.programs: dict[str, Program] = {}
+        self.retargeted: dict[
+            str, Program
+        ] = {}  # for machines that are not there; none of them in ``programs``
+        self.targets: list[Target] = []
+        self.forced_devices: int | None = None  # CPU devices made for them
         self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
         self.stale: list[StaleCapture] = []
         self.lost: list[Lost] = []  # as the recording says; ``Run.degraded`` has more
@@ -67,6 +73,9 @@ class Fold:
             return None
         if isinstance(event, ev.CompilerWarned):
             self.warnings.append(event)
+            return None
+        if isinstance(event, (ev.TargetCompiling, ev.TargetCompiled)):
+            self._target(event)  # the compiler is no process of the program either
             return None
         process = self._process(event, log)
         if isinstance(event, (ev.Called, ev.MissesCounted, ev.Step)) and event.cell is not None and log:
@@ -163,6 +172,43 @@ class Fold:
             if program.target is None and process.backend is not None:
                 program.target = process.backend.platform or None
         return c
+
+    def _targets(self, process: Process, event: ev.TargetsWanted) -> None:
+        self.targets += [t for t in event.targets if t not in self.targets]
+        self.forced_devices = event.forced if event.forced is not None else self.forced_devices
+
+    def _retargeted(self, process: Process, event: ev.Retargeted) -> Compilation:
+        c = self._call(process, event)
+        id = event.program or f"{c.id}@{event.target}"  # never made: there is no text to name it by
+        program = self._for_target(id)
+        program.target = event.target
+        program.module = program.module or event.module
+        program.asked = program.asked or event
+        if event.stablehlo is not None:
+            program.texts["stablehlo"] = event.stablehlo
+            program.text_bytes["stablehlo"] = event.stablehlo_bytes
+        if event.of is not None and program.of is None:
+            program.of = self._program(event.of, None)
+        if c not in program.compilations:
+            _insert(program.compilations, c)
+        return c
+
+    def _target(self, event: ev.TargetCompiling | ev.TargetCompiled) -> None:
+        program = self._for_target(event.program)
+        program.target = program.target or event.target or None
+        if isinstance(event, ev.TargetCompiling):
+            program.compiling = True
+            return
+        program.made = event
+        if event.text is not None:
+            program.texts["hlo"] = event.text
+            program.text_bytes["hlo"] = event.text_bytes
+
+    def _for_target(self, id: str) -> Program:
+        program = self.retargeted.get(id)
+        if program is None:
+            program = self.retargeted[id] = Program(id)
+        return program
 
     def _fate(self, process: Process, event: ev.ArgumentFate) -> Compilation | None:
         c = self._calls.get((process.id, event.call))
@@ -342,4 +388,8 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.ProgramExited: Fold._nothing,
     ev.StderrWatched: Fold._nothing,
     ev.CompilerWarned: Fold._nothing,
+    ev.TargetsWanted: Fold._targets,
+    ev.Retargeted: Fold._retargeted,
+    ev.TargetCompiling: Fold._nothing,
+    ev.TargetCompiled: Fold._nothing,
 }

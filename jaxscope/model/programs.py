@@ -29,7 +29,7 @@ class Reader:
     def texts(self, p: Program) -> Texts:
         """What the texts of ``p`` say."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
-        heard = self._heard.of(p) if self._heard is not None else None
+        heard = self._heard.of(p) if self._heard is not None and p.asked is None else None
         if blobs == (None, None) and not heard:
             return NOTHING if heard is None else Texts(None, None, [])
         key = (p.id, *blobs, None if heard is None else tuple(heard))
@@ -73,11 +73,15 @@ def circumstances(p: Program, heard: list[str] | None = None) -> Around:
     if c is None or c.key is None:
         return Around(heard=heard)
     traced = trace_of(c)
+    dropped = list(p.compiled.dropped_arguments) if p.compiled is not None else []
+    donated = list(p.lowered.donated) if p.lowered is not None else None
+    if p.asked is not None:
+        dropped, donated = list(p.asked.dropped), list(p.asked.donated)
     return Around(
         mesh=mesh_of(c),
         paths=[leaf.path for leaf in c.key.arguments],
-        dropped=list(p.compiled.dropped_arguments) if p.compiled is not None else [],
-        donated=list(p.lowered.donated) if p.lowered is not None else None,
+        dropped=dropped,
+        donated=donated,
         captured=list(traced.traced.captured) if traced is not None and traced.traced is not None else [],
         heard=heard,
     )

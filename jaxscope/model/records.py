@@ -27,8 +27,10 @@ from jaxscope.schema.events import (
     Lowered,
     Missed,
     PhaseFailed,
+    Retargeted,
     RunEnded,
     RunStarted,
+    TargetCompiled,
     Traced,
     Transferred,
 )
@@ -244,6 +246,21 @@ class Program(msgspec.Struct, eq=False):
     texts: dict[str, str] = {}  # stage -> blob
     text_bytes: dict[str, int] = {}
     compilations: list[Compilation] = []  # in order of time
+
+    # Of a program lowered for a machine that is not there (Fold.retargeted) only:
+    of: Program | None = None  # the same lowering for the machine it ran on
+    asked: Retargeted | None = None
+    made: TargetCompiled | None = None
+    compiling: bool = False
+
+    @property
+    def state(self) -> str:
+        """Of a retargeted program: skipped, waiting, compiling, or what came of it (log.jobs.Result.outcome)."""
+        if self.made is not None:
+            return self.made.outcome
+        if self.asked is not None and self.asked.skipped is not None:
+            return "skipped"
+        return "compiling" if self.compiling else "waiting"
 
     @property
     def function(self) -> Function | None:

@@ -5,7 +5,9 @@ Writes below the directory it is given and nowhere else, whatever the program's 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -95,9 +97,21 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
             absent.append(f"{stage}: {e.message}")
             continue
         files.append(_write(base.with_name(f"{base.name}.{ending}"), text))
+    for p in run.retargeted.values():
+        for stage, ending in STAGES if c in p.compilations else ():
+            if stage in p.texts:
+                with contextlib.suppress(LogError):  # said where it is looked at: here the others count
+                    text = directory.text(p.texts[stage])
+                    name = f"{base.name}.{_file_name(p.target)}.{ending}"
+                    files.append(_write(base.with_name(name), text))
     record = {"compilation": compilation_json(run, c, n), "function": function_json(f)}
     files.append(_write(base.with_name(f"{base.name}.key.json"), dumps(record)))
     return Written(function_name(f), n, files, absent)
+
+
+def _file_name(target: str | None) -> str:
+    """``2xv5e-4x4`` for ``2*v5e:4x4``; what is in a log is hostile."""
+    return re.sub(r"[^A-Za-z0-9.-]", "_", (target or "target").replace("*", "x").replace(":", "-"))[:60]
 
 
 def why_not(run: Run, c: Compilation, stage: str) -> str:

@@ -20,7 +20,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report import entries, made, phrases
+from jaxscope.report import entries, made, phrases, targets
 from jaxscope.report import intent as intents
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line, put
@@ -95,6 +95,7 @@ def _function(
         )
     yield from _shardings(run, f, shown, number, places, everything=everything)
     yield from _made(run, shown, places, everything=everything)
+    yield from _elsewhere(run, f, places, everything=everything)
     slow = [c for c in f.compilations if c.reached == ["fast_path"]]
     if slow and number is None:
         yield from _slow(run, slow, places, everything=everything)
@@ -130,6 +131,16 @@ def _made(
             memory = c.compiled.memory if c.compiled is not None else None
             yield from made.section(texts, memory, places, everything=everything)
             return
+
+
+def _elsewhere(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
+    """The same function's programs for machines that are not there."""
+    for p in next((ps for g, ps in targets.of_run(run) if g is f), []):
+        yield BLANK
+        yield line((f"Compiled for {escape(p.target or '?', 40)}", "underline"))
+        yield from targets.program_lines(run, p, places, everything=everything)
+        memory = p.made.memory if p.made is not None else None
+        yield from made.section(run.texts_of(p), memory, places, everything=everything)
 
 
 def _key(

@@ -19,7 +19,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, intent, transfers
+from jaxscope.report import arrays, intent, targets, transfers
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
 from jaxscope.schema.events import Missed
@@ -41,7 +41,8 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "functions": [function_json(f) for f in functions],
         "compilations": [compilation_json(run, c, numbers.get(id(c))) for c in compilations],
         "programs": [
-            program_json(p, run.texts_of(p)) for p in sorted(run.programs.values(), key=lambda p: p.id)
+            *(program_json(p, run.texts_of(p)) for p in sorted(run.programs.values(), key=lambda p: p.id)),
+            *(targets.program_json(run, p) for p in sorted(run.retargeted.values(), key=lambda p: p.id)),
         ],
         "predictions": [_prediction(p) for p in predictions.predictions(run)],
         "ledger": [_ledger(e) for e in ledger.entries(run)],
@@ -97,6 +98,9 @@ def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
         "devices": [{"id": d.id, "kind": d.kind, "process_index": d.process_index} for d in run.devices],
         "processes": len(run.processes),
         "compiling_seconds": run.compiling_seconds,
+        "targets": [
+            {"name": t.name, "platform": t.platform, "devices": t.devices, "slices": t.slices} for t in run.targets
+        ],
         "degraded": [{"seam": lost.seam, "reason": lost.reason} for lost in run.degraded],
         "in_progress": [
             {"compilation": p.compilation.id, "function": p.compilation.function.id, "phase": p.phase,

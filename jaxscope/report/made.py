@@ -106,7 +106,7 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
     )
     ranked = sorted(made.collectives, key=lambda c: -(c.wire_bytes or c.bytes or 0) * (c.executions or 1))
     shown = ranked if everything else ranked[:SHOWN]
-    yield from _table([_collective(c, places) for c in shown])
+    yield from table([_collective(c, places) for c in shown])
     if len(ranked) > len(shown):
         yield line((f"and {len(ranked) - len(shown):,} more: --all shows them", "dim"), indent=4)
 
@@ -145,7 +145,7 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
         return
     yield line(("captured constants", "bold"), f"  {count(len(large), 'array')}, {size(sum(c.bytes or 0 for c in large))}", indent=2)  # fmt: skip
     shown = large if everything else large[:PATHS]
-    yield from _table(
+    yield from table(
         [
             [escape(c.name or "/".join(c.names) or "?", 60), size(c.bytes or 0), _place(c.source, places)]
             for c in shown
@@ -174,7 +174,7 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
     ]  # fmt: skip
     if rows:
         yield line(("also", "bold"), indent=2)
-        yield from _table(rows if everything else rows[:SHOWN])
+        yield from table(rows if everything else rows[:SHOWN])
 
 
 def _problems(made: Compiled | None, read: Reading | None) -> Iterator[Line]:
@@ -197,7 +197,7 @@ def _place(source: Frame | None, places: Places) -> str:
     return "" if source is None or where is None else f"{where} in {escape(source.function, 60)}"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
+def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
     """Aligned columns, an empty one left out; the last may be of any width."""
     used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
     widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}

@@ -52,7 +52,7 @@ def texts_json(texts: Texts, memory: Memory | None = None) -> dict[str, Any]:
         "flops": None,
         "bytes_accessed": None,
         "bounds": None,
-        "estimated_cycles": None,
+        "estimated_cycles": made.estimated_cycles if made is not None else None,
     }
 
 

@@ -22,7 +22,7 @@ from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, entries, findings, phrases, transfers
+from jaxscope.report import arrays, entries, findings, phrases, targets, transfers
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
@@ -84,6 +84,7 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
         yield line("Nothing was compiled in this run.")
         if not run.processes:
             yield line("No process of it recorded anything: did the program import jax?", indent=2)
+    yield from targets.section(run, places, everything=everything)
     yield from findings.buckets(run, places)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
@@ -293,6 +294,7 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
                 indent=6,
                 hang=2,
             )
+    yield from targets.in_summary(run, IN_SUMMARY)
     for lost in run.degraded[:3]:
         yield line(
             ("not recorded: ", "yellow"),

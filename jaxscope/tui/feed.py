@@ -182,15 +182,15 @@ class Feed:
         version = self.run.version
         if not self._compare():
             return
-        found = []
+        told: list[Finding] = []
         for rule in registry.rules().values():  # between two of them the run may grow
             if rule.asked:
                 continue
             with self._lock:
-                found += rule.check(self.run)
+                told += rule.check(self.run)
             if self._stop.wait(0.001):
                 return
-        self.findings = registry.in_order(found)
+        self.findings = registry.in_order(told)
         self.version += 1
         self.concluded = version
 

@@ -203,7 +203,9 @@ def test_a_directory_that_holds_a_run_is_not_written_over(place):
     ("words", "message"),
     [
         (["--check", "x=1", "a.py"], "unrecognized arguments: --check"),
-        (["--target", "h100:8", "a.py"], "unrecognized arguments: --target"),
+        (["--target", "h100:9x9", "a.py"], "one host has 8 GPUs, not 9"),
+        (["--target", "v5f:4x4", "a.py"], "names no target"),
+        (["--dry-run", "a.py"], "--dry-run compiles for a target"),
         (["-u", "a.py"], "python -u -m jaxscope run"),
         (["-X", "dev", "a.py"], "python -X -m jaxscope run"),
         (["--ir", "some", "a.py"], "invalid choice: 'some'"),

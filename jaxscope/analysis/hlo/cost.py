@@ -32,6 +32,7 @@ _MOVES = (
     "AllocateBuffer",
     "Slice",
     "Gather",
+    "AssumeGather",
 )
 MAX_POSITIONS = 100_000
 
@@ -63,21 +64,23 @@ def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int
     return total
 
 
-def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> int | None:
-    """Of all dots and convolutions that run, times how often they run.
+def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[str, int] | None:
+    """Of all dots and convolutions that run, times how often they run, by their operands' element type.
 
-    None where one count or one shape is not known, or a custom call may do arithmetic of its own.
+    ``mixed`` stands for operands of two types. None where one count or one shape is not known, or a custom call may do arithmetic of its own.
     The graph must have been asked to keep ``WORK`` and ``custom-call``.
     """
     for _, instruction in graph.all("custom-call"):
         if not unquote(attribute(instruction.tail, "custom_call_target") or "").startswith(_MOVES):
             return None
-    total = 0
+    total: dict[str, int] = {}
     for where, instruction in graph.all(*WORK):
         times, once = executions.get(where.name), flops(graph, where, instruction)
         if times is None or once is None:
             return None
-        total += times * once
+        left, right = _array(where, instruction, 0), _array(where, instruction, 1)
+        kind = left.dtype if left is not None and right is not None and left.dtype == right.dtype else "mixed"
+        total[kind] = total.get(kind, 0) + times * once
     return total
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from jaxscope.analysis.hlo import aliases, collectives, cost, fusions, loops
+from jaxscope.analysis.hlo import aliases, collectives, cost, cycles, fusions, loops
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
@@ -29,6 +29,8 @@ class Program(msgspec.Struct, frozen=True):
       wire_bytes_by_axes: sent by one device in one call, by axes joined with a comma; ``?`` where
         the axes are not known.
       matrix_flops: of dots and convolutions in one call on one device (module ``cost``).
+      flops_by_type: the same by HLO element type of the operands; ``mixed`` where they differ.
+      estimated_cycles: of one call, as a TPU's compiler estimates them (module ``cycles``).
       wrapped_elementwise: fusions that hold a single elementwise operation.
     """
 
@@ -49,6 +51,8 @@ class Program(msgspec.Struct, frozen=True):
     wire_bytes_by_axes: dict[str, int | None]
     matrix_flops: int | None
     problems: list[Problem]
+    estimated_cycles: int | None = None
+    flops_by_type: dict[str, int] | None = None
 
 
 def analyse(
@@ -91,6 +95,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         problems.append(Problem(1, "too many devices in the groups of this module: some were not looked at"))
     found_fusions = fusions.read(graph, attribution, executions)
     alone = fusions.alone(graph, found_fusions)
+    flops = cost.total_flops(graph, executions)
     return Program(
         module=module.name,
         num_partitions=partitions,
@@ -107,8 +112,10 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         wire_bytes_by_axes=collectives.wire_by_axes(found_collectives),
         loops=found_loops,
         memory=aliases.read(module),
-        matrix_flops=cost.total_flops(graph, executions),
+        matrix_flops=None if flops is None else sum(flops.values()),
         problems=problems,
+        estimated_cycles=cycles.total(graph, executions),
+        flops_by_type=flops,
     )
 
 

@@ -1,0 +1,162 @@
+"""Whether a program compiled for a target fits into a device's memory, and what fills it.
+
+A compiler that runs out of memory says so in a message and gives no program: what can be told then stands in
+the message, and in the sizes of the arguments.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from jaxscope.analysis.machines import MACHINES
+from jaxscope.analysis.programs import peak_bytes
+from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.schema.keys import Memory
+from jaxscope.schema.targets import Target
+
+# Units are binary: 15.75G of a 16 GiB chip. libtpu says the first before it has laid out the program (0.0.42,
+# 0.0.50), the second, with its largest buffers, after.
+_TEMPORARIES = re.compile(
+    r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available \w+ \(([\d.]+)([KMGT]?)B?\)"
+)
+_USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) (\w+)")
+_PART = re.compile(
+    r"^\s*(reserved|program|arguments|global|scoped|HLO temp|stack)\s+([\d.]+)([KMGT]?)B?\b", re.M
+)
+_LARGEST = re.compile(r"^\s*\d+\. Size: ([\d.]+)([KMGT]?)B?\s*$", re.M)
+_FIELD = re.compile(r"^\s*(Operator|Shape|Source|XLA label|Allocation type): (.*)$", re.M)
+_OP_NAME = re.compile(r'op_name="([^"]*)"')
+_SOURCE = re.compile(r'source_file="([^"]*)"(?: source_line=(\d+))?')
+_SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+LARGEST = 20
+COMPILER, VENDOR = "compiler", "vendor"
+
+
+class Allocation(msgspec.Struct, frozen=True):
+    """One of the largest buffers that the compiler names: bytes, what it is, which operation makes it."""
+
+    bytes: int
+    kind: str | None = None
+    shape: str | None = None
+    operation: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """A program in the memory of one device of its target.
+
+    Attributes:
+      fits: None where it is not known.
+      used: bytes it would take.
+      capacity: bytes of a device: as the compiler says, else as the vendor's page does.
+      stated_by: ``compiler`` or ``vendor``: whose capacity that is.
+      parts: the compiler's own division of what it used, by its names for them.
+      largest: the largest buffers, where the compiler names any.
+    """
+
+    fits: bool | None
+    used: int | None
+    capacity: int | None
+    stated_by: str | None
+    parts: dict[str, int] = {}
+    largest: list[Allocation] = []
+
+
+def capacity_of(target: Target) -> tuple[int, str] | None:
+    """Bytes of one device (not chip) of ``target``, and who says so; None where nobody does."""
+    machine = MACHINES.get(target.machine)
+    if machine is not None and machine.usable is not None:
+        return int(machine.usable.value), COMPILER
+    if machine is not None and machine.memory is not None:
+        return int(machine.memory.value / machine.devices_per_chip), VENDOR
+    return None
+
+
+def of_program(target: Target | None, peak: int | None) -> Fit:
+    """The fit of a program that was compiled: a compiler that checks would have refused it otherwise."""
+    room = capacity_of(target) if target is not None else None
+    if room is None:
+        return Fit(None, peak, None, None)
+    return Fit(None if peak is None else peak <= room[0], peak, *room)
+
+
+def of_message(target: Target | None, message: str) -> Fit:
+    """The fit of a program that the compiler refused with ``message``."""
+    early = _TEMPORARIES.search(message)
+    used = _USED.search(message) or early
+    room = capacity_of(target) if target is not None else None
+    if used is not None:
+        room = _bytes(used[3], used[4]), COMPILER
+    return Fit(
+        fits=False,
+        used=_bytes(used[1], used[2]) if used else None,
+        capacity=room[0] if room else None,
+        stated_by=room[1] if room else None,
+        parts={m[1]: _bytes(m[2], m[3]) for m in _PART.finditer(message)}
+        or ({"HLO temporaries": _bytes(early[1], early[2])} if early else {}),
+        largest=_allocations(message),
+    )
+
+
+def _allocations(message: str) -> list[Allocation]:
+    starts = list(_LARGEST.finditer(message))[:LARGEST]
+    found = []
+    for i, m in enumerate(starts):
+        end = starts[i + 1].start() if i + 1 < len(starts) else len(message)
+        fields = {f[1]: f[2].strip() for f in _FIELD.finditer(message, m.end(), end)}
+        operator = fields.get("Operator", "")
+        name, source = _OP_NAME.search(operator), _SOURCE.search(operator)
+        found.append(
+            Allocation(
+                bytes=_bytes(m[1], m[2]),
+                kind=fields.get("Allocation type"),
+                shape=fields.get("Shape"),
+                operation=name[1] if name else fields.get("XLA label"),
+                file=source[1] if source else None,
+                line=int(source[2]) if source and source[2] and len(source[2]) < 10 else None,
+            )
+        )
+    return found
+
+
+def _bytes(number: str, unit: str) -> int:
+    try:
+        return int(float(number) * _SCALE[unit])
+    except (ValueError, OverflowError):
+        return 0
+
+
+class Contributor(msgspec.Struct, frozen=True):
+    """An argument or a result by the user's name. ``bytes`` on one device; None where the compiler decides."""
+
+    of: str  # argument, output
+    path: str | None
+    bytes: int | None
+    global_bytes: int | None
+
+
+def contributors(read: Reading | None) -> list[Contributor] | None:
+    """What the caller gives and takes, the largest first; None where the program's text is not known.
+
+    On several devices the part of a value without a sharding is not in the text.
+    """
+    if read is None:
+        return None
+    values = [("argument", v) for v in read.arguments] + [("output", v) for v in read.results]
+    alone = read.num_partitions == 1
+    found = [
+        Contributor(of, v.name, v.device_bytes if alone or v.sharding is not None else None, v.bytes)
+        for of, v in values
+        if v.role == "user"
+    ]
+    return sorted(found, key=lambda c: -(c.bytes or 0))
+
+
+def peak_of(memory: Memory | None, stated: int | None) -> int | None:
+    """Bytes on one device: the compiler's own peak, else an upper bound of it from its parts."""
+    if stated is not None or memory is None:
+        return stated
+    return peak_bytes(memory)

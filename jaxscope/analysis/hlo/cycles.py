@@ -1,0 +1,35 @@
+"""What the TPU compiler estimates of its own program: the cycles it writes beside an instruction.
+
+``backend_config`` of fusions, copies and slices has ``"estimated_cycles":"5432"``; a loop, a call and a
+collective have none. It is the figure the compiler schedules by, of one core, without waiting for anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from jaxscope.analysis.hlo.calls import CallGraph
+
+_KEY = '"estimated_cycles":"'
+_FIGURE = re.compile(r"\d{1,15}(?=\")")
+
+
+def total(graph: CallGraph, executions: Mapping[str, int | None]) -> int | None:
+    """The sum over one call of the program, loops by their trip counts; collectives are not in it.
+
+    None where no instruction has the figure, or one stands in a loop whose trip count is not known.
+    """
+    found, cycles = False, 0
+    for computation in graph.top_level():
+        for instruction in computation.instructions:
+            at = instruction.tail.find(_KEY)
+            figure = _FIGURE.match(instruction.tail, at + len(_KEY)) if at >= 0 else None
+            if figure is None:
+                continue
+            times = executions.get(computation.name)
+            if times is None:
+                return None
+            found = True
+            cycles += int(figure[0]) * times
+    return cycles if found else None

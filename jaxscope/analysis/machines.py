@@ -1,0 +1,286 @@
+"""The catalogue of machines a program can be compiled for, and the names of targets built from them.
+
+Every figure has the public page it was read from; what no public page says is None. All rates are peaks that
+the vendor states: none is a measurement, and none is reached by a real program.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from typing import NoReturn
+
+import msgspec
+
+from jaxscope.errors import UsageError
+from jaxscope.schema.targets import Target
+
+TPU, GPU = "tpu", "cuda"
+GB, GIB, TERA = 1e9, float(1 << 30), 1e12
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A number, where it was read, and how it follows from what stands there where it is not the number itself."""
+
+    value: float
+    source: str
+    derived: str | None = None
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """One kind of chip. All figures are per chip.
+
+    Attributes:
+      platform: what JAX lowers for.
+      axes: of the torus its chips form; 0: no torus, every host's chips are joined by a switch.
+      devices_per_chip: as JAX shows them.
+      most: chips of one slice (TPU), None where there is no such limit.
+      grids: slice shapes that the vendor's page lists.
+      memory: bytes of high-bandwidth memory, nominal.
+      usable: bytes of one *device* that the compiler lets a program have; the rest it keeps for itself.
+      flops: peak operations a second by element type, dense.
+      hbm: bytes a second between the chip and its memory.
+      link: bytes a second one link of the torus carries in one direction; of a GPU what it sends to its host's others.
+      links: of one chip.
+      network: bytes a second a chip sends to other slices or hosts.
+    """
+
+    name: str
+    title: str
+    platform: str
+    axes: int
+    devices_per_chip: int
+    most: int | None
+    grids: tuple[str, ...]
+    memory: Figure | None
+    usable: Figure | None
+    flops: dict[str, Figure]
+    hbm: Figure | None
+    links: int | None
+    link: Figure | None
+    network: Figure | None
+
+
+_CLOUD = "https://docs.cloud.google.com/tpu/docs/"
+_V2_PAPER = "https://doi.org/10.1145/3360307"  # Jouppi et al., A domain specific supercomputer, CACM 2020
+_V4_PAPER = "https://arxiv.org/abs/2304.01433"  # Jouppi et al., TPU v4, ISCA 2023
+_V5P_POST = "https://cloud.google.com/blog/products/ai-machine-learning/introducing-cloud-tpu-v5p-and-ai-hypercomputer"
+_H100 = "https://www.nvidia.com/en-us/data-center/h100/"
+_A100 = "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"
+_XLA_CARDS = "https://github.com/openxla/xla/blob/main/xla/backends/gpu/target_config/specs/"
+_DGX_H100 = "https://docs.nvidia.com/dgx/dgxh100-user-guide/introduction-to-dgxh100.html"
+_DGX_A100 = "https://docs.nvidia.com/dgx/dgxa100-user-guide/introduction-to-dgxa100.html"
+
+_SQUARES = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
+_CUBES = (
+    "2x2x1",
+    "2x2x2",
+    "2x2x4",
+    "2x4x4",
+    "4x4x4",
+    "4x4x8",
+    "4x8x8",
+    "8x8x8",
+    "8x8x16",
+    "8x16x16",
+    "16x16x16",
+)
+
+
+def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
+    """One link, one direction, of the page's "bidirectional ICI bandwidth per chip"."""
+    per_link = bidirectional_gb * GB / 2 / links
+    said = f"{bidirectional_gb:g} GB/s a chip, both directions, over {links} links"
+    return Figure(per_link, _CLOUD + page, said)
+
+
+def _gbit(per_chip: float, page: str, derived: str | None = None) -> Figure:
+    return Figure(per_chip * GB / 8, _CLOUD + page, derived)
+
+
+def _libtpu(gib: float) -> Figure:
+    return Figure(
+        gib * GIB,
+        "https://pypi.org/project/libtpu/0.0.42.1/",
+        "available, it says of a program that does not fit",
+    )
+
+
+_SPARSE = "half of what the page says with sparsity"
+
+MACHINES: dict[str, Machine] = {
+    m.name: m
+    for m in (
+        Machine(
+            "v2", "TPU v2", TPU, 2, 2, 256, ("2x2", "4x4", "4x8", "8x8", "8x16", "16x16"),
+            memory=Figure(16 * GIB, _V2_PAPER),
+            usable=_libtpu(7.48),
+            flops={"bf16": Figure(46 * TERA, _V2_PAPER)},
+            hbm=Figure(700 * GB, _V2_PAPER),
+            links=4, link=Figure(496 * GB / 8, _V2_PAPER, "496 Gbit/s a link and direction"),
+            network=None,
+        ),
+        Machine(
+            "v3", "TPU v3", TPU, 2, 2, 1024, ("2x2", "4x4", "4x8", "8x8", "8x16", "16x16", "16x32", "32x32"),
+            memory=Figure(32 * GIB, _CLOUD + "v3"),
+            usable=_libtpu(15.48),
+            flops={"bf16": Figure(123 * TERA, _CLOUD + "v3")},
+            hbm=Figure(900 * GB, _CLOUD + "v3"),
+            links=4, link=Figure(70 * GB, _V4_PAPER),
+            network=None,
+        ),
+        Machine(
+            "v4", "TPU v4", TPU, 3, 1, 4096, _CUBES,
+            memory=Figure(32 * GIB, _CLOUD + "v4"),
+            usable=_libtpu(30.75),
+            flops={"bf16": Figure(275 * TERA, _CLOUD + "v4"), "int8": Figure(275 * TERA, _CLOUD + "v4")},
+            hbm=Figure(1200 * GB, _CLOUD + "v4"),
+            links=6, link=Figure(50 * GB, _V4_PAPER),
+            network=None,
+        ),
+        Machine(
+            "v5e", "TPU v5e", TPU, 2, 1, 256, _SQUARES,
+            memory=Figure(16 * GIB, _CLOUD + "v5e"),
+            usable=_libtpu(15.75),
+            flops={"bf16": Figure(197 * TERA, _CLOUD + "v5e"), "int8": Figure(393 * TERA, _CLOUD + "v5e")},
+            hbm=Figure(819 * GB, _CLOUD + "v5e"),
+            links=4, link=_ici(400, 4, "v5e"),
+            network=_gbit(25, "v5e", "6.4 Tbit/s of a pod of 256 chips"),
+        ),
+        Machine(
+            "v5p", "TPU v5p", TPU, 3, 1, 8960, (*_CUBES, "16x16x24"),
+            memory=Figure(95 * GIB, _CLOUD + "v5p"),
+            usable=_libtpu(95.74),
+            flops={"bf16": Figure(459 * TERA, _CLOUD + "v5p"), "int8": Figure(918 * TERA, _V5P_POST)},
+            hbm=Figure(2765 * GB, _CLOUD + "v5p"),
+            links=6, link=_ici(1200, 6, "v5p"),
+            network=_gbit(50, "v5p"),
+        ),
+        Machine(
+            "v6e", "TPU v6e (Trillium)", TPU, 2, 1, 256, _SQUARES,
+            memory=Figure(32 * GIB, _CLOUD + "v6e"),
+            usable=_libtpu(31.25),
+            flops={"bf16": Figure(918 * TERA, _CLOUD + "v6e"), "int8": Figure(1836 * TERA, _CLOUD + "v6e")},
+            hbm=Figure(1638 * GB, _CLOUD + "tpu7x"),
+            links=4, link=_ici(800, 4, "v6e"),
+            network=_gbit(100, "tpu7x"),
+        ),
+        Machine(
+            "tpu7x", "TPU7x (Ironwood)", TPU, 3, 2, 9216, _CUBES,
+            memory=Figure(192 * GIB, _CLOUD + "tpu7x"),
+            usable=_libtpu(94.75),
+            flops={"bf16": Figure(2307 * TERA, _CLOUD + "tpu7x"), "fp8": Figure(4614 * TERA, _CLOUD + "tpu7x")},
+            hbm=Figure(7380 * GB, _CLOUD + "tpu7x"),
+            links=6, link=_ici(1200, 6, "tpu7x"),
+            network=_gbit(100, "tpu7x"),
+        ),
+        Machine(
+            "h100", "NVIDIA H100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
+            memory=Figure(80 * GB, _H100),
+            usable=Figure(84942979072, _XLA_CARDS + "h100_sxm.txtpb"),
+            flops={
+                "f32": Figure(67 * TERA, _H100),
+                "tf32": Figure(494.5 * TERA, _H100, _SPARSE),
+                "bf16": Figure(989.5 * TERA, _H100, _SPARSE),
+                "fp8": Figure(1979 * TERA, _H100, _SPARSE),
+                "int8": Figure(1979 * TERA, _H100, _SPARSE),
+            },
+            hbm=Figure(3350 * GB, _H100),
+            links=None, link=Figure(450 * GB, _H100, "NVLink: 900 GB/s, both directions"),
+            network=Figure(400 * GB / 8, _DGX_H100, "one 400 Gbit/s adapter a GPU in a DGX H100"),
+        ),
+        Machine(
+            "a100", "NVIDIA A100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
+            memory=Figure(80 * GB, _A100),
+            usable=Figure(85100068864, _XLA_CARDS + "a100_sxm_80.txtpb"),
+            flops={
+                "f32": Figure(19.5 * TERA, _A100),
+                "tf32": Figure(156 * TERA, _A100),
+                "bf16": Figure(312 * TERA, _A100),
+                "int8": Figure(624 * TERA, _A100),
+            },
+            hbm=Figure(2039 * GB, _A100),
+            links=None, link=Figure(300 * GB, _A100, "NVLink: 600 GB/s, both directions"),
+            network=Figure(200 * GB / 8, _DGX_A100, "one 200 Gbit/s adapter a GPU in a DGX A100"),
+        ),
+    )
+}  # fmt: skip
+
+GPUS_OF_A_HOST = 8  # joined by NVLink in the DGX and HGX boards whose figures these are
+_NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})")
+
+
+def parse(text: str) -> Target:
+    """The target that ``text`` names: ``v5e:4x4``, ``2*v5p:4x4x4``, ``h100:8``, ``h100:128x8``.
+
+    Whether a TPU's compiler takes a grid that no page lists, only the compiler knows.
+
+    Raises:
+      UsageError: no such machine, or no grid of it; the hint names the nearest there are.
+    """
+    wanted = text.strip().lower()
+    match = _NAME.fullmatch(wanted)
+    if match is None or match[2] not in MACHINES:
+        _refuse(f"{text[:60]!r} names no target", wanted)
+    machine = MACHINES[match[2]]
+    slices = int(match[1] or 1)
+    grid = tuple(map(int, match[3].split("x")))
+    if not slices or not all(grid):
+        _refuse(f"{text[:60]!r} has no chips", wanted)
+    if machine.platform == GPU:
+        if match[1]:
+            _refuse(f"{machine.title}: hosts are written before the GPUs of each, not as slices", wanted)
+        if len(grid) > 2:
+            _refuse(f"{machine.title}: a target is a number of GPUs, or hosts x GPUs of a host", wanted)
+        grid = (1, *grid) if len(grid) == 1 else grid
+        if grid[1] > GPUS_OF_A_HOST:
+            _refuse(f"{machine.title}: one host has {GPUS_OF_A_HOST} GPUs, not {grid[1]}", wanted)
+    elif len(grid) != machine.axes:
+        _refuse(f"{machine.title}: its chips form a grid of {machine.axes} axes, not {len(grid)}", wanted)
+    elif machine.most is not None and math.prod(grid) > machine.most:
+        _refuse(f"{machine.title}: one slice has at most {machine.most:,} chips, not {math.prod(grid):,}", wanted)  # fmt: skip
+    shown = grid[1:] if machine.platform == GPU and grid[0] == 1 else grid
+    name = f"{f'{slices}*' if slices > 1 else ''}{machine.name}:{'x'.join(map(str, shown))}"
+    devices = math.prod(grid) * slices * machine.devices_per_chip
+    return Target(name, machine.name, machine.platform, grid, slices, devices)
+
+
+def known() -> list[str]:
+    """The targets that the vendors' pages list, by machine."""
+    return [f"{m.name}:{grid}" for m in MACHINES.values() for grid in m.grids]
+
+
+def near(text: str, n: int = 3) -> list[str]:
+    """The listed targets nearest to ``text``: of the machine it names, by number of chips, where it names one."""
+    wanted = text.strip().lower()
+    name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
+    machine = name if name in MACHINES else _like_machine(name)
+    if machine is None:
+        return difflib.get_close_matches(wanted, known(), n, 0.4)
+    sizes = [int(w[:6]) for w in re.findall(r"\d+", "".join(rest))] or [4]
+    chips = max(1, math.prod(sizes[:4]))
+
+    def distance(grid: str) -> float:
+        return abs(math.log2(math.prod(map(int, grid.split("x"))) / chips))
+
+    grids = sorted(MACHINES[machine].grids, key=distance)[:n]
+    return [f"{machine}:{grid}" for grid in grids]
+
+
+def _like_machine(name: str) -> str | None:
+    # v7x, tpu-v5e, v5litepod, gh100: what people write for them elsewhere.
+    bare = name.replace("-", "").replace("_", "").removeprefix("tpu")
+    spelled = {"v5lite": "v5e", "v5litepod": "v5e", "v7x": "tpu7x", "7x": "tpu7x", "v7": "tpu7x", "v5": "v5p", "v6": "v6e"}  # fmt: skip
+    if bare in MACHINES:
+        return bare
+    if bare in spelled:
+        return spelled[bare]
+    found = difflib.get_close_matches(name, MACHINES, 1, 0.5)
+    return found[0] if found else None
+
+
+def _refuse(what: str, wanted: str) -> NoReturn:
+    found = near(wanted)
+    hint = f"did you mean {', '.join(found)}?" if found else f"for example {', '.join(known()[::9][:4])}"
+    raise UsageError(what, hint=f"{hint} (all: jaxscope targets)", slug="no-such-target")

@@ -1,0 +1,200 @@
+"""``jaxscope compile``: one function for a machine that is not there, from the shapes of its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxscope.cli import targeting
+from jaxscope.cli.hlo import mesh
+from jaxscope.cli.output import deliver
+from jaxscope.errors import UsageError
+
+DESCRIPTION = """\
+Compile one function for a machine that is not there. It is traced from shapes, in this process, on as many CPU devices
+as the target has; nothing is computed and no array is made. WHERE is a module or a file, FUNCTION a function in it,
+jitted or not. The arguments (--args) are either
+
+  dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]   ("-" is an axis that is not sharded; --mesh)
+  a function's name    of the same module, or MODULE:FUNCTION, which returns the tuple of arguments (ShapeDtypeStructs)
+
+The result is recorded like a run: report, view and dump show it. Exit code 1 where it does not fit, or not compile.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope compile train.py:train_step --target v5p:8x8x8 --args train_shapes
+  jaxscope compile package.model:loss --target v5e:4x4 --mesh data=4,model=4 --args 'bf16[1024,512]@-,model' 'f32[64,1024]@data'
+  jaxscope compile train:step --target v5e:4x4 --target v6e:4x4 --args shapes --format json
+"""
+DTYPES = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+    "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "c64": "complex64", "c128": "complex128",
+}  # fmt: skip
+_SHAPE = re.compile(r"([a-z0-9]+)\[((?:\d{1,15}(?:,\d{1,15})*)?)\](?:@(.+))?")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``compile``."""
+    parser = subparsers.add_parser(
+        "compile", help="compile for a machine that is not there", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument("function", metavar="WHERE:FUNCTION")
+    parser.add_argument("--target", action="append", required=True, metavar="TARGET", help="repeatable")
+    parser.add_argument("--args", nargs="*", default=[], metavar="ARG", help="see above")
+    parser.add_argument("--mesh", type=mesh, metavar="AXES", help="of --args with @, e.g. data=4,model=4")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="record in this directory")
+    parser.add_argument("--all", action="store_true", help="open what is folded")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Compile and print. 1: something does not fit, or does not compile."""
+    targets = targeting.wanted(args.target)
+    specs = [_spec(word) for word in args.args]
+    targeting.force(_environ(), targets)
+    where = args.function.rpartition(":")
+    module = _module(where[0] if where[1] else "", args.function)
+    function = _find(module, where[2])
+    arguments = _arguments(module, specs, args.mesh)
+    import io
+
+    import jaxscope
+    from jaxscope.report.console import console
+    from jaxscope.report.machine import dumps
+
+    with jaxscope.record(args.out, name=f"{where[2]}", arrays=False):
+        found = [jaxscope.compile_for(t.name, function, *arguments) for t in targets]
+    if args.format == "json":
+        deliver(dumps({"schema": 1, "programs": [c.as_json() for c in found]}), args.output)
+    else:
+        to = console(sys.stdout)
+        to.file = text = io.StringIO()
+        for c in found:
+            c.report(file=to, everything=args.all)
+        deliver(text.getvalue(), args.output)
+        sys.stderr.write(f"recorded in {found[0].path}\n")
+    return 0 if all(c.state == "ok" and c.fits is not False for c in found) else 1
+
+
+def _environ() -> Any:
+    return os.environ
+
+
+def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | str:
+    """``f32[8]@data`` -> (dtype, shape, axes); a name as it is.
+
+    Raises:
+      UsageError: neither.
+    """
+    match = _SHAPE.fullmatch(word.strip())
+    if match is None:
+        if re.fullmatch(r"[\w.]+(:[\w.]+)?", word):
+            return word
+        raise UsageError(
+            f"{word!r} is neither a shape nor a function's name", hint="write f32[8,128], or bf16[8,128]@data,-", slug="usage"
+        )  # fmt: skip
+    if match[1] not in DTYPES:
+        raise UsageError(f"{match[1]!r} is no dtype", hint=f"known: {', '.join(DTYPES)}", slug="usage")
+    shape = tuple(int(n) for n in match[2].split(",") if n)
+    axes = None if match[3] is None else [None if a.strip() in ("-", "None", "") else a.strip() for a in match[3].split(",")]  # fmt: skip
+    if axes is not None and len(axes) > len(shape):
+        raise UsageError(f"{word!r} has more axes than dimensions", slug="usage")
+    return match[1], shape, axes
+
+
+def _module(name: str, whole: str) -> Any:
+    """Import ``name``: a file, or a module found from the current directory.
+
+    Raises:
+      UsageError: there is no such thing.
+    """
+    if not name:
+        raise UsageError(f"{whole!r} names no module", hint="write train.py:train_step", slug="usage")
+    here = str(Path.cwd())
+    if name.endswith(".py"):
+        path = Path(name).absolute()
+        if not path.is_file():
+            raise UsageError(f"there is no file {name!r}", slug="no-program")
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return module
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as e:
+        if e.name is not None and (name == e.name or name.startswith(f"{e.name}.")):
+            raise UsageError(f"there is no module {name!r}", hint="a file is written train.py:step", slug="no-program") from e  # fmt: skip
+        raise
+
+
+def _find(module: Any, name: str) -> Callable[..., Any]:
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        import difflib
+
+        near = difflib.get_close_matches(name, [n for n in vars(module) if callable(getattr(module, n))], 3)
+        hint = f"did you mean {', '.join(near)}?" if near else None
+        raise UsageError(f"{module.__name__} has no function {name!r}", hint=hint, slug="no-program")
+    return found  # type: ignore[no-any-return]
+
+
+def _arguments(
+    module: Any,
+    specs: Sequence[tuple[str, tuple[int, ...], list[str | None] | None] | str],
+    axes: list[tuple[str, int]] | None,
+) -> list[Any]:
+    """What to trace with.
+
+    Raises:
+      UsageError: a mesh that is missing, or does not match the devices.
+    """
+    import numpy as np
+
+    jax: Any = importlib.import_module("jax")  # partly untyped
+    grid = None
+    if axes is not None:
+        sizes = [n for _, n in axes]
+        if int(np.prod(sizes)) != jax.device_count():
+            raise UsageError(
+                f"the mesh has {int(np.prod(sizes)):,} devices, there are {jax.device_count():,}",
+                slug="mesh-size",
+            )
+        devices = np.array(jax.devices(), dtype=object).reshape(sizes)
+        grid = jax.sharding.Mesh(devices, [name for name, _ in axes])
+    found: list[Any] = []
+    for spec in specs:
+        if isinstance(spec, str):
+            other, _, name = spec.rpartition(":")
+            made = _find(_module(other, spec) if other else module, name)()
+            found += made if isinstance(made, (tuple, list)) else [made]
+            continue
+        dtype, shape, placed = spec
+        sharding = None
+        if placed is not None:
+            if grid is None:
+                raise UsageError(
+                    "an argument with @ needs a mesh", hint="--mesh data=4,model=4", slug="usage"
+                )
+            unknown = [a for a in placed if a is not None and a not in grid.axis_names]
+            if unknown:
+                raise UsageError(f"the mesh has no axis {unknown[0]!r}", slug="usage")
+            sharding = jax.sharding.NamedSharding(grid, jax.sharding.PartitionSpec(*placed))
+        found.append(jax.ShapeDtypeStruct(shape, jax.numpy.dtype(DTYPES[dtype]), sharding=sharding))
+    return found

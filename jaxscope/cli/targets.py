@@ -1,0 +1,70 @@
+"""``jaxscope targets``: the machines that can be compiled for, with their figures and where those stand."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from jaxscope.cli.output import deliver
+
+DESCRIPTION = """\
+The machines that `run --target`, `compile` and `compile_for` know. A target is a machine and its grid of chips:
+v5e:4x4, v5p:8x8x8, 2*v5e:4x4 (two slices), h100:8 (one host), h100:128x8 (128 hosts). All figures are peaks that the
+vendor states for one chip, none is a measurement; "not stated" is what no public page says.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope targets
+  jaxscope targets v5e --sources
+  jaxscope targets --format json | jq '.machines[] | {name, memory_bytes}'
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``targets``."""
+    parser = subparsers.add_parser(
+        "targets", help="machines that can be compiled for", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument("machine", nargs="?", metavar="MACHINE", help="only this one, e.g. v5e")
+    parser.add_argument("--sources", action="store_true", help="the page of each figure")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print them."""
+    from jaxscope.analysis import machines
+    from jaxscope.errors import UsageError
+
+    chosen = list(machines.MACHINES.values())
+    if args.machine is not None:
+        name = args.machine.strip().lower().partition(":")[0]
+        if name not in machines.MACHINES:
+            found = machines.near(args.machine, 1)
+            hint = f"did you mean {found[0].partition(':')[0]}? " if found else ""
+            raise UsageError(
+                f"there is no machine {args.machine[:60]!r}",
+                hint=f"{hint}known: {', '.join(machines.MACHINES)}",
+                slug="no-such-target",
+            )
+        chosen = [machines.MACHINES[name]]
+    if args.format == "json":
+        from jaxscope.report.catalogue import machine_json
+        from jaxscope.report.machine import dumps
+
+        deliver(dumps({"schema": 1, "machines": [machine_json(m) for m in chosen]}), args.output)
+        return 0
+    import io
+
+    from jaxscope.report.catalogue import machine_lines
+    from jaxscope.report.console import console
+    from jaxscope.report.lines import put
+
+    to = console(sys.stdout)
+    to.file = io.StringIO()
+    put(to, machine_lines(chosen, sources=args.sources))
+    deliver(to.file.getvalue(), args.output)
+    return 0

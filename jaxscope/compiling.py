@@ -1,0 +1,169 @@
+"""Compile one function for a machine that is not there, and read what became of it.
+
+One of the few rooms that see both wings; each is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxscope.errors import JaxscopeError, UsageError
+from jaxscope.log import store
+
+if TYPE_CHECKING:
+    from jaxscope.analysis.fitting import Fit
+    from jaxscope.analysis.programs import Texts
+    from jaxscope.model.records import Program
+    from jaxscope.opened import Opened
+
+
+class CompiledFor:
+    """A program for a target. It is recorded: ``path`` is a run directory for every other command.
+
+    Attributes:
+      target: its name.
+      state: ok, exhausted (it does not fit), failed, crashed, late, missing, or skipped (not lowered).
+      error: what the compiler, or JAX when it lowered, says against it.
+    """
+
+    def __init__(self, run: Opened, directory: store.RunDir, program: Program) -> None:
+        self.run = run
+        self.program = program
+        self._directory = directory
+        self.target = program.target or ""
+        self.state = program.state
+        made, asked = program.made, program.asked
+        self.error = made.error if made is not None else asked.skipped if asked is not None else None
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return self._directory.path
+
+    @property
+    def texts(self) -> Texts:
+        """The analysis of both its texts: ``texts.hlo.collectives``, ``texts.hlo.fusions``, ..."""
+        return self.run.texts_of(self.program)
+
+    @property
+    def fit(self) -> Fit | None:
+        """Its memory on one device beside what a device has; None where it was not compiled."""
+        from jaxscope.report import targets
+
+        return targets.fit(self.run, self.program)
+
+    @property
+    def fits(self) -> bool | None:
+        """None: not known."""
+        found = self.fit
+        return None if found is None else found.fits
+
+    def text(self, stage: str = "hlo") -> str:
+        """The text itself; ``stage``: hlo or stablehlo.
+
+        Raises:
+          JaxscopeError: there is none.
+        """
+        blob = self.program.texts.get(stage)
+        if blob is None:
+            raise JaxscopeError(
+                f"there is no {stage} of it: {self.state}", hint=self.error or "", slug="no-text"
+            )
+        return self._directory.text(blob)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its entry of ``programs`` in ``jaxscope report --format json``."""
+        from jaxscope.report import targets
+
+        return targets.program_json(self.run, self.program)
+
+    def report(self, *, file: Any = None, everything: bool = False) -> None:
+        """Print what it is made of to ``file`` (or rich console), default stdout."""
+        from rich.console import Console
+
+        from jaxscope.report import targets
+        from jaxscope.report.console import console
+        from jaxscope.report.lines import put
+        from jaxscope.report.phrases import Places
+
+        lines = targets.whole(self.run, self.program, Places(self.run), everything=everything)
+        put(file if isinstance(file, Console) else console(file or sys.stdout), lines)
+
+    def __repr__(self) -> str:
+        return f"<jaxscope.CompiledFor {self.target}: {self.state}>"
+
+
+def compile_for(
+    target: str, function: Callable[..., Any], /, *args: Any, out: str | Path | None = None, **kwargs: Any
+) -> CompiledFor:
+    """Compile ``function`` for ``target``, without the machine, and wait for the result.
+
+    Args:
+      target: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets``).
+      function: jitted, or to be jitted without options.
+      args, kwargs: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be on CPU devices (as many as the target
+        has: ``--xla_force_host_platform_device_count``) or on a ``jax.sharding.AbstractMesh``.
+      out: the run directory; default: a new one under ``.jaxscope/runs``. Inside a recording: part of that one.
+
+    Raises:
+      UsageError: no such target, its compiler is not installed, or ``function`` cannot be traced ahead of time.
+      Exception: what tracing ``function`` raises.
+    """
+    from jaxscope.analysis import machines
+    from jaxscope.capture import session
+    from jaxscope.targets import client
+    from jaxscope.targets.worker import Worker
+
+    wanted = machines.parse(target)
+    lacking = client.missing(wanted.platform)
+    if lacking is not None:
+        what, _, command = lacking.partition(": ")
+        raise UsageError(what, hint=command, slug="no-compiler")
+    import jax
+
+    if not hasattr(function, "trace"):
+        if not callable(function) or hasattr(function, "lower"):
+            raise UsageError(
+                f"{type(function).__name__} has no trace(): give the function that jax.jit made",
+                slug="not-traceable",
+            )
+        function = jax.jit(function)
+    active = session.current()
+    if active is None:
+        name = f"{getattr(function, '__name__', 'function')}-{wanted.name}"
+        directory = store.create(
+            Path(out) if out is not None else None, name=name, how="compile", argv=list(sys.argv)
+        )
+        mine = session.start(directory, how="record", options=session.Options(arrays=False))
+    else:
+        directory, mine = active.run, active
+    try:
+        mine.writer.emit(_wanted(wanted))
+        program = mine.compile_for(wanted, function.trace(*args, **kwargs))
+    finally:
+        if active is None:
+            session.stop("stop")
+    Worker(directory).once()
+    from jaxscope import opened
+
+    run = opened.open_run(directory.path)
+    return CompiledFor(run, directory, _program(run, wanted.name, program))
+
+
+def _wanted(target: Any) -> Any:
+    from jaxscope.schema.events import TargetsWanted
+
+    return TargetsWanted(targets=[target])
+
+
+def _program(run: Opened, target: str, id: str | None) -> Program:
+    """The program of that id; without one the latest that was skipped."""
+    if id is not None and id in run.retargeted:
+        return run.retargeted[id]
+    skipped = [p for p in run.retargeted.values() if p.target == target and p.state == "skipped"]
+    if not skipped:
+        raise JaxscopeError(f"what was lowered for {target} is not in the log", slug="log-incomplete")
+    return max(skipped, key=lambda p: p.compilations[-1].t_ns)

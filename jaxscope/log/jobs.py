@@ -1,0 +1,161 @@
+"""Programs that wait to be compiled for a machine that is not there: files under ``targets/`` of a run.
+
+``<id>.mlir`` is the module, ``<id>.job`` what its compilation needs besides; both are gone when the result is
+in the log, and ``<id>.done`` says so. Every file appears whole: written beside and renamed. Nobody waits for
+anybody: whoever compiles looks for jobs, whoever asked looks for results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from jaxscope.log.store import RunDir
+from jaxscope.schema.keys import Memory
+from jaxscope.schema.targets import Target
+
+_ID = re.compile(r"[0-9a-f]{16}")
+OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One module to compile.
+
+    Attributes:
+      id: of the program: its text, compile options and target.
+      partitions: devices the program runs on.
+      positions: of those devices among the target's, in mesh order; None: the first ``partitions``.
+      tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: as JAX gives them to the compiler.
+      shardy: which partitioner the program asked for; None: JAX's default.
+    """
+
+    id: str
+    target: Target
+    partitions: int
+    positions: list[int] | None = None
+    tuple_arguments: bool = False
+    propagate_to_inputs: list[bool] = []
+    propagate_to_outputs: list[bool] = []
+    options: dict[str, str | int | float | bool] = {}
+    shardy: bool | None = None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What became of a job.
+
+    Attributes:
+      id: of the job.
+      outcome: ok, exhausted (it does not fit), failed, crashed, late or missing (no such compiler is installed).
+      seconds: the compiler took; None where it never ended.
+      text: blob of the compiled HLO.
+      text_bytes: its size.
+      peak_bytes: on one device, where the compiler states it.
+      error: its message, or how its process ended.
+      compiler: its name and version.
+      process_bytes: the most memory the compiler's process has had so far.
+    """
+
+    id: str
+    outcome: str = OK
+    seconds: float | None = None
+    text: str | None = None
+    text_bytes: int = 0
+    memory: Memory | None = None
+    peak_bytes: int | None = None
+    cost: dict[str, float] = {}
+    error: str | None = None
+    compiler: str | None = None
+    process_bytes: int | None = None
+
+
+class Queue:
+    """The jobs of one run."""
+
+    def __init__(self, run: RunDir) -> None:
+        self.path = run.path / "targets"
+
+    def put(self, job: Job, module: bytes) -> bool:
+        """Queue ``job``; False where it is there already, or has been.
+
+        Raises:
+          OSError: the disk is full or the directory not writable.
+        """
+        self.path.mkdir(exist_ok=True)
+        if self._file(job.id, "job").exists() or self._file(job.id, "done").exists():
+            return False
+        self._write(self._file(job.id, "mlir"), module)
+        self._write(self._file(job.id, "job"), msgspec.json.encode(job))
+        return True
+
+    def waiting(self) -> list[Path]:
+        """The job files there are, the oldest first."""
+        found = []
+        with contextlib.suppress(OSError):
+            for path in self.path.iterdir():
+                if path.suffix == ".job" and _ID.fullmatch(path.stem):
+                    with contextlib.suppress(OSError):  # somebody finished it under us
+                        found.append((path.stat().st_mtime_ns, path.name, path))
+        return [path for _, _, path in sorted(found)]
+
+    def job(self, path: Path) -> Job:
+        """Read one.
+
+        Raises:
+          OSError, msgspec.MsgspecError: gone, or damaged.
+        """
+        return msgspec.json.decode(path.read_bytes(), type=Job)
+
+    def module(self, id: str) -> bytes:
+        """The module's bytecode.
+
+        Raises:
+          OSError: it is gone.
+        """
+        return self._file(id, "mlir").read_bytes()
+
+    def answer(self, result: Result) -> None:
+        """Write ``result`` where ``result_of`` finds it."""
+        self._write(self._file(result.id, "result"), msgspec.json.encode(result))
+
+    def result_of(self, id: str) -> Result | None:
+        """The result of a job; None: not yet."""
+        try:
+            found = msgspec.json.decode(self._file(id, "result").read_bytes(), type=Result)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        return found if found.id == id else None
+
+    def done(self, id: str) -> None:
+        """Forget a job whose result is in the log."""
+        with contextlib.suppress(OSError):
+            self._file(id, "done").touch()
+        for kind in ("job", "mlir", "result"):
+            with contextlib.suppress(OSError):
+                self._file(id, kind).unlink()
+
+    def close(self) -> None:
+        """Say that no more jobs will come."""
+        with contextlib.suppress(OSError):
+            self.path.mkdir(exist_ok=True)
+            (self.path / "closed").touch()
+
+    @property
+    def closed(self) -> bool:
+        return (self.path / "closed").exists()
+
+    def _file(self, id: str, kind: str) -> Path:
+        return self.path / f"{id}.{kind}"
+
+    def _write(self, path: Path, data: bytes) -> None:
+        part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(3)}.part")
+        try:
+            part.write_bytes(data)
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise

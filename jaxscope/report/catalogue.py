@@ -1,0 +1,76 @@
+"""The machines that can be compiled for, as lines and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxscope.analysis.machines import Figure, Machine
+from jaxscope.report.lines import Line, line
+from jaxscope.report.phrases import size
+
+UNITS = ("", "K", "M", "G", "T", "P")
+
+
+def machine_json(m: Machine) -> dict[str, Any]:
+    """One machine; every figure with its source, null where no public page states it."""
+    return {
+        "name": m.name,
+        "title": m.title,
+        "platform": m.platform,
+        "devices_per_chip": m.devices_per_chip,
+        "chips_most": m.most,
+        "targets": [f"{m.name}:{g}" for g in m.grids],
+        "memory_bytes": _figure(m.memory),
+        "flops_per_second": {dtype: _figure(f) for dtype, f in m.flops.items()},
+        "memory_bytes_per_second": _figure(m.hbm),
+        "links": m.links,
+        "link_bytes_per_second": _figure(m.link),
+        "network_bytes_per_second": _figure(m.network),
+    }
+
+
+def _figure(f: Figure | None) -> dict[str, Any] | None:
+    return None if f is None else {"value": f.value, "source": f.source, "derived": f.derived}
+
+
+def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
+    """What ``jaxscope targets`` prints."""
+    for m in machines:
+        peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
+        per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
+        most = "" if m.most is None else f", at most {m.most:,} chips a slice"
+        yield line((m.name, "bold"), f"  {m.title}{per}{most}")
+        yield line(f"memory {size(m.memory.value) if m.memory else 'not stated'} at {_rate(m.hbm, 'B/s')} · {peaks}", indent=4, hang=4)  # fmt: skip
+        joined = (
+            f"{m.links} links of {_rate(m.link, 'B/s')} each way"
+            if m.links
+            else f"NVLink {_rate(m.link, 'B/s')} each way"
+        )
+        yield line(f"{joined} · network {_rate(m.network, 'B/s')} a chip", indent=4, hang=4)
+        yield line((" ".join(f"{m.name}:{g}" for g in m.grids), "dim"), indent=4, hang=4)
+        if sources:
+            yield from _sources(m)
+
+
+def _rate(f: Figure | None, unit: str) -> str:
+    if f is None:
+        return "not stated"
+    value, step = f.value, 0
+    while value >= 1000 and step < len(UNITS) - 1:
+        value, step = value / 1000, step + 1
+    return f"{value:.4g} {UNITS[step]}{unit}"
+
+
+def _sources(m: Machine) -> Iterator[Line]:
+    named = [
+        ("memory", m.memory),
+        *m.flops.items(),
+        ("bandwidth", m.hbm),
+        ("link", m.link),
+        ("network", m.network),
+    ]
+    for name, f in named:
+        if f is not None:
+            how = f" ({f.derived})" if f.derived else ""
+            yield line((f"{name}: {f.source}{how}", "dim"), indent=6, hang=4)

@@ -1,0 +1,326 @@
+"""Programs compiled for machines that are not there, as lines and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxscope.analysis import bounds, fitting
+from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.fitting import Fit
+from jaxscope.analysis.programs import Texts
+from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
+from jaxscope.model.records import Function, Program
+from jaxscope.model.run import Run
+from jaxscope.report import made
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.phrases import Places, count, function_name, seconds, size
+from jaxscope.report.programs import texts_json
+from jaxscope.schema.keys import Memory
+
+LARGEST = 5
+
+
+def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
+    """The retargeted programs by function, of each function and target the latest; the largest first."""
+    latest: dict[tuple[str, str], Program] = {}
+    for p in run.retargeted.values():
+        f = p.function
+        if f is not None:
+            key = f.id, p.target or ""
+            before = latest.get(key)
+            if before is None or p.compilations[-1].t_ns >= before.compilations[-1].t_ns:
+                latest[key] = p
+    by: dict[str, list[Program]] = {}
+    for (id, _), p in latest.items():
+        by.setdefault(id, []).append(p)
+    found = [(run.functions[id], sorted(ps, key=lambda p: p.target or "")) for id, ps in by.items()]
+    return sorted(found, key=lambda item: (-item[0].seconds, item[0].id))
+
+
+def fit(run: Run, p: Program) -> Fit | None:
+    """How ``p`` fits into its target; None where nobody knows yet."""
+    target = next((t for t in run.targets if t.name == p.target), None)
+    if p.made is None:
+        return None
+    if p.made.outcome == EXHAUSTED:
+        return fitting.of_message(target, p.made.error or "")
+    if p.made.outcome == OK:
+        return fitting.of_program(target, fitting.peak_of(p.made.memory, p.made.peak_bytes))
+    return None
+
+
+def bounds_of(run: Run, p: Program) -> Bounds | None:
+    """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
+    target = next((t for t in run.targets if t.name == p.target), None)
+    program, memory = run.texts_of(p).hlo, p.made.memory if p.made is not None else None
+    if target is None or program is None or program.module is None:
+        return None
+    known = memory or Memory()
+    return bounds.of_program(
+        target,
+        program.flops_by_type,
+        known.argument_bytes,
+        known.output_bytes,
+        program.wire_bytes_by_axes,
+        program.mesh,
+    )
+
+
+def bounds_line(found: Bounds) -> Line:
+    """``bounds: no call takes less than 4.1 ms (compute); memory 0.4 ms, data 3.0 ms``."""
+    rest = {"compute": found.compute, "memory": found.memory, **found.axes}
+    others = ", ".join(
+        f"{escape(n)} {_short(v)}" for n, v in rest.items() if n != found.binds and (v is None or v > 0)
+    )
+    least = f"no call takes less than {_short(found.least)} ({escape(found.binds or '?')})"
+    return line(
+        (f"bounds from peak rates: {least}{f'; {others}' if others else ''}", "dim"), indent=6, hang=2
+    )
+
+
+def _short(value: float | None) -> str:
+    """``4.1 ms``, ``38 us``: bounds are short."""
+    if value is None:
+        return "not known"
+    return (
+        f"{value * 1e6:.3g} us"
+        if value < 1e-3
+        else f"{value * 1e3:.3g} ms"
+        if value < 1
+        else f"{value:.3g} s"
+    )
+
+
+def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """The programs for machines that are not there, function by function."""
+    if not run.targets and not run.retargeted:
+        return
+    yield BLANK
+    names = ", ".join(escape(t.name, 40) for t in run.targets)
+    yield line((f"Compiled for {names}", "underline"), ("  by its own compiler; nothing ran on it", "dim"))
+    yield from _devices(run)
+    found = of_run(run)
+    if not found:
+        yield line("no function of yours was lowered for it", indent=2)
+    for f, programs in found:
+        site = places.function(f)
+        yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+        done = [p for p in programs if p.state == OK]
+        if len(done) > 1:
+            yield from beside(run, done)
+        for p in programs:
+            if p not in done or len(done) == 1:
+                yield from program_lines(run, p, places, everything=everything)
+    if any(t.platform == "cuda" for t in run.targets):
+        yield line(("without a GPU nothing is autotuned: its matrix kernels may be others than in a real run", "dim"), indent=2, hang=2)  # fmt: skip
+    waited = [p.asked.seconds for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]
+    if waited:
+        yield line(
+            (f"the program itself waited {seconds(sum(waited))} for {count(len(waited), 'lowering')}", "dim"),
+            indent=2,
+        )
+
+
+def in_summary(run: Run, most: int) -> Iterator[Line]:
+    """At a run's end: a line for each program of the ``most`` expensive functions."""
+    for f, programs in of_run(run)[:most]:
+        for p in programs:
+            said, style = state(p)
+            short = made.in_short(run.texts_of(p), None) if p.state == OK else ""
+            yield line(
+                (f"for {escape(p.target or '?', 40)}: ", "bold"),
+                f"{function_name(f)}  {short}".rstrip(),
+                (f"  {said}" if said else "", style),
+                indent=2,
+                hang=4,
+            )
+            found = fit(run, p)
+            if found is not None:
+                yield from fit_lines(found, run.texts_of(p))
+
+
+def _devices(run: Run) -> Iterator[Line]:
+    """What the script ran on instead, where that is not what the target has."""
+    have = len(run.devices)
+    for t in run.targets:
+        if have and have != t.devices:
+            whose = "the environment's or the script's own number" if run.forced_devices != have else "given"
+            yield line(
+                (f"the script ran on {count(have, 'device')} ({whose}); {escape(t.name, 40)} has {t.devices:,}", "yellow"),
+                indent=2, hang=2,
+            )  # fmt: skip
+    if run.devices and run.targets:
+        yield line(
+            ("process-level questions (jax.process_count()) had their true answers here", "dim"), indent=2
+        )
+
+
+def beside(run: Run, programs: Sequence[Program]) -> Iterator[Line]:
+    """Programs of one function for several targets, a column each."""
+    columns = [_column(run, p) for p in programs]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    rows = [["", *(escape(p.target or "?", 40) for p in programs)]]
+    rows += [[name, *(column.get(name, "") for column in columns)] for name in names]
+    yield from made.table(rows)
+
+
+def _column(run: Run, p: Program) -> dict[str, str]:
+    program, found, limits = run.texts_of(p).hlo, fit(run, p), bounds_of(run, p)
+    column: dict[str, str] = {}
+    if program is not None:
+        column["fusions"] = f"{program.fusions.total:,}"
+        column["collectives"] = f"{len(program.collectives):,}"
+        for axes, sent in sorted(program.wire_bytes_by_axes.items()):
+            if axes:
+                column[f"sent over {escape(axes, 40)}"] = "?" if sent is None else size(sent)
+    if found is not None and found.used is not None:
+        room = f" of {size(found.capacity)}" if found.capacity is not None else ""
+        column["memory of a device"] = (
+            f"{size(found.used)}{room}{'' if found.fits is not False else ': does not fit'}"
+        )
+    if limits is not None and limits.binds is not None:
+        column["least time (bound)"] = f"{_short(limits.least)}, {escape(limits.binds, 40)}"
+        column["bound of compute"] = _short(limits.compute)
+    if program is not None and program.estimated_cycles is not None:
+        column["cycles, estimated"] = f"{program.estimated_cycles:,}"
+    if p.made is not None:
+        column["compiled in"] = seconds(p.made.seconds)
+    return column
+
+
+def program_lines(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """One program: its state, and what it is made of where it was compiled."""
+    said, style = state(p)
+    texts = run.texts_of(p)
+    short = made.in_short(texts, None) if p.state == OK else ""
+    yield line((escape(p.target or "?", 40), "bold"), f"  {short}" if short else "", (f"  {said}" if said else "", style), indent=4, hang=4)  # fmt: skip
+    found = fit(run, p)
+    if found is not None:
+        yield from fit_lines(found, texts, everything=everything)
+    if texts.hlo is not None and texts.hlo.estimated_cycles:
+        cycles = f"{texts.hlo.estimated_cycles:,} cycles by the compiler's own estimate, without collectives"
+        yield line((cycles, "dim"), indent=6, hang=2)
+    limits = bounds_of(run, p)
+    if limits is not None and limits.binds is not None:
+        yield bounds_line(limits)
+
+
+def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """One program with everything its texts say."""
+    f = p.function
+    if f is not None:
+        site = places.function(f)
+        yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+    yield from program_lines(run, p, places, everything=everything)
+    memory = p.made.memory if p.made is not None else None
+    yield from made.section(run.texts_of(p), memory, places, everything=everything)
+
+
+def state(p: Program) -> tuple[str, str]:
+    """What became of it in words, and the style of that."""
+    made_ = p.made
+    error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
+    if p.state == "skipped":
+        return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "yellow"
+    return {
+        OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
+        EXHAUSTED: ("", "red") if fitting.of_message(None, error).used else (f"does not fit: {error}", "red"),
+        FAILED: (f"not compiled: {error}", "yellow"),
+        CRASHED: (f"the compiler did not survive it: {error}", "yellow"),
+        LATE: (error, "yellow"),
+        MISSING: (error, "yellow"),
+        "compiling": ("being compiled", "dim"),
+    }.get(p.state, ("waiting for the compiler", "dim"))
+
+
+def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
+    """``does not fit: 20.3 GiB in 15.8 GiB`` and by what; where it fits, how full it is."""
+    if found.used is None:
+        return
+    room = f" of {size(found.capacity)}" if found.capacity is not None else ""
+    if found.fits is not False:
+        yield line(f"{size(found.used)}{room} on a device", indent=6)
+        return
+    parts = ", ".join(f"{escape(n)} {size(v)}" for n, v in found.parts.items() if v)
+    yield line(
+        ("does not fit: ", "red"),
+        f"{size(found.used)} in {size(found.capacity) if found.capacity is not None else '?'}",
+        f" ({parts})" if parts else "",
+        indent=6,
+        hang=4,
+    )
+    for a in found.largest[: None if everything else LARGEST]:
+        where = f"  {escape(a.file.rpartition('/')[2], 60)}:{a.line}" if a.file and a.line else ""
+        yield line(f"{size(a.bytes)}  {escape(a.shape or '', 80)}  {escape(a.operation or '', 120)}", (where, "dim"), indent=8, hang=4)  # fmt: skip
+    for c in (fitting.contributors(texts.stablehlo) or [])[: None if everything else LARGEST]:
+        if c.bytes:
+            yield line(f"{size(c.bytes)}  {c.of} {escape(c.path or '?', 100)}", indent=8, hang=4)
+
+
+def _by_path(texts: Texts) -> list[dict[str, Any]] | None:
+    found = fitting.contributors(texts.stablehlo)
+    if found is None:
+        return None
+    return [{"path": c.path, "of": c.of, "bytes": c.bytes, "global_bytes": c.global_bytes} for c in found]
+
+
+def _bounds_json(found: Bounds | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "compute_seconds": found.compute,
+        "memory_seconds": found.memory,
+        "axes_seconds": dict(found.axes),
+        "least_seconds": found.least,
+        "binds": found.binds,
+    }
+
+
+def program_json(run: Run, p: Program) -> dict[str, Any]:
+    """An entry of ``programs`` for a machine that is not there; ``of`` is the program it ran instead."""
+    texts = run.texts_of(p)
+    result, found = p.made, fit(run, p)
+    entry = texts_json(texts, result.memory if result is not None else None)
+    if entry["memory"] is None and (found is not None or texts.stablehlo is not None):
+        known = ("argument_bytes", "output_bytes", "alias_bytes", "temp_bytes", "code_bytes", "peak_bytes")
+        entry["memory"] = dict.fromkeys(known)
+    if entry["memory"] is not None:
+        entry["memory"] |= {
+            "by_path": _by_path(texts),
+            "capacity_bytes": found.capacity if found is not None else None,
+            "fits": found.fits if found is not None else None,
+            "used_bytes": found.used if found is not None else None,
+            "parts": found.parts if found is not None else None,
+            "largest": [
+                {"bytes": a.bytes, "kind": a.kind, "shape": a.shape, "operation": a.operation,
+                 "source": None if a.file is None else {"file": a.file, "line": a.line, "function": None}}
+                for a in found.largest
+            ] if found is not None else None,
+        }  # fmt: skip
+        if result is not None and result.peak_bytes is not None:
+            entry["memory"]["peak_bytes"] = result.peak_bytes
+    cost = result.cost if result is not None else {}
+    return {
+        "id": p.id,
+        "of": p.of.id if p.of is not None else None,
+        "function": None if p.function is None else p.function.id,
+        "module": p.module,
+        "stablehlo": p.texts.get("stablehlo"),
+        "hlo": p.texts.get("hlo"),
+        "target": p.target,
+        "compilations": [c.id for c in p.compilations],
+        **entry,
+        "num_partitions": p.asked.partitions if p.asked is not None else entry["num_partitions"],
+        "bounds": _bounds_json(bounds_of(run, p)),
+        "flops": cost.get("flops"),
+        "bytes_accessed": cost.get("bytes accessed"),
+        "state": p.state,
+        "error": result.error if result is not None else None,
+        "skipped": p.asked.skipped if p.asked is not None else None,
+        "compiler": result.compiler if result is not None else None,
+        "compile_seconds": result.seconds if result is not None else None,
+        "waited_seconds": p.asked.seconds if p.asked is not None else None,
+        "compiler_process_bytes": result.process_bytes if result is not None else None,
+    }

@@ -1,0 +1,1 @@
+"""The compiler of an absent machine, in a process of its own."""

@@ -1,0 +1,180 @@
+"""The compiler's own process: reads names of jobs on stdin, compiles each, answers by file.
+
+The one place that names JAX's compile-only clients. A target's compiler is large (libtpu: 640 MB), writes
+what it likes on stderr, locks, and may abort: so it lives here, and whoever started it outlives it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jaxscope.capture import texts
+from jaxscope.log.jobs import EXHAUSTED, FAILED, MISSING, Job, Queue, Result
+from jaxscope.log.store import RunDir
+from jaxscope.schema.targets import Target
+from jaxscope.targets import gpus
+
+NO_MEMORY = "RESOURCE_EXHAUSTED"
+
+
+def main(directory: str) -> None:
+    """Serve the jobs of the run in ``directory`` until stdin ends."""
+    run = RunDir(directory)
+    queue = Queue(run)
+    if gpus.plugin() is not None:
+        os.environ["XLA_FLAGS"] = gpus.flags(os.environ.get("XLA_FLAGS", ""))  # read once, when XLA is loaded
+    topologies: dict[str, list[Any]] = {}
+    for line in sys.stdin:
+        path = Path(line.strip())
+        if path.name:
+            queue.answer(serve(run, queue, path, topologies))
+
+
+def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
+    """Compile one job. What goes wrong is the result; only the end of the process is not seen here."""
+    job = queue.job(path)
+    lacking = missing(job.target.platform)
+    if lacking is not None:
+        return Result(job.id, MISSING, error=lacking)
+    started = time.monotonic()
+    try:
+        name = job.target.name
+        if name not in topologies:
+            topologies[name] = devices_of(job.target)
+        executable = compile_job(job, queue.module(job.id), topologies[name])
+    except Exception as e:
+        said = str(e).strip() or type(e).__name__
+        outcome = EXHAUSTED if NO_MEMORY in said[:400] else FAILED
+        return Result(
+            job.id,
+            outcome,
+            seconds=time.monotonic() - started,
+            error=said[:20_000],
+            compiler=compiler(job.target.platform),
+            process_bytes=_most_memory(),
+        )
+    seconds = time.monotonic() - started
+    text, size = run.put_text(texts.hlo(executable))
+    stats = executable.get_compiled_memory_stats()
+    peak = getattr(stats, "peak_memory_in_bytes", None)
+    try:
+        cost = texts.cost(executable)
+    except Exception:  # not every compile-only client has one
+        cost = {}
+    return Result(
+        job.id,
+        seconds=seconds,
+        text=text,
+        text_bytes=size,
+        memory=texts.memory(executable),
+        peak_bytes=peak if isinstance(peak, int) and peak > 0 else None,
+        cost=cost,
+        compiler=compiler(job.target.platform),
+        process_bytes=_most_memory(),
+    )
+
+
+def missing(platform: str) -> str | None:
+    """What to install for ``platform``; None: it is there."""
+    if platform == "tpu":
+        if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
+            return None
+        return "the TPU compiler (libtpu) is not installed: pip install 'jaxscope[tpu]'"
+    if gpus.plugin() is not None:
+        return None
+    return "the GPU compiler (JAX's CUDA plugin and nvcc) is not installed: pip install 'jaxscope[gpu]'"
+
+
+def compiler(platform: str) -> str | None:
+    """Its name and version; None where it is no installed package."""
+    name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")
+    try:
+        return f"{name} {importlib.metadata.version(name)}" if name else None
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def devices_of(target: Target) -> list[Any]:
+    """The devices of a machine that is not there, in its own order.
+
+    Raises:
+      Exception: whatever the compiler says of a grid it does not take.
+    """
+    from jax.experimental import topologies
+
+    grid = "x".join(map(str, target.grid))
+    if target.platform == "cuda":
+        card = gpus.CARDS[target.machine]
+        # Slices x hosts x GPUs of a host; all hosts are one slice to XLA where they share a fast network.
+        found = topologies.get_topology_desc(
+            target.machine, platform="cuda", target_config=gpus.config(card), topology=f"1x{grid}"
+        )
+        return list(found.devices)
+    more: dict[str, Any] = {"num_slices": target.slices} if target.slices > 1 else {}
+    if max(target.grid) == 1:
+        more["chips_per_host_bounds"] = (1, 1, 1)  # a host of four or eight chips has no such slice
+    if target.machine == "v4":
+        more["chip_config_name"] = (
+            "megacore"  # one device a chip, as Cloud TPUs show it; libtpu's default is two
+        )
+    found = topologies.get_topology_desc(f"{target.machine}:{grid}", platform=target.platform, **more)
+    return list(found.devices)
+
+
+def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
+    """The executable of ``module`` (MLIR bytecode) on ``devices``, compiled as JAX would.
+
+    Raises:
+      Exception: as the compiler says it.
+    """
+    import jax
+    import numpy as np
+    from jaxlib.mlir import ir
+
+    # Untyped and private: Any.
+    mlir: Any = importlib.import_module("jax._src.interpreters.mlir")
+    pxla: Any = importlib.import_module("jax._src.interpreters.pxla")
+    xla_client: Any = importlib.import_module("jax._src.lib").xla_client
+    config: Any = jax.config
+
+    if job.shardy is not None:
+        config.update("jax_use_shardy_partitioner", job.shardy)
+    at = job.positions if job.positions is not None else list(range(job.partitions))
+    if len(devices) < job.partitions or max(at, default=0) >= len(devices):
+        raise ValueError(
+            f"the program runs on {job.partitions} devices, {job.target.name} has {len(devices)}"
+        )
+    chosen = np.array([devices[i] for i in at], dtype=object)
+    client = devices[0].client
+    with mlir.make_ir_context() as context:
+        computation = ir.Module.parse(module, context)
+        options = pxla.create_compile_options(
+            computation,
+            job.tuple_arguments,
+            job.propagate_to_inputs,
+            job.propagate_to_outputs,
+            client,
+            chosen,
+            dict(job.options),
+        )
+        return client.compile(
+            computation, executable_devices=xla_client.DeviceList(tuple(chosen)), compile_options=options
+        )
+
+
+def _most_memory() -> int:
+    """Bytes; ``ru_maxrss`` counts KiB on Linux and bytes on macOS."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,98 @@
+"""What XLA's GPU compiler must be told of a GPU that is not there, as the text it reads.
+
+The figures are those of XLA's own specifications of the cards:
+https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs (h100_sxm, a100_sxm_80).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import msgspec
+
+PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+
+
+class Card(msgspec.Struct, frozen=True):
+    """Figures of one GPU. Bytes, bytes a second, GHz; ``shared`` is per multiprocessor, ``block`` per block at most."""
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    lanes: int
+    clock: float
+    shared: int
+    block: int
+    cache: int
+    bandwidth: int
+    memory: int
+
+
+CARDS = {
+    "h100": Card("NVIDIA H100 80GB HBM3", (9, 0), 132, 128, 1.98, 233472, 232448, 52428800, 3352320000000, 84942979072),
+    "a100": Card("NVIDIA A100-SXM4-80GB", (8, 0), 108, 64, 1.41, 167936, 166912, 41943040, 2039040000000, 85100068864),
+}  # fmt: skip
+
+
+def config(card: Card) -> str:
+    """A ``GpuTargetConfigProto`` in text form. What all cards of these generations share stands in the text."""
+    return f"""
+platform_name: "CUDA"
+device_description_str: "{card.name}"
+dnn_version_info {{ major: 9 minor: 10 patch: 0 }}
+gpu_device_info {{
+  cuda_compute_capability {{ major: {card.capability[0]} minor: {card.capability[1]} }}
+  core_count: {card.multiprocessors}
+  fpus_per_core: {card.lanes}
+  clock_rate_ghz: {card.clock}
+  threads_per_warp: 32
+  threads_per_block_limit: 1024
+  threads_per_core_limit: 2048
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+  shared_memory_per_block: 49152
+  shared_memory_per_block_optin: {card.block}
+  shared_memory_per_core: {card.shared}
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  l2_cache_size: {card.cache}
+  memory_bandwidth: {card.bandwidth}
+  device_memory_size: {card.memory}
+}}
+"""
+
+
+def plugin() -> str | None:
+    """The name of the installed CUDA plugin package; None: there is none, or no nvcc beside it."""
+    found = next((name for name in PLUGINS if importlib.util.find_spec(name) is not None), None)
+    return found if found is not None and tools() is not None else None
+
+
+def tools() -> Path | None:
+    """The folder of the nvcc wheel (ptxas, libdevice): ``nvidia/cuda_nvcc`` for CUDA 12, ``nvidia/cu13`` for 13."""
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for name in ("cuda_nvcc", "cu13"):
+            folder = Path(place) / name
+            if (folder / "bin" / "ptxas").is_file():
+                return folder
+    return None
+
+
+def flags(given: str) -> str:
+    """``XLA_FLAGS`` with what a compilation without a GPU needs, where it is not there already.
+
+    Nothing can be autotuned: there is nothing to time a kernel on.
+    """
+    found = given.split()
+    folder = tools()
+    wanted = {"--xla_gpu_autotune_level": "0"}
+    if folder is not None:
+        wanted["--xla_gpu_cuda_data_dir"] = os.fspath(folder)
+    found += [
+        f"{name}={value}" for name, value in wanted.items() if not any(f.startswith(name) for f in found)
+    ]
+    return " ".join(found)

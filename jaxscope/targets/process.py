@@ -1,0 +1,153 @@
+"""One compiler process: started when there is something to compile, started again after it died.
+
+Owns its lifetime and its stderr. A job that it does not survive costs that job's result and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import site
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from jaxscope.log.jobs import CRASHED, LATE, Job, Queue, Result
+from jaxscope.log.store import RunDir
+
+POLL_S = 0.02
+SAID = 4_000  # of stderr, at its end, kept of a process that died
+# What the program's environment says to a process that is not the program.
+_NOT_OURS = ("JAXSCOPE", "JAXSCOPE_RUN", "JAXSCOPE_OPTIONS", "PYTHONSTARTUP", "JAX_NUM_CPU_DEVICES")
+
+
+class Compiler:
+    """Compiles jobs of ``run``, one at a time.
+
+    Args:
+      command: what to start; the jobs' paths are written to its stdin, a line each.
+      limit: seconds that a job may take.
+    """
+
+    def __init__(self, run: RunDir, command: Sequence[str] | None = None, limit: float = 3600.0) -> None:
+        self._run = run
+        self._queue = Queue(run)
+        self._command = list(command or [sys.executable, "-m", "jaxscope.targets.client", str(run.path)])
+        self._limit = limit
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def _log(self) -> Path:
+        return self._queue.path / "compiler.log"
+
+    def compile(self, job: Job, path: Path) -> Result:
+        """The result of ``job``, which lies at ``path``. Waits for it; never raises."""
+        started = time.monotonic()
+        try:
+            process = self._running()
+            assert process.stdin is not None
+            process.stdin.write(os.fsencode(path) + b"\n")
+            process.stdin.flush()
+        except OSError as e:
+            self.close()
+            return Result(job.id, CRASHED, error=f"the compiler's process cannot be started: {e}")
+        while True:
+            found = self._queue.result_of(job.id)
+            if found is not None:
+                return found
+            if process.poll() is not None:
+                # It may have answered between our look and its end.
+                found = self._queue.result_of(job.id)
+                said = self._last_words()
+                self.close()
+                return found or Result(
+                    job.id, CRASHED, seconds=time.monotonic() - started, error=f"{_how(process.returncode)}{said}"
+                )  # fmt: skip
+            if time.monotonic() - started > self._limit:
+                self.close()
+                return Result(
+                    job.id,
+                    LATE,
+                    seconds=time.monotonic() - started,
+                    error=f"not compiled after {self._limit:,.0f} s: given up",
+                )
+            time.sleep(POLL_S)
+
+    def close(self) -> None:
+        """End the process, with all it may have started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)  # a session of its own: nobody else is in its group
+        process.wait()
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = self._start()
+        return self._process
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._queue.path.mkdir(exist_ok=True)
+        with _open(self._log) as log:
+            return subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd="/",  # with -m the current directory comes first on sys.path: it is the user's
+                env=environment(os.environ),
+                start_new_session=True,  # Ctrl-C is for the program
+            )
+
+    def _last_words(self) -> str:
+        try:
+            said = self._log.read_bytes()[-SAID:].decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+        return f"; the last it said: {said}" if said else ""
+
+
+def environment(given: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+    """The compiler's environment: the user's, as far as it speaks to a compiler.
+
+    The devices of the program are forced CPU devices, and not the compiler's business. Without
+    TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer.
+    """
+    env = {k: v for k, v in given.items() if k not in _NOT_OURS}
+    flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
+    env["XLA_FLAGS"] = " ".join(flags)
+    env.update(JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1")
+    from jaxscope.launch.command import BOOT
+
+    home = str(Path(__file__).parents[2])
+    paths = [p for p in env.get("PYTHONPATH", "").split(os.pathsep) if p and p != str(BOOT)]
+    if home not in (*site.getsitepackages(), site.getusersitepackages(), *paths):
+        paths.insert(0, home)  # run from a checkout that is not installed
+    env["PYTHONPATH"] = os.pathsep.join(paths)
+    return env
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("wb")
+
+
+def _how(code: int) -> str:
+    """In words how the process ended."""
+    if code >= 0:
+        return f"the compiler's process ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    killed = " (killed, perhaps for want of memory)" if -code == signal.SIGKILL else ""
+    return f"the compiler's process died of {name}{killed}"

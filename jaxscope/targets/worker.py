@@ -1,0 +1,157 @@
+"""Drains the queue of one run: takes jobs as they come, has them compiled, and writes what became of them
+into a log of its own. Ends when no more can come.
+
+``python -m jaxscope.targets.worker RUN`` is this in a process: nobody's terminal, nobody's signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from jaxscope.log.jobs import FAILED, Job, Queue, Result
+from jaxscope.log.store import RunDir
+from jaxscope.log.writer import Writer
+from jaxscope.schema.events import TargetCompiled, TargetCompiling
+from jaxscope.targets.process import Compiler, environment
+
+POLL_S = 0.1
+DEAD_S = 15.0  # heartbeats come every second: who started us is gone, and will not say so
+
+
+class Worker:
+    """One queue's only reader. ``command`` and ``limit``: see process.Compiler."""
+
+    def __init__(self, run: RunDir, command: Sequence[str] | None = None, limit: float = 3600.0) -> None:
+        self._run = run
+        self._queue = Queue(run)
+        self._compiler = Compiler(run, command, limit)
+        self._writer: Writer | None = None
+
+    def once(self) -> None:
+        """Compile what waits now. Several workers of one run may do so at a time."""
+        try:
+            for path in self._queue.waiting():
+                self._one(path)
+        finally:
+            self._end()
+
+    def drain(self) -> None:
+        """Compile what comes until the queue is closed and empty."""
+        try:
+            while True:
+                closed = self._queue.closed or self._abandoned()  # before the look: what comes after is seen
+                waiting = self._queue.waiting()
+                for path in waiting:
+                    self._one(path)
+                if closed and not waiting:
+                    return
+                if not waiting:
+                    time.sleep(POLL_S)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._compiler.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _one(self, path: Path) -> None:
+        try:
+            job = self._queue.job(path)
+        except OSError:
+            return  # gone
+        except msgspec.MsgspecError as e:
+            self._queue.done(path.stem)
+            self._say(TargetCompiled(program=path.stem, outcome=FAILED, error=f"the job cannot be read: {e}"))
+            return
+        with _one_at_a_time():
+            if not path.exists():
+                return  # another worker of this run had it meanwhile
+            self._say(TargetCompiling(program=job.id, target=job.target.name))
+            result = self._compiler.compile(job, path)
+            self._say(_event(job, result))
+            self._queue.done(job.id)
+
+    def _say(self, event: TargetCompiling | TargetCompiled) -> None:
+        if self._writer is None:
+            self._writer = Writer(self._run, first=lambda forked: event)
+            self._writer.open()  # writes its first event
+        else:
+            self._writer.emit(event)
+
+    def _abandoned(self) -> bool:
+        """Whether nobody watches the program any more; False where nobody ever did."""
+        if not self._run.path.is_dir():
+            return True
+        try:
+            return time.time() - self._run.heartbeat.stat().st_mtime > DEAD_S
+        except OSError:
+            return False
+
+
+def _event(job: Job, result: Result) -> TargetCompiled:
+    return TargetCompiled(
+        program=job.id,
+        target=job.target.name,
+        outcome=result.outcome,
+        seconds=result.seconds,
+        text=result.text,
+        text_bytes=result.text_bytes,
+        memory=result.memory,
+        peak_bytes=result.peak_bytes,
+        cost=result.cost,
+        error=result.error,
+        compiler=result.compiler,
+        process_bytes=result.process_bytes,
+    )
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """One compilation of ours at a time on this machine: each takes a gigabyte and every core."""
+    path = Path(tempfile.gettempdir()) / f"jaxscope-targets-{os.getuid()}.lock"
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:  # somebody else's file, or no such directory: then without
+        yield
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def start(run: RunDir) -> subprocess.Popen[bytes]:
+    """A worker of its own for ``run``, in a session of its own: it goes on when its starter is gone.
+
+    Raises:
+      OSError: it cannot be started.
+    """
+    words = [sys.executable, "-m", "jaxscope.targets.worker", str(run.path)]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(
+        words, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=environment(os.environ), start_new_session=True
+    )  # fmt: skip
+
+
+def main(directory: str) -> None:
+    """Drain the queue of the run in ``directory``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    Worker(RunDir(directory)).drain()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

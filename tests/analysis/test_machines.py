@@ -1,0 +1,86 @@
+"""Names of targets, and the catalogue behind them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxscope.analysis import machines
+from jaxscope.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    "name, devices, grid",
+    [
+        ("v5e:16x16", 256, (16, 16)),
+        ("v5p:16x16x16", 4096, (16, 16, 16)),
+        ("2*v5p:4x4x4", 128, (4, 4, 4)),
+        ("v4:2x2x1", 4, (2, 2, 1)),
+        ("v3:4x4", 32, (4, 4)),  # two cores a chip, each a device
+        ("tpu7x:2x2x1", 8, (2, 2, 1)),
+        ("h100:8", 8, (1, 8)),
+        ("h100:128x8", 1024, (128, 8)),
+    ],
+)
+def test_a_target_has_as_many_devices_as_jax_would_show(name, devices, grid):
+    target = machines.parse(name)
+    assert (target.name, target.devices, target.grid) == (name, devices, grid)
+
+
+def test_a_name_in_another_spelling_is_the_same_target():
+    assert machines.parse(" V5E:4X4 ") == machines.parse("v5e:4x4") == machines.parse("1*v5e:4x4")
+    assert machines.parse("h100:1x8") == machines.parse("h100:8")
+
+
+@pytest.mark.parametrize(
+    "wrong, right",
+    [
+        ("v5litepod-16", "v5e:4x4"),
+        ("v5e:64", "v5e:8x8"),
+        ("v5p:16x16", "v5p:4x8x8"),
+        ("v5e:32x32", "v5e:16x16"),
+        ("tpu-v6e:4x4", "v6e:4x4"),
+        ("v7x:4x4x4", "tpu7x:4x4x4"),
+        ("h10:8", "h100:8"),
+        ("h100:16", "h100:2x8"),
+        ("v5e:0x4", "v5e:1x1"),
+        ("2*h100:8", "h100:8"),
+        ("a100:2x2x8", "a100:4x8"),
+    ],
+)
+def test_a_name_that_is_none_gets_the_nearest_that_are(wrong, right):
+    with pytest.raises(UsageError) as e:
+        machines.parse(wrong)
+    assert right in e.value.hint.split("?")[0].removeprefix("did you mean ").split(", ")
+
+
+def test_every_listed_target_is_one():
+    names = machines.known()
+    assert len(names) == len(set(names)) > 60
+    assert [machines.parse(n).name for n in names] == names
+
+
+def test_every_figure_says_where_it_was_read():
+    for machine in machines.MACHINES.values():
+        figures = [
+            machine.memory,
+            machine.usable,
+            machine.hbm,
+            machine.link,
+            machine.network,
+            *machine.flops.values(),
+        ]
+        for figure in figures:
+            assert figure is None or (figure.value > 0 and figure.source.startswith("https://"))
+        if machine.usable is not None:
+            per_device = machine.memory.value / machine.devices_per_chip
+            assert 0.9 * per_device < machine.usable.value < 1.07 * per_device
+
+
+@given(st.text(max_size=40) | st.from_regex(r"[0-9*]{0,6}[a-z0-9]{0,6}[:\-]?[0-9x]{0,20}", fullmatch=True))
+def test_any_text_is_a_target_or_refused_with_a_hint(text):
+    try:
+        target = machines.parse(text)
+    except UsageError as e:
+        assert "jaxscope targets" in e.hint
+    else:
+        assert machines.parse(target.name) == target

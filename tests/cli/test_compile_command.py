@@ -1,0 +1,119 @@
+"""``jaxscope compile``: what may stand on its command line, and what is said of the rest."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxscope.cli import compile as verb
+from jaxscope.errors import UsageError
+
+MODEL = """
+import jax, jax.numpy as jnp
+
+def step(w, x):
+    return jnp.tanh(x @ w).sum()
+
+def shapes():
+    return jax.ShapeDtypeStruct((64, 64), jnp.bfloat16), jax.ShapeDtypeStruct((8, 64), jnp.bfloat16)
+
+constant = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "spec"),
+    [
+        ("f32[8,128]", ("f32", (8, 128), None)),
+        ("bf16[4096,1024]@data,model", ("bf16", (4096, 1024), ["data", "model"])),
+        ("i32[]", ("i32", (), None)),
+        ("u8[16,4]@-,model", ("u8", (16, 4), [None, "model"])),
+        ("shapes", "shapes"),
+        ("package.module:shapes", "package.module:shapes"),
+    ],
+)
+def test_an_argument_is_a_shape_or_a_name(word, spec):
+    assert verb._spec(word) == spec
+
+
+@pytest.mark.parametrize("word", ["f32(8)", "f33[8]", "f32[-1]", "f32[8]@a,b", "f32[8,]", "", "[8]", "a b"])
+def test_anything_else_is_refused(word):
+    with pytest.raises(UsageError):
+        verb._spec(word)
+
+
+@given(st.text(max_size=30) | st.from_regex(r"[a-z0-9]{1,4}\[[0-9,]{0,9}\](@[a-z,-]{0,6})?", fullmatch=True))
+def test_no_word_is_too_odd(word):
+    try:
+        found = verb._spec(word)
+    except UsageError as e:
+        assert e.message
+    else:
+        assert isinstance(found, str) or (found[0] in verb.DTYPES and all(n >= 0 for n in found[1]))
+
+
+def run(tmp_path, env, *words, code=2):
+    (tmp_path / "model.py").write_text(MODEL)
+    # A libtpu that is a name only: whatever gets so far is refused by it.
+    env = {**env, "TPU_LIBRARY_PATH": str(tmp_path / "none.so"), "JAXSCOPE_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "compile", *words], env=env, cwd=tmp_path, capture_output=True, text=True,
+        timeout=240,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.mark.capture
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["model:stap", "--args", "shapes"], "did you mean step"),
+        (["model:constant"], "has no function 'constant'"),
+        (["nosuch:step"], "there is no module 'nosuch'"),
+        (["nosuch.py:step"], "there is no file 'nosuch.py'"),
+        (["step"], "write train.py:train_step"),
+        (["model:step", "--args", "f32[64]@data"], "needs a mesh"),
+        (
+            ["model:step", "--mesh", "data=4", "--args", "f32[64]@data"],
+            "the mesh has 4 devices, there are 16",
+        ),
+        (["model:step", "--mesh", "data=16", "--args", "f32[64]@model"], "the mesh has no axis 'model'"),
+        (["model:step", "--args", "f33[64]"], "'f33' is no dtype"),
+    ],
+)
+def test_a_mistake_is_told_with_what_to_write(tmp_path, clean_env, words, said):
+    assert said in run(tmp_path, clean_env, *words, "--target", "v5e:4x4").stderr
+
+
+@pytest.mark.capture
+def test_a_target_that_is_none_is_refused_before_the_module_is_imported(tmp_path, clean_env):
+    (tmp_path / "loud.py").write_text("raise SystemExit('imported')")
+    assert "did you mean v5e:4x4" in run(tmp_path, clean_env, "loud:f", "--target", "v5litepod-16").stderr
+
+
+@pytest.mark.capture
+def test_what_does_not_compile_is_a_result_with_exit_code_1(tmp_path, clean_env):
+    import importlib.util
+
+    if importlib.util.find_spec("libtpu") is not None:
+        pytest.skip("libtpu is installed here: it compiles")
+    for function in ("model:step", "model.py:step"):
+        done = run(tmp_path, clean_env, function, "--target", "v5e:4x4", "--args", "shapes", code=1)
+        assert done.stdout.startswith("step  model.py:4") and "not compiled" in done.stdout
+    report = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "report"], env={**clean_env, "JAXSCOPE_HOME": os.fspath(tmp_path / "home")},
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "Compiled for v5e:4x4" in report.stdout and "step" in report.stdout
+
+
+@pytest.mark.capture
+def test_an_exception_of_the_function_is_the_users_to_see(tmp_path, clean_env):
+    done = run(
+        tmp_path, clean_env, "model:step", "--target", "v5e:4x4", "--args", "f32[3,4]", "f32[5,6]", code=1
+    )
+    assert "Traceback" in done.stderr and "model.py" in done.stderr

@@ -1,0 +1,31 @@
+"""What is compared where a run for a target stands beside a compilation for it by JAX alone."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from jaxscope.analysis.hlo import program
+
+HERE = Path(__file__).parent
+PROGRAM = HERE.parent / "programs" / "for_targets.py"
+
+
+def made_of(text, devices):
+    """What the issue compares: fusions by kind, collectives by kind, axes and executions, custom calls, cycles."""
+    found = program.analyse(text, mesh=[("data", devices // 4), ("model", 4)])
+    assert not found.problems
+    collectives = Counter((c.kind, tuple(c.axes or "?"), c.bytes, c.executions) for c in found.collectives)
+    return {
+        "fusions": (found.fusions.total, found.fusions.by_kind),
+        "collectives": collectives,
+        "custom calls": found.custom_calls,
+        "loops": sorted(loop.trip_count or -1 for loop in found.loops),
+        "instructions": found.instructions,
+        "cycles": found.estimated_cycles,
+    }
+
+
+def directly(target, folder, env, *names):
+    subprocess.run([sys.executable, str(HERE / "direct.py"), target, str(folder), *names], env=env, check=True, timeout=280, capture_output=True)  # fmt: skip
+    return {p.stem: p.read_text() for p in folder.glob("*.txt")}

@@ -1,0 +1,104 @@
+"""With libtpu installed: what a run on forced CPU devices gives for a TPU is what compiling for that TPU gives.
+
+Where libtpu is not installed these tests say so and are skipped: pip install 'jaxscope[tpu]'.
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from beside import HERE, PROGRAM, directly, made_of
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+
+pytestmark = [
+    pytest.mark.capture,
+    pytest.mark.xdist_group("libtpu"),  # a gigabyte and every core each: one at a time
+    pytest.mark.skipif(
+        importlib.util.find_spec("libtpu") is None,
+        reason="libtpu is not installed, nothing can be compiled for a TPU: pip install 'jaxscope[tpu]'",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "target, devices", [("v5e:4x4", 16), ("2*v5e:4x4", 32), ("v5p:8x8x8", 512), ("tpu7x:2x2x1", 8)]
+)
+def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_pod_gives(
+    tmp_path, clean_env, target, devices
+):
+    names = ["train_step", "reduce_rows", *(["alone"] if devices < 100 else [])]
+    where = tmp_path / "run"
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "run", "-q", "--out", str(where), "--target", target, "--wait-targets",
+         str(PROGRAM), *names],
+        env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    directory = store.RunDir(where)
+    run = load(directory)
+    ours = {p.function.seen.name: p for p in run.retargeted.values()}
+    assert set(ours) == set(names) and {p.state for p in ours.values()} == {"ok"}
+    for name, text in directly(target, tmp_path, clean_env, *names).items():
+        mine = directory.text(ours[name].texts["hlo"])
+        assert made_of(mine, devices) == made_of(text, devices)
+        assert "jaxscope" not in mine.replace(str(HERE.parents[1]), "")  # no line of ours beside the user's
+    assert {p.of.target for p in ours.values()} == {"cpu"}
+
+
+def test_a_step_for_4096_chips_is_compiled_from_its_shapes(tmp_path, clean_env):
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "compile", f"{PROGRAM}:train_step", "--target", "v5p:16x16x16", "--args",
+         "step_and_shapes", "--format", "json", "--out", str(tmp_path / "run")],
+        env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["programs"]
+    assert found["num_partitions"] == 4096 and found["of"] is None and found["state"] == "ok"
+    # `compile` jits a plain function anew, without donation; everything else is the same step.
+    program_ = directly("v5p:16x16x16", tmp_path, clean_env, "train_step")["train_step"]
+    expected = made_of(program_, 4096)["collectives"]
+    mine = Counter(
+        (c["kind"], tuple(c["axes"] or "?"), c["bytes"], c["executions"]) for c in found["collectives"]
+    )
+    assert mine == expected
+    assert found["estimated_cycles"] and found["memory"]["fits"] is True
+
+
+TOO_LARGE = """
+import jax, jax.numpy as jnp
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
+import jaxscope
+
+mesh = AbstractMesh((4, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+def shape(dims, *spec):
+    return jax.ShapeDtypeStruct(dims, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+def step(params, x):
+    h = jnp.sin(x @ params["up"])
+    return h @ params["down"], h
+
+found = jaxscope.compile_for(
+    "v5e:4x4", jax.jit(step), {"up": shape((4096, 1 << 16), None, "model"), "down": shape((1 << 16, 4096), "model")},
+    shape((1 << 21, 4096), "data"), out="run",
+)
+print(found.state, found.fits)
+found.report()
+"""
+
+
+def test_a_step_that_does_not_fit_says_so_with_the_largest_arguments_by_name(tmp_path, clean_env):
+    (tmp_path / "large.py").write_text(TOO_LARGE)
+    done = subprocess.run(
+        [sys.executable, "large.py"], env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    first, *page = done.stdout.splitlines()
+    assert first == "exhausted False"
+    text = "\n".join(page)
+    assert "does not fit: " in text and " in 15.8 GiB" in text
+    assert "8.0 GiB  argument x" in text and "256.0 MiB  argument params['up']" in text
