@@ -1,4 +1,4 @@
-"""JX601, JX602 and JX509: waiting for the device in every step, large transfers, arrays on another device."""
+"""JX601, JX602 and JX511: waiting for the device in every step, large transfers, arrays on another device."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def large(run: Run) -> Iterator[Finding]:
         )
 
 
-@rule("JX509", "array-elsewhere", WARNING)
+@rule("JX511", "array-elsewhere", WARNING)
 def elsewhere(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds arrays that are passed to a jitted function from a device (or a set of devices) on which its program does
@@ -248,7 +248,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         verb = "lies" if one or not paths else "lie"
         amount = "" if t.bytes is None else f": {_bytes(t.bytes)} copied {times}"
         yield Finding(
-            code="JX509",
+            code="JX511",
             severity=WARNING if t.count is not None else NOTE,
             certainty=CERTAIN,
             title=f"{what} of {name} {verb} on another device than its program runs on{amount}",

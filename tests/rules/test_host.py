@@ -170,7 +170,7 @@ def test_an_argument_from_another_device_is_told_by_name(log):
     call = log.missed(F, key(leaf("w", 16), leaf("u", 16, sharding=1), shardings=[ONE_CPU, TWO_CPU]))
     log.phase(call, "compile", 1.0, devices="0")
     log.say(ev.Called(function=F.function, count=50))
-    [f] = found(log, "JX509")
+    [f] = found(log, "JX511")
     assert f.title == (
         "u of train_step lies on another device than its program runs on: 3,200 bytes copied 50 times"
     )
