@@ -31,12 +31,14 @@ class Recording:
         name: str | None = None,
         wrapper_libraries: Sequence[str] = (),
         arrays: bool = True,
+        transfers: bool = True,
     ) -> None:
         self._path = Path(path) if path is not None else None
         self._ir = ir
         self._name = name
         self._libraries = list(wrapper_libraries)
         self._arrays = arrays
+        self._transfers = transfers
         self._mine = False
         self._run: store.RunDir | None = None
 
@@ -72,7 +74,12 @@ class Recording:
         except LogError as e:
             sys.stderr.write(f"jaxscope: not recording: {e.message}; the program goes on\n")
             return self
-        options = session.Options(ir=self._ir, wrapper_libraries=self._libraries, arrays=self._arrays)
+        options = session.Options(
+            ir=self._ir,
+            wrapper_libraries=self._libraries,
+            arrays=self._arrays,
+            transfers=self._transfers,
+        )
         session.start(self._run, how="record", options=options)
         self._mine = True
         return self
@@ -153,6 +160,7 @@ def record(
     name: str | None = None,
     wrapper_libraries: Sequence[str] = (),
     arrays: bool = True,
+    transfers: bool = True,
 ) -> Recording:
     """Record a block without the command line.
 
@@ -162,5 +170,9 @@ def record(
       name: what the run is called.
       wrapper_libraries: packages whose frames are not the user's, besides those known.
       arrays: look at the live arrays at the ends of steps and of the block.
+      transfers: count what is copied between host and devices; for copies to the host two methods of
+        JAX's array class are replaced meanwhile.
     """
-    return Recording(path, ir=ir, name=name, wrapper_libraries=wrapper_libraries, arrays=arrays)
+    return Recording(
+        path, ir=ir, name=name, wrapper_libraries=wrapper_libraries, arrays=arrays, transfers=transfers
+    )

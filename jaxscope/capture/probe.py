@@ -22,6 +22,7 @@ from jaxscope.capture.fates import Fates
 from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
+from jaxscope.capture.puts import Puts
 from jaxscope.capture.repeats import Repeats
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Stale
@@ -51,6 +52,7 @@ class Probe:
         self.tally: Tally | None = None  # steps, and call counts to be written before each miss
         self.stepping: StepFunction | None = None  # --step-function
         self.sampler: Sampler | None = None  # live arrays, looked at here where nobody counts steps
+        self.puts: Puts | None = None  # copies to devices
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self.stale = Stale(writer)
@@ -121,6 +123,8 @@ class Probe:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
         elif name == seams.EVENT_LOWER:
             self._guarded("listeners", self._still_listening)
+        elif self.puts is not None and name in seams.PUT_EVENTS:
+            self._guarded("device_puts", self._put, name, sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
             try:
@@ -154,6 +158,11 @@ class Probe:
             shield.leave(token)
 
     # -- what they mean -----------------------------------------------------------------------------
+
+    def _put(self, name: str, event_frame: FrameType) -> None:
+        frame = _up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))
+        if self.puts is not None and frame is not None:
+            self.puts.heard(name, frame)
 
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""

@@ -49,6 +49,37 @@ ENTRANCES = ("reraise_with_filtered_traceback", "lower", "compile", "trace", "ev
 EVENT_MISS = "jit_cpp_cache_miss"
 EVENT_TRACE = "trace_to_jaxpr"
 EVENT_LOWER = "lower_jaxpr_to_module"
+EVENT_PUT, EVENT_PUT_DONE = "batched_device_put_start", "batched_device_put_end"
+EVENT_COPIED = "batched_copy_array"  # arguments with their sharding's twin on other devices
+PUT_EVENTS = (EVENT_PUT, EVENT_PUT_DONE, EVENT_COPIED)
+PUT_FRAME, COPY_FRAME = "batched_device_put", "_array_shard_arg"
+
+# What a copy is called, by the outermost of JAX's functions between it and the program's line.
+ARGUMENT, CALLBACK, CONSTANT = "argument", "callback", "constant"
+TRANSFER_FRAMES = {
+    "__float__": "float", "__int__": "int", "__bool__": "bool", "__complex__": "complex",
+    "__index__": "int", "__hex__": "int", "__oct__": "int", "_item": "item", "tolist": "tolist",
+    "tobytes": "tobytes", "__format__": "format", "__str__": "print", "__repr__": "print",
+    "__array__": "np.asarray", "device_get": "device_get", "__iter__": "iteration", "_iter": "iteration",
+    "__reversed__": "iteration", "__reduce__": "pickle", "to_dlpack": "dlpack",
+    "process_allgather": "process_allgather", "check_special": "debug_nans", "_check_special": "debug_nans",
+    "device_put": "device_put", "asarray": "jnp.asarray", "array": "jnp.array",
+    "device_put_sharded": "device_put", "device_put_replicated": "device_put",
+    "make_array_from_callback": "make_array", "make_array_from_process_local_data": "make_array",
+    "make_array_from_single_device_arrays": "make_array",
+    "_array_mlir_constant_handler": CONSTANT,  # while lowering: an array that the function captured
+    **dict.fromkeys((*CALL_FRAMES, "shard_args"), ARGUMENT),
+    **dict.fromkeys(("pure_callback_impl", "io_callback_impl", "debug_callback_impl", "_flat_callback",
+                     "_wrapped_callback", "_callback"), CALLBACK),
+}  # fmt: skip
+
+# Methods of ArrayImpl through which its property ``_value`` brings an array to the host: the whole array
+# (0.12), one device's part (0.10). Each returns (NumPy array, whether it was copied), and is called only
+# where JAX has kept no NumPy array of an earlier time. ``float``, ``int``, ``bool``, ``print``, ``tolist``,
+# ``device_get`` and ``__array__`` all end here. On CPU ``np.asarray`` does not: NumPy asks for the buffer.
+COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
+ITEM = "item"  # on CPU it asks NumPy for the buffer, too: seen only where it is itself replaced
+VALUE_FRAME = "_value"
 
 
 TESTED = ((0, 10), (0, 12))
@@ -146,6 +177,15 @@ def _attribute(module: str, name: str) -> Callable[[], str | None]:
     return lambda: None if hasattr(_module(module), name) else f"{module}.{name} is not there"
 
 
+def _copies() -> str | None:
+    array = array_class()
+    value = array.__dict__.get(VALUE_FRAME)
+    names = getattr(_code(getattr(value, "fget", None)), "co_names", ())
+    if not any(n in names and n in array.__dict__ for n in COPY_METHODS):
+        return f"ArrayImpl.{VALUE_FRAME} calls none of {', '.join(COPY_METHODS)}"
+    return None
+
+
 def _scalars() -> str | None:
     monitoring = _module("jax.monitoring")
     if not hasattr(monitoring, "register_scalar_listener"):
@@ -176,6 +216,9 @@ SEAMS = (
     Seam("cache_gauge", "whether JAX's caches were cleared, and how full they are", _attribute("jax._src.pjit", "_infer_params_cached")),
     Seam("live_arrays", "the arrays that are alive", _attribute("jax._src.xla_bridge", "_backends")),
     Seam("array_traceback", "the line that made an array", lambda: None if hasattr(_module("jax._src.array").ArrayImpl, "traceback") else "ArrayImpl has no traceback"),
+    Seam("host_copies", "copies of arrays to the host, and how long they took (two methods of ArrayImpl are replaced for it: off with --no-transfers)", _copies),
+    Seam("device_puts", "copies to devices and between them", _frame_of("jax._src.interpreters.pxla", PUT_FRAME, "aval", "xs", "devices")),
+    Seam("device_copies", "copies between devices at calls", _frame_of("jax._src.array", COPY_FRAME, "batch_xs", "batch_devs")),
     Seam("post_hook", "counting calls of --step-function", _attribute("jax._src.api", "_post_hook_state")),
 )  # fmt: skip
 
@@ -348,6 +391,16 @@ def cache_gauge() -> Gauge:
         if cache is not None:
             sizes[name] = (cache.size(), cache.capacity())
     return Gauge(info.misses, {n: (s, c) for n, (s, c) in sizes.items() if c and s >= NEARLY_FULL * c})
+
+
+def array_class() -> Any:
+    """The class of concrete arrays."""
+    return _module("jax._src.array").ArrayImpl
+
+
+def is_on(array: Any, devices: Any) -> bool:
+    """Does ``array`` lie on just these devices (JAX's own list of them), in this order?"""
+    return bool(array.sharding._internal_device_list == devices)
 
 
 def is_eager(function: Any) -> bool:

@@ -17,11 +17,14 @@ from typing import Any
 import msgspec
 
 from jaxscope.capture import announce, dying, frames, functions, seams, shield
+from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
+from jaxscope.capture.puts import Puts
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Counter, Tally
+from jaxscope.capture.transfers import Transfers
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
@@ -38,6 +41,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     wrapper_libraries: list[str] = []
     step_function: str | None = None
     arrays: bool = True
+    transfers: bool = True
 
 
 class Session:
@@ -60,6 +64,14 @@ class Session:
         if options.arrays:
             self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tally.current)
             self.tally.after_step = self.sampler.step_ended
+        self.transfers: Transfers | None = None
+        self._copies: HostCopies | None = None
+        if options.transfers:
+            self.transfers = Transfers(
+                self.writer.emit, lambda: self.tally.current, lambda: self.tally.marked
+            )
+            self.probe.puts = Puts(self.transfers)
+            self._copies = HostCopies(self.transfers)
         self._unhook: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -73,11 +85,15 @@ class Session:
             if not status.available:
                 shield.switch_off(status.name, status.reason or "")
         self.probe.install()
+        if self._copies is not None:
+            shield.attempt("host_copies", self._copies.install)
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
 
     def end(self, how: str) -> None:
         self.probe.remove()
+        if self._copies is not None:
+            shield.attempt("host_copies_end", self._copies.remove)
         self.tally.after_step = None
         if self.sampler is not None:
             self.sampler.ended(sys._getframe(), leaving=how == "exit")
@@ -87,6 +103,8 @@ class Session:
             self.probe.stepping.ended()
         self.tally.flush()
         self.probe.flush()
+        if self.transfers is not None:
+            shield.attempt("transfers", self.transfers.flush)
         self.probe.look("exit")
         died = shield.attempt("uncaught", dying.uncaught) if how == "exit" else None
         if died is not None:
@@ -99,6 +117,9 @@ class Session:
         self.writer.forked()
         self.tally.forked()
         self.probe.forked()
+        if self.transfers is not None:
+            self.transfers.forked()
+            self.probe.puts = Puts(self.transfers)
         if self.sampler is not None and seams.clients():
             # The parent's backend may be locked for ever here, by a thread that is not there any more.
             self.sampler = self.probe.sampler = self.tally.after_step = None
@@ -145,6 +166,7 @@ class Session:
             jaxscope=__version__,
             parent=os.getppid(),
             ir=self.options.ir,
+            transfers=self.options.transfers,
         )
 
     def _degraded(self, name: str, reason: str) -> None:

@@ -93,6 +93,11 @@ def enter(token: object) -> bool:
     return True
 
 
+def busy() -> bool:
+    """Is this thread inside a callback of ours?"""
+    return getattr(_local, "inside", None) is not None
+
+
 def leave(token: object) -> None:
     """Only who entered leaves, even where a Ctrl-C arrived between entering and knowing it."""
     if getattr(_local, "inside", None) is token:

@@ -195,6 +195,11 @@ class Tally:
             return self._marks.value + 1
         return self.stepper.value if self.stepper is not None else None
 
+    @property
+    def marked(self) -> bool:
+        """Are steps counted by marks at their ends?"""
+        return self._marks.value > 0
+
     def forked(self) -> None:
         """In a forked child: what the parent counted is the parent's."""
         for count in (*self._counters.values(), self._marks):

@@ -41,6 +41,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "ir": Option(str, IR),
         "step-function": Option(str),
         "arrays": Option(bool),
+        "transfers": Option(bool),
         "tee-stderr": Option(bool),
         "live": Option(bool),
         "quiet": Option(bool),

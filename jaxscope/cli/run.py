@@ -86,6 +86,12 @@ def options_parser() -> argparse.ArgumentParser:
         help="look at the live arrays at the ends of steps, for at most 1%% of the time (default: yes)",
     )
     what.add_argument(
+        "--transfers",
+        action=argparse.BooleanOptionalAction,
+        help="count what is copied between host and devices; two methods of JAX's arrays are replaced for it"
+        " (default: yes)",
+    )
+    what.add_argument(
         "--check",
         metavar="SPEC",
         help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
@@ -288,6 +294,7 @@ def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
         "step-function": opts.step_function,
         "wrapper-libraries": opts.wrapper_libraries,
         "arrays": opts.arrays,
+        "transfers": opts.transfers,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

@@ -219,6 +219,13 @@ class Fold:
     def _arrays(self, process: Process, event: ev.ArraysSeen) -> None:
         process.snapshots.append(event)
 
+    def _transferred(self, process: Process, event: ev.Transferred) -> None:
+        site = event.site
+        key = (event.direction, event.via, site.file if site else "", site.line if site else 0)
+        before = process.transfers.get(key)
+        if before is None or event.count >= before.count:
+            process.transfers[key] = event
+
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
@@ -328,6 +335,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.CaptureChanged: Fold._capture_changed,
     ev.CaptureRenewed: Fold._capture_renewed,
     ev.ArraysSeen: Fold._arrays,
+    ev.Transferred: Fold._transferred,
     ev.Degraded: Fold._degraded,
     ev.Died: Fold._died,
     ev.RunEnded: Fold._run_ended,

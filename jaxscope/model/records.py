@@ -30,6 +30,7 @@ from jaxscope.schema.events import (
     RunEnded,
     RunStarted,
     Traced,
+    Transferred,
 )
 from jaxscope.schema.findings import Cause
 from jaxscope.schema.keys import Frame, Key
@@ -55,6 +56,8 @@ class Process(msgspec.Struct, eq=False):
     # (begin, end) of every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: list[tuple[int, int]] = []
     snapshots: list[ArraysSeen] = []  # its live arrays, moment by moment
+    # By direction, kind, file and line: the latest word on what crossed there.
+    transfers: dict[tuple[str, str, str, int], Transferred] = {}
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
         """Wall time during which at least one phase ran: nested phases are not counted twice."""

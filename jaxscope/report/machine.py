@@ -1,6 +1,6 @@
 """A run as JSON, schema 1: what every consumer outside reads. Keys may be added, never renamed.
 
-Absent knowledge is null, never 0. What a later analysis fills in is there and null.
+Absent knowledge is null, never 0.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays
+from jaxscope.report import arrays, transfers
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
 from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
-
-# What a later analysis fills in.
-_OF_RUNS_LATER = ("transfers",)
 
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
@@ -50,8 +47,8 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "stale_captures": [_stale(s) for s in run.stale],
         "buckets": [_bucket(v) for v in sizes.varying(run)],
         "arrays": arrays.as_json(run),
+        "transfers": transfers.as_json(run),
         "findings": [finding_json(f) for f in findings(run)],
-        **dict.fromkeys(_OF_RUNS_LATER),
     }
 
 

@@ -22,7 +22,7 @@ from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, entries, findings, phrases
+from jaxscope.report import arrays, entries, findings, phrases, transfers
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
@@ -85,6 +85,7 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
         if not run.processes:
             yield line("No process of it recorded anything: did the program import jax?", indent=2)
     yield from findings.buckets(run, places)
+    yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
     folded = [*_folded(run, places, everything=everything)]
     if folded:

@@ -32,6 +32,7 @@ FAMILIES = (
     "remats",
     "donation",
     "live",
+    "host",
     "gate",
     "budgets",
     "baseline",

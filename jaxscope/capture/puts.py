@@ -1,0 +1,82 @@
+"""Copies to devices and between them, as JAX announces them: ``device_put`` and what comes down to it.
+
+JAX's test slot is told when a batch of parts for one array's devices begins to be put there and when that
+is over; a call's arguments whose sharding is right and whose devices are not are announced once they are
+collected. NumPy arguments of jitted calls come here only off the fast path: the reading wing counts them.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from jaxscope.capture import frames, seams
+from jaxscope.capture.transfers import BETWEEN, TO_DEVICE, Row, Transfers
+
+
+class Puts(threading.local):
+    """What is being put somewhere on this thread, outermost first."""
+
+    def __init__(self, transfers: Transfers) -> None:
+        self._transfers = transfers
+        self._open: list[tuple[int, list[tuple[Row, int]]]] = []
+
+    def heard(self, name: str, frame: FrameType) -> None:
+        """The event ``name`` of ``seams.PUT_EVENTS``, sent from ``frame``, one of JAX's."""
+        if name == seams.EVENT_PUT:
+            self._open.append((0, []))  # also where what follows fails: each end has its beginning
+            moved = self._moved(frame)
+            self._open[-1] = (time.perf_counter_ns(), moved)
+        elif name == seams.EVENT_PUT_DONE:
+            ended = time.perf_counter_ns()
+            began, moved = self._open.pop() if self._open else (0, [])
+            for row, size in moved:
+                self._transfers.add(row, 1, size, ended - began)
+        else:
+            self._copied(frame)
+
+    def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
+        local = frames.read(frame, "aval", "xs", "devices")
+        sent = between = 0
+        for part, device in zip(local.get("xs", ()), local.get("devices", ()), strict=False):
+            if isinstance(part, (np.ndarray, np.generic)):
+                sent += _numpy_bytes(part)
+            elif isinstance(part, seams.array_class()):
+                between += 0 if part.devices() == {device} else int(part.nbytes)
+            else:
+                sent += _bytes(local.get("aval"))
+        several = len(local.get("devices", ())) > 1
+        found = []
+        for size, direction in ((sent, TO_DEVICE), (between, BETWEEN)):
+            row = self._transfers.row(frame, direction, "device_put", in_calls=several) if size else None
+            if row is not None:
+                found.append((row, size))
+        return found
+
+    def _copied(self, frame: FrameType) -> None:
+        local = frames.read(frame, "batch_xs", "batch_devs")
+        sizes = {False: 0, True: 0}  # to one device, to several
+        for array, devices in zip(local.get("batch_xs", ()), local.get("batch_devs", ()), strict=False):
+            if not seams.is_on(array, devices):
+                sizes[len(devices) > 1] += int(array.nbytes)
+        for several, size in sizes.items():
+            row = self._transfers.row(frame, BETWEEN, "device_put", in_calls=several) if size else None
+            if row is not None:
+                self._transfers.add(row, 1, size, None)
+
+
+def _numpy_bytes(part: Any) -> int:
+    """Asked of NumPy itself: a subclass may have an idea of its own."""
+    if isinstance(part, np.ndarray):
+        return int(np.ndarray.nbytes.__get__(part))
+    return int(part.nbytes)
+
+
+def _bytes(aval: Any) -> int:
+    """Of a Python number that becomes ``aval``."""
+    return math.prod(aval.shape) * aval.dtype.itemsize if aval is not None else 0

@@ -1,0 +1,238 @@
+"""What crossed between host and devices, by the program's line: as it was seen, and as it follows from keys.
+
+A jitted call brings NumPy arguments to one device, and arrays from another one, without a word: what one
+call moves follows from its key, how often from the calls, where somebody counts them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from jaxscope.analysis import sharding as sh
+from jaxscope.model.fold import MOST_SECONDS
+from jaxscope.model.records import Compilation, Function, Process
+from jaxscope.model.run import Run
+from jaxscope.schema.events import Transferred
+from jaxscope.schema.keys import Frame, Leaf
+
+TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
+ARGUMENT = "argument"
+# Not what a line asks for: JAX's own doing on its way to a program, and what a debugging switch wants.
+NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
+
+
+class Transfer(msgspec.Struct, frozen=True):
+    """All that one line of one process moved one way. Unknown is None.
+
+    Attributes:
+      text: the expression, as it stands in the source.
+      count: None: nobody counted; then ``bytes`` are those of one call.
+      views: of ``count``, how many copied nothing, because both sides share their memory.
+      waits: of ``count``, how many took longer than 0.1 ms.
+      paths: the arguments that were moved, where it was a call.
+    """
+
+    process: Process
+    direction: str
+    kind: str
+    source: Frame | None
+    text: str | None = None
+    count: int | None = None
+    bytes: int | None = None
+    views: int | None = None
+    waits: int | None = None
+    blocked_seconds: float | None = None
+    steps: int | None = None
+    first_step: int | None = None
+    first_ns: int = 0
+    last_ns: int = 0
+    function: Function | None = None
+    paths: tuple[str, ...] = ()
+
+    @property
+    def bytes_each(self) -> float | None:
+        """Bytes of one of them."""
+        if self.bytes is None or self.count is None:
+            return self.bytes
+        return self.bytes / self.count if self.count else None
+
+    @property
+    def share(self) -> float | None:
+        """Share of the time between the first and the last in which the program stood there."""
+        span = (self.last_ns - self.first_ns) / 1e9
+        if self.blocked_seconds is None or span <= 0:
+            return None
+        return min(1.0, self.blocked_seconds / span)
+
+
+def counted(run: Run) -> bool:
+    """Did anybody count what crosses?"""
+    return any(p.started is not None and p.started.transfers for p in run.processes.values())
+
+
+def transfers(run: Run) -> list[Transfer]:
+    """Everything that is known to have crossed: by seconds, then by bytes, the most first."""
+    if not counted(run):
+        return []
+    found = [_seen(p, e) for p in run.processes.values() for e in p.transfers.values()]
+    found += _by_calls(run)
+    return sorted(
+        found,
+        key=lambda t: (
+            -(t.blocked_seconds or 0.0),
+            -(t.bytes or 0),
+            t.direction,
+            t.kind,
+            t.source.file if t.source else "",
+            t.source.line if t.source else 0,
+        ),
+    )
+
+
+def steps(run: Run, process: Process) -> int | None:
+    """How many steps the process has begun; None: nothing counts them."""
+    if process.step is not None:
+        return process.step
+    counted = [f for f in run.functions.values() if process.id in f.counted_calls]
+    if not counted:
+        return None
+    stepper = next((f for f in counted if f.step), counted[0])
+    return stepper.counted_calls[process.id]
+
+
+def _seen(process: Process, e: Transferred) -> Transfer:
+    return Transfer(
+        process=process,
+        direction=e.direction,
+        kind=e.via,
+        source=e.site,
+        text=e.text,
+        count=e.count,
+        bytes=e.bytes,
+        views=e.views,
+        waits=e.waits,
+        blocked_seconds=e.seconds if e.seconds is not None and 0 <= e.seconds < MOST_SECONDS else None,
+        steps=e.steps,
+        first_step=e.first_step,
+        first_ns=e.first_ns,
+        last_ns=e.last_ns,
+    )
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    """What one call with a certain key moves to the one device of its program."""
+
+    direction: str
+    bytes: int
+    paths: tuple[str, ...]
+
+
+def _by_calls(run: Run) -> Iterator[Transfer]:
+    """What calls of programs on one device move without an announcement."""
+    for f in run.functions.values():
+        for process in {c.process.id: c.process for c in f.compilations}.values():
+            mine = [c for c in f.compilations if c.process is process and c.entry == "call"]
+            keyed = [(c, _moved(c)) for c in mine if c.key is not None]
+            for direction in (TO_DEVICE, BETWEEN):
+                yield from _of_function(f, process, direction, mine, keyed)
+
+
+def _of_function(
+    f: Function,
+    process: Process,
+    direction: str,
+    mine: list[Compilation],
+    keyed: list[tuple[Compilation, list[_Moved]]],
+) -> Iterator[Transfer]:
+    first: dict[_Moved, Compilation] = {}
+    moving = 0
+    for c, all_moved in keyed:
+        for m in all_moved:
+            if m.direction == direction:
+                moving += 1
+                first.setdefault(m, c)
+    # A call with other arguments would have left the fast path: with one kind, all calls are of it.
+    calls = f.counted_calls.get(process.id) if f.watched else None
+    exact = calls is not None and len(first) == 1 and moving == len(mine)
+    for m, c in first.items():
+        count = calls if exact else None
+        yield Transfer(
+            process=process,
+            direction=direction,
+            kind=ARGUMENT,
+            source=c.site,
+            count=count,
+            bytes=m.bytes * count if count is not None else m.bytes,
+            steps=count if f.step else None,
+            function=f,
+            paths=m.paths,
+            first_ns=c.t_ns,
+            last_ns=c.t_ns,
+        )
+
+
+def _moved(c: Compilation) -> list[_Moved]:
+    """What the call behind ``c`` brings to its program's device; nothing where that has several."""
+    target = devices_of_program(c)
+    if target is None or len(target) != 1 or c.key is None:
+        return []
+    sums: dict[str, tuple[int, list[str]]] = {}
+    for leaf in c.key.arguments:
+        direction = _way(c, leaf, target)
+        size = size_of(leaf)
+        if direction is not None and size:
+            total, paths = sums.setdefault(direction, (0, []))
+            paths.append(leaf.path)
+            sums[direction] = total + size, paths
+    return [_Moved(way, total, tuple(paths)) for way, (total, paths) in sums.items()]
+
+
+def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
+    if leaf.type.startswith("numpy."):
+        return TO_DEVICE
+    here = devices_of(c, leaf)
+    if leaf.type == "jax.Array" and here is not None and here != target:
+        return BETWEEN
+    return None
+
+
+def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
+    """The devices that an argument lies on."""
+    table = c.key.shardings if c.key is not None else []
+    if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
+        return None
+    return sh.device_ids(table[leaf.sharding].devices)
+
+
+def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
+    """The devices of the program that served the call; None: not known."""
+    if c.compiled is not None:
+        return sh.device_ids(c.compiled.devices)
+    # Served from a cache: on the devices that all of the function's programs run on.
+    known = {
+        sh.device_ids(o.compiled.devices)
+        for o in c.function.compilations
+        if o.compiled is not None and o.process is c.process
+    }
+    return next(iter(known)) if len(known) == 1 else None
+
+
+def size_of(leaf: Leaf) -> int | None:
+    """Bytes of an array by shape and dtype; None where one of them is not known."""
+    if leaf.shape is None or leaf.dtype is None:
+        return None
+    sizes = [d for d in leaf.shape if isinstance(d, int)]
+    bits = 8 if leaf.dtype == "bool" else _bits(leaf.dtype)
+    if bits is None or len(sizes) != len(leaf.shape):
+        return None
+    return math.prod(sizes) * max(1, bits // 8)
+
+
+def _bits(dtype: str) -> int | None:
+    """``float32``, ``bfloat16``, ``float8_e4m3fn``: the first number."""
+    found = re.match(r"[a-z]+(\d{1,3})", dtype)
+    return int(found.group(1)) if found else None

@@ -1,0 +1,197 @@
+"""Whose line a copy is, when it is told, and that many are few events: without JAX."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import threading
+
+import pytest
+
+from jaxscope.capture.transfers import MAX_ROWS, TO_DEVICE, TO_HOST, Transfers
+
+
+class Recording:
+    """A recording whose step is set by hand."""
+
+    def __init__(self):
+        self.events = []
+        self.step = None
+        self.marked = False
+        self.transfers = Transfers(self.events.append, lambda: self.step, lambda: self.marked)
+
+    @property
+    def latest(self):
+        """By (direction, via, line): the last word."""
+        return {(e.direction, e.via, e.site and e.site.line): e for e in self.events}
+
+
+@pytest.fixture
+def recording():
+    return Recording()
+
+
+def test_events_follow_the_count_by_quarters_and_the_last_is_told_at_the_end(recording):
+    row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+    for _ in range(100_000):
+        recording.transfers.add(row, 1, 4, 1000)
+    assert len(recording.events) < 60 and recording.events[-1].count > 79_000
+    recording.transfers.flush()
+    recording.transfers.flush()
+    assert len(recording.events) < 60 and recording.events[-1].count == 100_000
+    assert (recording.events[-1].bytes, recording.events[-1].seconds) == (400_000, 0.1)
+
+
+def test_two_expressions_of_a_line_are_one_row_without_a_text(recording):
+    def place():
+        return sys._getframe()
+
+    rows = [recording.transfers.row(place(), TO_HOST, "float") for _ in range(3)]
+    assert len({id(r) for r in rows}) == 1 and rows[0].text == "return sys._getframe()"
+    here = sys._getframe
+    a, b = recording.transfers.row(here(), TO_HOST, "x"), recording.transfers.row(here(0), TO_HOST, "x")
+    assert a is b and a.text is None and a.site.line == sys._getframe().f_lineno - 1
+
+
+def calling(file, module, inner):
+    """A function of that file and module that calls ``inner``."""
+    space = {"__name__": module, "inner": inner}
+    exec(compile("import sys\ndef call(): return inner()", file, "exec"), space)
+    return space["call"]
+
+
+INSTALLED = "/usr/lib/python3/site-packages/somelib/x.py"
+
+
+def test_lines_of_libraries_are_passed_over_for_the_programs_own(recording):
+    def ask():
+        return recording.transfers.row(sys._getframe(1), TO_HOST, "float")
+
+    row = calling(INSTALLED, "somelib.x", calling("/lib/optax/x.py", "optax.x", ask))()
+    assert row.site.file == __file__ and row.site.function.startswith("test_lines_of_libraries")
+
+
+def test_with_only_installed_code_on_the_stack_it_is_the_innermost_of_it(recording):
+    found = []
+
+    def ask(_):
+        row = recording.transfers.row(frame_without_callers(), TO_HOST, "float")
+        found.append(row.site.file)
+
+    def frame_without_callers():
+        made = []
+        space = {"__name__": "somelib.x", "made": made}
+        exec(compile("import sys\ndef call(): made.append(sys._getframe())", INSTALLED, "exec"), space)
+        thread = threading.Thread(target=space["call"])
+        thread.start()
+        thread.join()
+        return made[0]
+
+    ask(None)
+    assert found == [INSTALLED]
+
+
+def test_steps_are_counted_once_each_and_early_copies_belong_to_the_first_marked_step(recording):
+    row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+    recording.transfers.add(row, 1, 4, 0)
+    recording.transfers.add(row, 1, 4, 0)
+    recording.marked = True
+    for step in (2, 2, 3, 5):
+        recording.step = step
+        recording.transfers.add(row, 1, 4, 0)
+    recording.transfers.flush()
+    e = recording.events[-1]
+    assert (e.count, e.steps, e.first_step, e.last_step) == (6, 4, 1, 5)
+
+
+def test_before_the_first_call_of_the_step_function_no_step_has_begun(recording):
+    row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+    recording.step = 0
+    recording.transfers.add(row, 1, 4, 0)
+    recording.transfers.flush()
+    assert [(e.count, e.steps, e.first_step) for e in recording.events] == [(1, 0, None)]
+
+
+def test_steps_that_began_to_be_counted_afterwards_are_told_in_the_end(recording):
+    row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+    recording.transfers.add(row, 1, 4, 0)
+    recording.step, recording.marked = 2, True
+    recording.transfers.flush()
+    assert [e.steps for e in recording.events] == [None, 1]
+
+
+def test_what_is_not_known_of_one_is_not_known_of_all(recording):
+    row = recording.transfers.row(sys._getframe(), TO_DEVICE, "device_put")
+    recording.transfers.add(row, 1, 4, None)
+    recording.transfers.add(row, 1, None, 100)
+    assert (recording.events[-1].bytes, recording.events[-1].seconds) == (None, None)
+
+
+def test_a_program_of_very_many_lines_is_told_without_lines_in_the_end(recording):
+    source = "import sys\n" + "\n".join("take(sys._getframe())" for _ in range(MAX_ROWS + 50))
+
+    def take(frame):
+        recording.transfers.add(recording.transfers.row(frame, TO_HOST, "float"), 1, 4, 0)
+
+    exec(compile(source, "/somewhere/many.py", "exec"), {"take": take, "__name__": "many"})
+    recording.transfers.flush()
+    latest = recording.latest
+    assert latest[TO_HOST, "float", None].count == 50 and len(latest) == MAX_ROWS + 1
+
+
+def test_a_source_that_is_a_pipe_or_missing_is_not_opened(recording, tmp_path):
+    pipe = tmp_path / "train.py"
+    os.mkfifo(pipe)
+    for file in (str(pipe), str(tmp_path / "gone.py"), "<stdin>"):
+        space = {"__name__": "__main__"}
+        exec(compile("import sys\ndef frame(): return sys._getframe()", file, "exec"), space)
+        row = recording.transfers.row(space["frame"](), TO_HOST, "float")
+        assert (row.site.file, row.site.line, row.text) == (file, 2, None)
+    cell = "<ipython-input-3>"
+    linecache.cache[cell] = (20, None, ["import sys\n", "def frame(): return sys._getframe()\n"], cell)
+    space = {"__name__": "__main__"}
+    exec(compile("import sys\ndef frame(): return sys._getframe()", cell, "exec"), space)
+    assert recording.transfers.row(space["frame"](), TO_HOST, "float").text == "return sys._getframe()"
+
+
+def test_counts_of_many_threads_add_up(recording):
+    row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+
+    def work():
+        for _ in range(5000):
+            recording.transfers.add(row, 1, 4, 10)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    recording.transfers.flush()
+    assert (recording.events[-1].count, recording.events[-1].bytes) == (20_000, 80_000)
+
+
+def test_a_forked_child_begins_at_nothing(recording):
+    row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+    recording.transfers.add(row, 1, 4, 10)
+    recording.transfers.forked()
+    recording.transfers.flush()
+    assert len(recording.events) == 1
+    again = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+    recording.transfers.add(again, 1, 4, 10)
+    assert [e.count for e in recording.events] == [1, 1]
+
+
+def test_no_frame_and_so_no_array_is_kept_alive(recording):
+    import weakref
+
+    class Held:
+        pass
+
+    def copying():
+        held = Held()
+        ref = weakref.ref(held)
+        recording.transfers.add(recording.transfers.row(sys._getframe(), TO_HOST, "float"), 1, 4, 0)
+        return ref
+
+    assert copying()() is None

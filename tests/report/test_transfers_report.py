@@ -1,0 +1,78 @@
+"""Transfers on the page: only what is worth saying, and nothing of a program's reaches the terminal raw."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from written import CWD, T0, Log, function, key, leaf
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.report.text import print_report
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
+
+S = 1_000_000_000
+
+
+def page(log, **more):
+    out = io.StringIO()
+    print_report(load(log.run), file=out, **more)
+    return out.getvalue()
+
+
+def copied(line=31, **more):
+    return ev.Transferred(
+        **{
+            "direction": "device_to_host",
+            "via": "float",
+            "site": Frame(f"{CWD}/train.py", line, "main"),
+            "text": "float(loss)",
+            "count": 200,
+            "bytes": 800,
+            "seconds": 1.3,
+            "steps": 200,
+            "first_ns": T0,
+            "last_ns": T0 + 2 * S,
+            **more,
+        }
+    )
+
+
+@pytest.fixture
+def log(tmp_path):
+    made = Log(store.create(tmp_path / "run"), transfers=True)
+    made.backend()
+    return made
+
+
+def test_the_lines_at_which_the_program_waits_are_shown_with_count_bytes_and_seconds(log):
+    log.say(copied(views=200))
+    log.say(copied(line=40, text=None, via="device_get", seconds=0.2, views=0, steps=None))
+    text = page(log)
+    assert "Transfers  the program stood waiting 1.5 s for values from the devices" in text
+    assert "float(loss)  to the host, 200x in 200 steps, 800 B, views, no copies" in text
+    assert "device_get  to the host, 200x, 800 B  train.py:40" in text
+    assert "on CPU np.asarray(x) is a view that nobody announces" in text
+
+
+def test_a_program_that_hardly_waits_is_not_bothered(log):
+    log.say(copied(seconds=0.0004), after=20)
+    assert "Transfers" not in page(log)
+    assert "float(loss)" in page(log, everything=True)
+
+
+def test_large_numpy_arguments_are_shown_with_their_names(log):
+    step = function("step")
+    log.say(step)
+    big = leaf("images", 8192, 4096, type="numpy.ndarray", sharding=None, committed=None)
+    call = log.missed(step, key(big))
+    log.phase(call, "compile", 1.0, devices="0")
+    assert "images of step  to devices, 128.0 MiB in each call  train.py:140" in page(log)
+
+
+def test_what_a_program_is_called_reaches_the_terminal_escaped(log):
+    log.say(copied(text="\x1b[31mfloat(x)[bold]\x07", direction="up\x1b[0m", via="\x1b]0;x\x07"))
+    text = page(log)
+    assert "\x1b" not in text and "\x07" not in text and "[bold]" in text

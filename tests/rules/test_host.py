@@ -1,0 +1,177 @@
+"""When waiting for the device is a finding, and when it is not."""
+
+from __future__ import annotations
+
+import pytest
+from written import CWD, ONE_CPU, T0, TWO_CPU, Log, function, key, leaf
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.rules.registry import findings
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
+
+S = 1_000_000_000
+F = function("train_step")
+
+
+@pytest.fixture
+def log(tmp_path):
+    made = Log(store.create(tmp_path / "run"), transfers=True)
+    made.say(F)
+    return made
+
+
+def copied(count=200, **more):
+    return ev.Transferred(
+        **{
+            "direction": "device_to_host",
+            "via": "float",
+            "site": Frame(f"{CWD}/train.py", 31, "main"),
+            "text": "float(loss)",
+            "count": count,
+            "bytes": 4 * count,
+            "waits": count,
+            "seconds": 1.3,
+            "steps": count,
+            "first_step": 1,
+            "last_step": count,
+            "first_ns": T0,
+            "last_ns": T0 + 2 * S,
+            **more,
+        }
+    )
+
+
+def found(log, code):
+    return [f for f in findings(load(log.run)) if f.code == code]
+
+
+def test_a_copy_in_each_step_is_told_with_line_count_and_seconds(log):
+    log.say(ev.Step(index=200))
+    log.say(copied())
+    [f] = found(log, "JX601")
+    assert (
+        f.title == "float(loss) at train.py:31 copies to the host in each of 200 steps and waited 1.3 s there"
+    )
+    assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
+    assert f.evidence[0].text == "200 times, 800 bytes; 65% of the time from the first to the last"
+
+
+def test_a_view_is_not_called_a_copy(log):
+    log.say(ev.Step(index=200))
+    log.say(copied(views=200))
+    [f] = found(log, "JX601")
+    assert "reads from the device in each of 200 steps" in f.title
+    assert "without a copy on this backend" in f.evidence[0].text
+
+
+def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log):
+    log.say(ev.Step(index=500))
+    log.say(copied(count=400, steps=395, first_step=101))
+    assert "in 395 of 400 steps" in found(log, "JX601")[0].title
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        {"count": 4, "steps": 4},  # every fiftieth step
+        {"steps": 120},  # not in every step
+        {"waits": 3},  # what is there already: of the step before
+        {"seconds": 0.01},  # a small share
+        {"seconds": None},  # not known
+        {"via": "constant"},
+        {"via": "argument"},
+        {"site": None},
+        {"direction": "host_to_device"},
+    ],
+)
+def test_what_does_not_hold_the_program_up_is_no_finding(log, harmless):
+    log.say(ev.Step(index=200))
+    log.say(copied(**harmless))
+    assert found(log, "JX601") == []
+
+
+def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
+    log.say(copied(steps=None, first_step=None))
+    [f] = found(log, "JX601")
+    assert f.title == "float(loss) at train.py:31 copies to the host 200 times and waited 1.3 s there"
+    assert f.certainty == "likely"
+
+
+@pytest.mark.parametrize("rarely", [{"count": 19, "waits": 19}, {"seconds": 0.3}])
+def test_without_steps_it_takes_more_to_be_told(log, rarely):
+    log.say(copied(steps=None, first_step=None, **rarely))
+    assert found(log, "JX601") == []
+
+
+@pytest.mark.parametrize(
+    ("via", "text", "title", "fix"),
+    [
+        ("bool", "loss > best", "loss > best at train.py:31", "jax.lax.cond"),
+        ("print", None, "printing at train.py:31", "jax.debug.print"),
+        ("item", "loss.item()", "loss.item() at train.py:31", "the step before"),
+        ("np.asarray", None, "np.asarray() at train.py:31", "the step before"),
+    ],
+)
+def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):
+    log.say(ev.Step(index=200))
+    log.say(copied(via=via, text=text))
+    [f] = found(log, "JX601")
+    assert f.title.startswith(title) and fix in f.fix
+
+
+MIB = 1 << 20
+
+
+def test_large_data_that_goes_to_the_device_again_and_again_is_told(log):
+    put = {"direction": "host_to_device", "via": "device_put", "text": "jax.device_put(batch)"}
+    log.say(copied(count=10, bytes=160 * MIB, **put))
+    [f] = found(log, "JX602")
+    assert f.title == "jax.device_put(batch) at train.py:31 moves 16,777,216 bytes to the device, 10 times"
+    assert f.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"count": 3},
+        {"bytes": 79 * MIB},
+        {"bytes": None},
+        {"direction": "device_to_device"},
+        {"direction": "device_to_host", "views": 10},
+        {"via": "constant"},
+    ],
+)
+def test_what_moves_once_or_little_or_not_at_all_is_no_large_transfer(log, less):
+    log.say(copied(**{"count": 10, "bytes": 160 * MIB, "direction": "host_to_device", "via": "x", **less}))
+    assert found(log, "JX602") == []
+
+
+def test_on_cpu_a_large_transfer_is_only_a_note(log):
+    log.backend()
+    log.say(copied(count=10, bytes=160 * MIB, via="device_get"))
+    assert [f.severity for f in found(log, "JX602")] == ["note"]
+
+
+def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
+    log.say(ev.Watched(function=F.function))
+    big = leaf("images", 4096, 1024, type="numpy.ndarray", sharding=None, committed=None)
+    call = log.missed(F, key(big))
+    log.phase(call, "compile", 1.0, devices="0")
+    log.say(ev.Called(function=F.function, count=50))
+    [f] = found(log, "JX602")
+    assert f.title == "images of train_step at train.py:140 moves 16,777,216 bytes to the device, 50 times"
+    assert f.function == F.function
+
+
+def test_an_argument_from_another_device_is_told_by_name(log):
+    log.say(ev.Watched(function=F.function))
+    call = log.missed(F, key(leaf("w", 16), leaf("u", 16, sharding=1), shardings=[ONE_CPU, TWO_CPU]))
+    log.phase(call, "compile", 1.0, devices="0")
+    log.say(ev.Called(function=F.function, count=50))
+    [f] = found(log, "JX509")
+    assert f.title == (
+        "u of train_step lies on another device than its program runs on: 3,200 bytes copied 50 times"
+    )
+    assert f.evidence[0].text == "u: cpu:1; the program runs on devices 0"
