@@ -6,6 +6,7 @@ programs of the same source.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
@@ -17,6 +18,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evid
 from jaxscope.schema.keys import Frame
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
+TRANSFERS = "JX714"
 REFRESH = "jaxscope check --update-baseline"
 ACCEPT = f"where it is meant: {REFRESH}"
 RECOMPILES = ("JX10", "JX11", "JX12")
@@ -54,6 +56,7 @@ def compare(baseline: Baseline, now: Recorded) -> Comparison:
     ]
     found += _functions(baseline, now)
     found += _eager(baseline, now)
+    found += _transfers(baseline, now)
     found += _findings_gone(baseline, now)
     return Comparison(found, new, known, True)
 
@@ -64,6 +67,7 @@ def _as_named_now(baseline: Baseline, now: Recorded) -> tuple[Baseline, dict[str
     moved = {
         **_moved(baseline.functions, now.functions),
         **_moved(baseline.eager, now.eager),
+        **_moved(baseline.transfers or {}, now.transfers),
     }
     if not moved:
         return baseline, {}
@@ -77,6 +81,9 @@ def _as_named_now(baseline: Baseline, now: Recorded) -> tuple[Baseline, dict[str
         baseline,
         functions={moved.get(name, name): f for name, f in baseline.functions.items()},
         eager={moved.get(name, name): ops for name, ops in baseline.eager.items()},
+        transfers=None
+        if baseline.transfers is None
+        else {moved.get(name, name): ways for name, ways in baseline.transfers.items()},
         findings={key(text): n for text, n in baseline.findings.items()},
     )
     return renamed, moved
@@ -272,6 +279,51 @@ def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     if fewer:
         some = "; ".join(fewer[:SHOWN]) + ("; ..." if len(fewer) > SHOWN else "")
         yield _note(IMPROVED, f"fewer operations are compiled outside jit: {some}", REFRESH)
+
+
+def _transfers(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
+    """Copies that lines ask for, as many as there are to so many steps."""
+    if baseline.transfers is None:
+        return
+    if now.baseline.transfers is None:
+        text = "not compared with the baseline, this run does not tell: what crosses between host and devices"
+        yield _note("JX901", text, "record with --transfers, as the baseline was")
+        return
+    steps, before = now.baseline.steps, baseline.steps
+    longer = steps / before if steps and before else 1.0
+    fewer = []
+    for where in sorted(baseline.transfers.keys() | now.transfers.keys()):
+        old, ways = baseline.transfers.get(where, {}), now.baseline.transfers.get(where, {})
+        for how in sorted(old.keys() | ways.keys()):
+            n, was = ways.get(how, 0), old.get(how, 0)
+            if n > math.ceil(was * longer):
+                yield _more_transfers(now, where, how, n, was, before)
+            elif n < math.floor(was * longer):
+                fewer.append(f"{where}: {how} {n:,}x, {was:,}x in the baseline")
+    if fewer:
+        yield _note(IMPROVED, f"fewer transfers: {'; '.join(fewer[:SHOWN])}", REFRESH)
+
+
+def _more_transfers(now: Recorded, where: str, how: str, n: int, was: int, steps: int | None) -> Finding:
+    most = max(now.transfers[where][how], key=lambda t: t.count or 0)
+    kind, _, direction = how.rpartition(", ")
+    here = f" in {now.baseline.steps:,} steps" if now.baseline.steps else ""
+    there = f" in {steps:,} steps" if steps and steps != now.baseline.steps else ""
+    what = f"{kind} ({direction.replace('_', ' ')})"
+    text = f"{where.partition('::')[2]} moves data with {what} {n:,}x{here}, {was:,}x{there} in the baseline"
+    return Finding(
+        code=TRANSFERS,
+        severity=ERROR,
+        certainty=CERTAIN,
+        title=text + (f": {most.text}" if most.text else ""),
+        source=most.source,
+        evidence=[
+            Evidence(f"{t.text or t.kind} {t.count or 0:,}x", source=t.source)
+            for t in sorted(now.transfers[where][how], key=lambda t: -(t.count or 0))[:SHOWN]
+        ],
+        fix=f"keep it on the device, and look at it every so many steps; {ACCEPT}",
+        seconds=most.blocked_seconds,
+    )
 
 
 def _note(code: str, text: str, fix: str, entry: Entry | None = None) -> Finding:

@@ -37,7 +37,9 @@ def updated(old: Baseline | None, now: Baseline, how: str = ALL) -> Baseline:
             slug="baseline-elsewhere",
         )
     parts: dict[str, Mapping[str, Any]] = {}
-    for name in ("functions", "eager", "findings"):
+    for name in ("functions", "eager", "findings", "transfers"):
         before, after = getattr(old, name), getattr(now, name)
+        if before is None or after is None:  # one of them does not know
+            continue
         parts[name] = {**after, **before} if how == NEW else {k: v for k, v in before.items() if k in after}
     return msgspec.structs.replace(old, **parts)
