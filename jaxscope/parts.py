@@ -46,6 +46,24 @@ def whole(session: Session) -> Opened:
     return tail.run
 
 
+def alone(session: Session, block: Block) -> Opened:
+    """A run that holds nothing but ``block``: as if the recording had begun and ended with it."""
+    from jaxscope.log import reader
+    from jaxscope.model.programs import Reader
+    from jaxscope.opened import Opened
+    from jaxscope.schema import events as ev
+
+    calls = set(block.steps())
+    run = Opened()
+    run.texts_of = Reader(session.run, run.overheard).texts
+    counted = (ev.Called, ev.MissesCounted, ev.Step, ev.Watched, ev.ArraysSeen, ev.CaptureChanged)
+    for log, event in reader.Reader(session.run).entries():
+        call = getattr(event, "call", None)
+        if event.pid == os.getpid() and not isinstance(event, counted) and (call is None or call in calls):
+            run.apply(event, log)
+    return run
+
+
 def failed() -> list[str]:
     """Parts of the recording that have failed so far."""
     from jaxscope.capture import shield

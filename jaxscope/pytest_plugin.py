@@ -6,12 +6,14 @@ so that what an earlier test compiled is known when a later one compiles it agai
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from jaxscope.pins import Pins
     from jaxscope.report.marks import Judge
     from jaxscope.tested import Suite, Tested
 
@@ -34,11 +36,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--jaxscope-dir", metavar="DIR", help="keep the recordings of tests that use jaxscope in DIR"
     )
+    group.addoption(
+        "--jaxscope-baseline",
+        metavar="DIR",
+        help="where the baselines of jaxscope.pinned() lie, one file a test (default: jaxscope-baselines)",
+    )
+    group.addoption(
+        "--jaxscope-update",
+        choices=("none", "new", "all", "trim"),
+        default="none",
+        help="write the baselines that are missing (new) or all, or remove those of tests that are gone (trim); not in CI",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKS.values():
         config.addinivalue_line("markers", line)
+    update = config.getoption("--jaxscope-update")
+    if update != "none" and os.environ.get("CI", "").casefold() not in ("", "0", "false"):
+        raise pytest.UsageError(
+            f"--jaxscope-update={update}: baselines are not updated in CI (CI={os.environ['CI']})\n"
+            "  update them where you can look at the difference, and commit them"
+        )
+    if update == "trim" and (config.option.file_or_dir or config.option.keyword or config.option.markexpr):
+        raise pytest.UsageError(
+            "--jaxscope-update=trim removes the baselines of tests that it does not see\n  run it on the whole suite: "
+            "without paths, -k and -m"
+        )
 
 
 # -- wrong usage: an error of collection, as with --strict-markers ------------------------------------------------
@@ -92,19 +116,33 @@ _BUILT_IN = {"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwar
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     users = [item for item in session.items if _uses(item)]
-    if not users or session.config.option.collectonly:
+    trims = session.config.getoption("--jaxscope-update") == "trim"
+    if not (users or trims) or session.config.option.collectonly:
         return (yield)
     from jaxscope.tested import Suite
 
     texts = any(FIXTURE in _fixtures(i) or i.get_closest_marker("max_collectives") for i in users)
     worker = getattr(session.config, "workerinput", {}).get("workerid", "tests")
-    recording = Suite(session.config.getoption("--jaxscope-dir"), worker, texts=texts)
+    pins = _pins(session.config)
+    if worker in ("tests", "gw0"):
+        for path in pins.trim(item.nodeid for item in session.items):
+            session.config.issue_config_time_warning(pytest.PytestWarning(f"removed {path}"), 2)
+    if not users:
+        return (yield)
+    recording = Suite(session.config.getoption("--jaxscope-dir"), worker, texts=texts, pins=pins)
     recording.start()
     session.config.stash[_recording] = recording
     try:
         return (yield)
     finally:
         recording.stop()
+
+
+def _pins(config: pytest.Config) -> Pins:
+    from jaxscope.pins import FOLDER, Pins
+
+    folder = config.rootpath / (config.getoption("--jaxscope-baseline") or FOLDER)
+    return Pins(folder, config.getoption("--jaxscope-update"), config.rootpath)
 
 
 def _uses(item: pytest.Item) -> bool:
@@ -117,15 +155,15 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> Tested:
-    """What this test compiled: ``compilations``, ``causes``, ``read()`` the whole recording, and jaxscope's own
-    functions (``jaxscope.step()``, ``jaxscope.watch``)."""
+    """What this test compiles: ``compilations``, ``causes``, ``read()`` the whole recording; ``with pinned():`` holds
+    a block against the test's baseline; and jaxscope's own functions (``jaxscope.step()``, ``jaxscope.watch``)."""
     return _part_of(request.node)
 
 
 def _part_of(item: pytest.Item) -> Tested:
     part = item.stash.get(_part, None)
     if part is None:
-        part = item.stash[_part] = item.config.stash[_recording].part()
+        part = item.stash[_part] = item.config.stash[_recording].part(item.nodeid)
     return part
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from jaxscope.capture.session import Session
     from jaxscope.model.records import Compilation
     from jaxscope.opened import Opened
+    from jaxscope.pins import Pins
     from jaxscope.schema.findings import Cause
 
 
@@ -24,9 +27,11 @@ class Suite:
     Args:
       folder: where it is kept, under ``name``; None: nowhere.
       texts: keep the programs' texts.
+      pins: the suite's baselines.
     """
 
-    def __init__(self, folder: str | None, name: str, *, texts: bool) -> None:
+    def __init__(self, folder: str | None, name: str, *, texts: bool, pins: Pins) -> None:
+        self.pins = pins
         self._temporary = Path(tempfile.mkdtemp(prefix="jaxscope-")) if folder is None else None
         where = (self._temporary or Path(str(folder))) / name
         self._recording = Recording(where, ir="all" if texts else "none", name=name, arrays=False)
@@ -43,8 +48,8 @@ class Suite:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def part(self) -> Tested:
-        return Tested()
+    def part(self, test: str) -> Tested:
+        return Tested(test, self.pins)
 
 
 class Tested:
@@ -54,7 +59,9 @@ class Tested:
       UsageError: from what asks for the recording, where there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, test: str, pins: Pins) -> None:
+        self._test = test
+        self._pins = pins
         self._session: Session | None = None
         self._block: Any = None
         self._failed: list[str] = []
@@ -112,6 +119,32 @@ class Tested:
     def causes(self, compilation: Compilation) -> list[Cause]:
         """Why ``compilation`` was not served from a cache, the decisive cause first."""
         return self.read().causes(compilation)
+
+    @contextmanager
+    def pinned(self, name: str | None = None) -> Iterator[None]:
+        """What is compiled in the block is what this test's baseline says: compilations and their causes,
+        collectives, fusions, memory, donation. JAX's caches are cleared first, so that it does not matter what other
+        tests have compiled. ``name`` tells several blocks of one test apart.
+
+        Raises:
+          AssertionError: it is something else; the message says what, and on which line.
+          BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
+        """
+        import jax
+
+        from jaxscope.capture.blocks import Block
+
+        self.recorded()
+        assert self._session is not None
+        clear: Any = jax.clear_caches
+        clear()
+        block = Block(self._session.tally, own=False)
+        self._session.tally.open(block)
+        try:
+            yield
+        finally:
+            self._session.tally.close(block)
+        self._pins.hold(parts.alone(self._session, block), self._test, name)
 
     def __getattr__(self, name: str) -> Any:
         import jaxscope

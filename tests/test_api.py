@@ -1,5 +1,7 @@
 """What user code calls: watching changes nothing but the count."""
 
+import sys
+
 import pytest
 
 from jaxscope.schema import events as ev
@@ -138,6 +140,36 @@ def test_step_function_counts_a_jitted_function_nobody_watched(record):
     assert run.out.split() == ["21", "None"], run.err
 
 
+def test_step_function_counts_a_plain_function_where_python_tells_of_its_calls(record):
+    run = record(
+        """
+        import jax, numpy as np, jaxscope
+        from jaxscope.capture import session
+        from jaxscope.log import reader, store; from jaxscope.schema import events as ev
+        from pathlib import Path
+        session.stop()
+        @jax.jit
+        def inner(x): return x + 1
+        class Trainer:
+            def fit(self, x): return inner(x)
+        def helper(): pass
+        session.start(store.create(Path("counted")), how="record", options=session.Options(step_function="Trainer.fit"))
+        for n in (1, 1, 2): Trainer().fit(np.ones(n)); helper()
+        session.stop()
+        for e in reader.read(store.RunDir("counted")):
+            if isinstance(e, ev.Missed): print(e.step)
+            if isinstance(e, ev.Degraded): print(e.reason)
+        """,
+        check=False,
+    )
+    if sys.version_info >= (3, 12):
+        assert run.out.split() == ["1", "3"], run.err
+    else:
+        assert (
+            "a plain function is counted from Python 3.12 on, or with @jaxscope.watch(step=True)" in run.out
+        )
+
+
 def test_watching_something_that_cannot_be_called_is_a_clear_error():
     import jaxscope
 
@@ -179,7 +211,7 @@ def test_calls_that_cannot_be_counted_from_outside_are_said_to_be_so(record):
     assert said("@jaxscope.watch(step=True)\n        @jax.jit") == "[6] []\n", "counted once"
     wrapped = said("@eqx.filter_jit")
     assert wrapped.startswith("[] [") and "watch(step=True)" in wrapped
-    assert "no call of a jitted function named 'nosuch'" in said("@jax.jit", "nosuch")
+    assert "no call of a function named 'nosuch'" in said("@jax.jit", "nosuch")
 
 
 TREES = """

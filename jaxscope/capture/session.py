@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import announce, dying, frames, functions, seams, shield
+from jaxscope.capture import announce, dying, frames, functions, seams, shield, stepping
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts
@@ -146,8 +146,16 @@ class Session:
         shield.attempt("stale_captures", self.probe.stale.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
-        self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
-        return seams.on_fast_path(self.probe.stepping.called)
+        counted = self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
+        unhook = seams.on_fast_path(counted.called)
+        deaf = shield.attempt("step_function", stepping.listen, counted.began) if stepping.MONITORS else None
+
+        def undo() -> None:
+            unhook()
+            if deaf is not None:
+                deaf()
+
+        return undo
 
     def _first(self, forked: bool) -> ev.Event:
         import jax

@@ -1,14 +1,18 @@
-"""``--step-function NAME``: the calls of a jitted function that nobody watched, counted as steps.
+"""``--step-function NAME``: the calls of a function that nobody watched, counted as steps.
 
-Calls on JAX's fast path come through its post hook, the others are misses. Owns the one counter for
-both, and says when it cannot count rather than count half.
+Of a jitted function calls on JAX's fast path come through its post hook, the others are misses; a plain
+function is heard through ``sys.monitoring`` (Python 3.12). Owns the one counter for all, and says when it
+cannot count rather than count half.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
-from jaxscope.capture import shield
+from jaxscope.capture import frames, functions, seams, shield
 from jaxscope.capture.calls import Weak
 from jaxscope.capture.once import Once
 from jaxscope.capture.steps import Counter, Tally
@@ -44,6 +48,9 @@ class StepFunction:
         known: bool | None = self._jitted.get(jitted)
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
+            if known and self._own is not None:
+                seen = self._once.describe(getattr(jitted, "_fun", jitted))
+                known = seen.function == self._own.function
             self._jitted.put(jitted, known)
         if known:
             if self._own is not None and self._tally.stepper is self._own:
@@ -51,16 +58,35 @@ class StepFunction:
             elif self._own is None:
                 self._count(self._once.describe(getattr(jitted, "_fun", jitted)))
 
+    def began(self, code: CodeType) -> bool:
+        """A Python function begins to run. False: it is not the one, do not tell of its calls again."""
+        if self._name not in (code.co_name, code.co_qualname):
+            return False
+        if any(seams.in_jax(f) for f in frames.walk(sys._getframe(1))):
+            return True  # the body of a jitted function, while it is traced; its calls are heard otherwise
+        self._count(
+            FunctionSeen(
+                function=functions.function_id(code.co_qualname, code.co_filename, code.co_firstlineno, []),
+                name=code.co_name,
+                qualname=code.co_qualname,
+                file=code.co_filename,
+                line=code.co_firstlineno,
+            )
+        )
+        return True
+
     def ended(self) -> None:
         """Say so where no such function was seen."""
         if self._own is None and self._tally.stepper is None and not self._given_up:
             shield.switch_off(
-                "step_function", f"no call of a jitted function named {self._name!r} was counted"
+                "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, seen: FunctionSeen) -> None:
         if self._given_up or self._tally.stepper is not self._own:
             return  # or a watched function counts the steps
+        if self._own is not None and self._own.function != seen.function:
+            return  # another function of this name counts them
         if seen.library or any(w.startswith(UNHEARD) for w in seen.wrappers):
             self._given_up = True
             shield.switch_off(
@@ -72,4 +98,43 @@ class StepFunction:
         if self._own is None:
             self._once.introduce(seen)
             self._own = self._tally.watch(seen.function, True)
+            self._own.rings = False
         self._own.add()
+
+
+MONITORS = sys.version_info >= (3, 12)
+_JITTED_ONLY = (
+    ""
+    if MONITORS
+    else "; a plain function is counted from Python 3.12 on, or with @jaxscope.watch(step=True)"
+)
+_TOOLS = (3, 4)  # the numbers that sys.monitoring leaves to nobody
+
+
+def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
+    """``began(code)`` whenever a Python function begins to run, until it says False of its code: a function that is
+    not meant costs its first call. Returns how to undo it.
+
+    Raises:
+      RuntimeError: other tools have taken all numbers, or there is no ``sys.monitoring``.
+    """
+    monitoring: Any = getattr(sys, "monitoring", None)
+    if monitoring is None:
+        raise RuntimeError("sys.monitoring came with Python 3.12")
+    tool = next((n for n in _TOOLS if monitoring.get_tool(n) is None), None)
+    if tool is None:
+        raise RuntimeError("other tools use sys.monitoring, and no number is left")
+
+    def on_start(code: CodeType, offset: int) -> Any:
+        return None if shield.attempt("step_function", began, code) else monitoring.DISABLE
+
+    monitoring.use_tool_id(tool, "jaxscope")
+    monitoring.register_callback(tool, monitoring.events.PY_START, on_start)
+    monitoring.set_events(tool, monitoring.events.PY_START)
+
+    def undo() -> None:
+        monitoring.set_events(tool, 0)
+        monitoring.register_callback(tool, monitoring.events.PY_START, None)
+        monitoring.free_tool_id(tool)
+
+    return undo

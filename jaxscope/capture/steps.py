@@ -19,9 +19,10 @@ NEVER = sys.maxsize
 
 
 class Counter(Count):
-    """Calls of one watched function in this recording. ``step``: watched as a step function."""
+    """Calls of one watched function in this recording. ``step``: watched as a step function. ``rings``: blocks may
+    be asked, and raise, before a call; not where the count is made in a hook of ours."""
 
-    __slots__ = ("due", "function", "look_at", "step", "step_at", "tally")
+    __slots__ = ("due", "function", "look_at", "rings", "step", "step_at", "tally")
 
     def __init__(self, tally: Tally, function: str, step: bool = False) -> None:
         super().__init__(
@@ -30,6 +31,7 @@ class Counter(Count):
         self.tally = tally
         self.function = function
         self.step = step
+        self.rings = True
         self.look_at = self.step_at = self.due = NEVER  # counts at which there is more to do than to count
 
     def add(self) -> bool:
@@ -55,7 +57,7 @@ class Counter(Count):
         self.set_due()
 
     def set_due(self) -> None:
-        self.due = 0 if self.tally.alarmed else min(self.look_at, self.step_at)
+        self.due = 0 if self.tally.alarmed and self.rings else min(self.look_at, self.step_at)
 
     def _came_due(self, value: int) -> bool:
         looks = value >= self.look_at
@@ -64,7 +66,7 @@ class Counter(Count):
         if value >= self.step_at:
             self.step_at = NEVER
             self.tally.call_began(self)
-        if self.tally.alarmed:
+        if self.tally.alarmed and self.rings:
             self.tally.ring()  # may raise: then the call does not happen
         self.set_due()
         return looks

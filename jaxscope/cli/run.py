@@ -78,7 +78,9 @@ def options_parser() -> argparse.ArgumentParser:
         "--ir", choices=config.IR, help="which texts of your functions' programs are kept (default: all)"
     )
     what.add_argument(
-        "--step-function", metavar="NAME", help="count the calls of this jitted function as steps"
+        "--step-function",
+        metavar="NAME",
+        help="count the calls of this function as steps (one that is not jitted: from Python 3.12 on)",
     )
     what.add_argument(
         "--arrays",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from jaxscope.model.baseline import comparing, recorded
 from jaxscope.model.baseline.facts import Baseline
 from jaxscope.model.run import Run
@@ -22,7 +24,9 @@ def read(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> recorded.Record
 
 def compare(baseline: Baseline, now: recorded.Recorded, chosen: Filter) -> list[Finding]:
     """What does not hold, and notes: what is better, what was not seen."""
-    found = comparing.compare(baseline, now)
+    # What is not looked at is not gone.
+    pinned = {key: n for key, n in baseline.findings.items() if chosen.takes(key.partition(" ")[0])}
+    found = comparing.compare(msgspec.structs.replace(baseline, findings=pinned), now)
     return comparing.merged([*chosen.keep(found.findings), *found.new])
 
 

@@ -114,8 +114,10 @@ def unknown_steps(run: Run | None = None) -> UsageError:
         users = [f for f in run.functions.values() if f.user and f.compiled]
         busiest = max(users, key=lambda f: (f.compiled, f.seconds), default=None)
     name = busiest.seen.name if busiest is not None else "NAME"
+    reasons = [lost.reason for lost in run.lost if lost.seam == "step_function"] if run is not None else []
+    why = f" ({reasons[0]})" if reasons else ""
     return UsageError(
-        "nothing counted the steps, so what came after which step is not known",
+        f"nothing counted the steps, so what came after which step is not known{why}",
         hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function, "
         f"or record with jaxscope run --step-function {name}; after step 0 (nothing may be compiled) needs no steps",
         slug="steps-unknown",

@@ -105,6 +105,10 @@ class Filter:
         self._comments: dict[str, list[Ignore]] = {}
         self._used: dict[tuple[str, int], set[str]] = {}
 
+    def takes(self, code: str) -> bool:
+        """Is ``code`` looked at?"""
+        return self._chosen.takes(code)
+
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings that nobody left out."""
         return [f for f in findings if self._chosen.takes(f.code) and not self._left_out(f)]

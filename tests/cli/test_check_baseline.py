@@ -84,6 +84,12 @@ def test_what_a_run_has_from_the_first_is_no_finding_after_it_was_accepted(jaxsc
     assert jaxscope("check", worse)[:2] == (0, "")
 
 
+def test_codes_that_are_not_looked_at_are_not_called_gone(jaxscope, worse):
+    jaxscope("check", worse, "--update-baseline")
+    assert jaxscope("check", worse, "--select", "JX7")[:2] == (0, "")
+    assert jaxscope("check", worse, "--ignore", "JX1", "--strict")[:2] == (0, "")
+
+
 def test_fewer_compilations_pass_and_are_said_also_under_strict(jaxscope, good, worse):
     jaxscope("check", worse, "--update-baseline")
     for options in ((), ("--strict",)):

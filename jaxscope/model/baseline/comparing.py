@@ -6,23 +6,18 @@ programs of the same source.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from jaxscope.model.baseline import facts, programs
+from jaxscope.model.baseline import crossings, facts, programs
 from jaxscope.model.baseline.facts import Baseline
+from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of, note
 from jaxscope.model.baseline.recorded import Entry, Recorded
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
-from jaxscope.schema.keys import Frame
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
-TRANSFERS = "JX714"
-REFRESH = "jaxscope check --update-baseline"
-ACCEPT = f"where it is meant: {REFRESH}"
 RECOMPILES = ("JX10", "JX11", "JX12")
-SHOWN = 5
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -49,14 +44,14 @@ def compare(baseline: Baseline, now: Recorded) -> Comparison:
     if different:
         text = f"the baseline is of {' and '.join(different)}: nothing was compared"
         fix = "compare where it was written, or keep a baseline for each environment (--baseline FILE)"
-        return Comparison([_note(ELSEWHERE, text, fix)], new, known, False)
+        return Comparison([note(ELSEWHERE, text, fix)], new, known, False)
     found = [
-        _note(UNUSED, f"{old} of the baseline is taken for {name}", REFRESH, now.functions.get(name))
+        note(UNUSED, f"{old} of the baseline is taken for {name}", REFRESH, now.functions.get(name))
         for old, name in moved.items()
     ]
     found += _functions(baseline, now)
     found += _eager(baseline, now)
-    found += _transfers(baseline, now)
+    found += crossings.compare(baseline, now)
     found += _findings_gone(baseline, now)
     return Comparison(found, new, known, True)
 
@@ -154,7 +149,7 @@ def _findings_gone(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     gone = [k for k, n in baseline.findings.items() if len(now.findings.get(k, ())) < n]
     if gone:
         some = "; ".join(sorted(gone)[:SHOWN]) + ("; ..." if len(gone) > SHOWN else "")
-        yield _note(IMPROVED, f"findings in the baseline that are no more: {some}", REFRESH)
+        yield note(IMPROVED, f"findings in the baseline that are no more: {some}", REFRESH)
 
 
 # -- functions -------------------------------------------------------------------------------------------
@@ -164,7 +159,7 @@ def _functions(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     for name in sorted(baseline.functions.keys() | now.functions.keys()):
         old, entry = baseline.functions.get(name), now.functions.get(name)
         if entry is None:
-            yield _note(
+            yield note(
                 UNUSED,
                 f"{name} is in the baseline and was not compiled in this run",
                 f"run what the baseline was written from, or take the entry out: {REFRESH}",
@@ -184,9 +179,9 @@ def _new_function(entry: Entry) -> Finding:
         code=COMPILATIONS,
         severity=ERROR,
         certainty=CERTAIN,
-        title=f"{programs.name_of(f)} is {done} and is not in the baseline",
+        title=f"{name_of(f)} is {done} and is not in the baseline",
         function=f.id,
-        source=first.site or programs.definition(f),
+        source=first.site or definition(f),
         evidence=[
             Evidence(f"{c.entry} from here", compilation=c.id, source=c.site, step=c.step)
             for c in f.compilations[:SHOWN]
@@ -199,7 +194,7 @@ def _new_function(entry: Entry) -> Finding:
 def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
     """Compilations and their causes, exactly."""
     f, new = entry.function, entry.facts
-    name = programs.name_of(f)
+    name = name_of(f)
     counts = [
         (verb, getattr(old, field), getattr(new, field))
         for verb, field in (("compiled", "compilations"), ("lowered", "lowerings"), ("traced", "traces"))
@@ -219,7 +214,7 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
             certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
             title=f"{total if more else f'{name} is compiled again for another reason'}:{again} {cause.text}",
             function=f.id,
-            source=last.site or programs.definition(f),
+            source=last.site or definition(f),
             evidence=[
                 Evidence(c.text, compilation=o.id, program=o.program, source=o.site, step=o.step)
                 for o, c in surplus[-SHOWN:]
@@ -236,14 +231,14 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
             certainty=CERTAIN,
             title=f"{total}, each time for the first time in its process" if verb == "compiled" else total,
             function=f.id,
-            source=last_call.site or programs.definition(f),
+            source=last_call.site or definition(f),
             evidence=[Evidence(total, compilation=last_call.id, source=last_call.site, step=last_call.step)],
             fix=ACCEPT,
             seconds=last_call.seconds,
         )
     less = [f"{verb} {y:,}x, {x:,}x in the baseline" for verb, x, y in counts if y < x]
     if less and not more and not caused:
-        yield _note(IMPROVED, f"{name} is better: {'; '.join(less)}", REFRESH, entry)
+        yield note(IMPROVED, f"{name} is better: {'; '.join(less)}", REFRESH, entry)
 
 
 def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
@@ -278,63 +273,4 @@ def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     )
     if fewer:
         some = "; ".join(fewer[:SHOWN]) + ("; ..." if len(fewer) > SHOWN else "")
-        yield _note(IMPROVED, f"fewer operations are compiled outside jit: {some}", REFRESH)
-
-
-def _transfers(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
-    """Copies that lines ask for, as many as there are to so many steps."""
-    if baseline.transfers is None:
-        return
-    if now.baseline.transfers is None:
-        text = "not compared with the baseline, this run does not tell: what crosses between host and devices"
-        yield _note("JX901", text, "record with --transfers, as the baseline was")
-        return
-    steps, before = now.baseline.steps, baseline.steps
-    longer = steps / before if steps and before else 1.0
-    fewer = []
-    for where in sorted(baseline.transfers.keys() | now.transfers.keys()):
-        old, ways = baseline.transfers.get(where, {}), now.baseline.transfers.get(where, {})
-        for how in sorted(old.keys() | ways.keys()):
-            n, was = ways.get(how, 0), old.get(how, 0)
-            if n > math.ceil(was * longer):
-                yield _more_transfers(now, where, how, n, was, before)
-            elif n < math.floor(was * longer):
-                fewer.append(f"{where}: {how} {n:,}x, {was:,}x in the baseline")
-    if fewer:
-        yield _note(IMPROVED, f"fewer transfers: {'; '.join(fewer[:SHOWN])}", REFRESH)
-
-
-def _more_transfers(now: Recorded, where: str, how: str, n: int, was: int, steps: int | None) -> Finding:
-    most = max(now.transfers[where][how], key=lambda t: t.count or 0)
-    kind, _, direction = how.rpartition(", ")
-    here = f" in {now.baseline.steps:,} steps" if now.baseline.steps else ""
-    there = f" in {steps:,} steps" if steps and steps != now.baseline.steps else ""
-    what = f"{kind} ({direction.replace('_', ' ')})"
-    text = f"{where.partition('::')[2]} moves data with {what} {n:,}x{here}, {was:,}x{there} in the baseline"
-    return Finding(
-        code=TRANSFERS,
-        severity=ERROR,
-        certainty=CERTAIN,
-        title=text + (f": {most.text}" if most.text else ""),
-        source=most.source,
-        evidence=[
-            Evidence(f"{t.text or t.kind} {t.count or 0:,}x", source=t.source)
-            for t in sorted(now.transfers[where][how], key=lambda t: -(t.count or 0))[:SHOWN]
-        ],
-        fix=f"keep it on the device, and look at it every so many steps; {ACCEPT}",
-        seconds=most.blocked_seconds,
-    )
-
-
-def _note(code: str, text: str, fix: str, entry: Entry | None = None) -> Finding:
-    source: Frame | None = programs.definition(entry.function) if entry is not None else None
-    return Finding(
-        code=code,
-        severity=NOTE,
-        certainty=CERTAIN,
-        title=text,
-        function=entry.function.id if entry is not None else None,
-        source=source,
-        evidence=[Evidence(text, source=source)],
-        fix=fix,
-    )
+        yield note(IMPROVED, f"fewer operations are compiled outside jit: {some}", REFRESH)

@@ -18,7 +18,6 @@ from jaxscope.model.baseline.facts import SCHEMA, TOLERANCE, Baseline
 NAME = "jaxscope-baseline.json"
 MAX_BYTES = 16 << 20
 MOST = 1 << 62  # no figure is larger
-_HEAD = ("jaxscope_baseline", "jax", "platform", "devices", "tolerance")
 _AGAIN = "write it anew from a run that is good: jaxscope check --update-baseline"
 
 
@@ -31,17 +30,10 @@ class _Version(msgspec.Struct):
 
 
 def dumps(baseline: Baseline) -> str:
-    """ASCII, sorted by name below the head, with a newline at the end."""
+    """ASCII, sorted by name at every depth, with a newline at the end."""
     data: dict[str, Any] = msgspec.to_builtins(baseline)
     data["jaxscope_baseline"] = baseline.jaxscope_baseline  # also where it is the default
-    head = {k: data.pop(k) for k in _HEAD if k in data}
-    return json.dumps(_sorted(head | dict(sorted(data.items())), top=True), indent=1) + "\n"
-
-
-def _sorted(value: Any, *, top: bool = False) -> Any:
-    if isinstance(value, dict):
-        return {k: _sorted(v) for k, v in (value.items() if top else sorted(value.items()))}
-    return [_sorted(v) for v in value] if isinstance(value, list) else value
+    return json.dumps(data, indent=1, sort_keys=True) + "\n"
 
 
 def loads(data: bytes, name: str = NAME) -> Baseline:
@@ -153,10 +145,10 @@ def read(path: Path) -> Baseline:
 
 
 def looks_like_one(path: Path) -> bool:
-    """Does the file begin like a baseline, damaged as it may be?"""
+    """Was the file a baseline once, damaged as it may be?"""
     try:
         with path.open("rb") as f:
-            return b'"jaxscope_baseline"' in f.read(4096)
+            return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
     except (OSError, ValueError):
         return False
 

@@ -1,6 +1,6 @@
 """A suite of tests for the pytest plugin: labelled programs that recompile in their third step, and their clean twins.
 
-``GATE_CASES`` (JSON) names the cases of tests/data/causes. Copied to a folder as test_recompiling.py and run there.
+``GATE_CASES`` (JSON: changed, clean) names the cases of tests/data/causes. Copied to a folder as test_recompiling.py and run there.
 """
 
 import json
@@ -13,7 +13,11 @@ import jax
 
 import jaxscope
 
-CHOSEN = [c for c in CASES if c.name in set(json.loads(os.environ["GATE_CASES"]))]
+NAMES = json.loads(os.environ["GATE_CASES"])
+
+
+def chosen(which):
+    return [marked(c) for c in CASES if c.name in NAMES[which]]
 
 
 def marked(case):
@@ -33,11 +37,11 @@ def steps(case, clean):
     jaxscope.step()
 
 
-@pytest.mark.parametrize("case", map(marked, CHOSEN))
+@pytest.mark.parametrize("case", chosen("changed"))
 def test_changed(case):
     steps(case, clean=False)
 
 
-@pytest.mark.parametrize("case", map(marked, CHOSEN))
+@pytest.mark.parametrize("case", chosen("clean"))
 def test_clean(case):
     steps(case, clean=True)

@@ -97,9 +97,18 @@ def test_a_damaged_file_is_an_error_or_still_a_baseline(baseline, data):
 
 
 def test_one_fact_stands_on_one_line():
-    lines = file.dumps(GOOD).splitlines()
-    assert '   "traces": 1' in lines
-    assert lines[:3] == ["{", ' "jaxscope_baseline": 1,', ' "jax": "0.12",']
+    assert file.dumps(GOOD).splitlines() == [
+        "{",
+        ' "functions": {',
+        '  "a.py::f": {',
+        '   "traces": 1',
+        "  }",
+        " },",
+        ' "jax": "0.12",',
+        ' "jaxscope_baseline": 1,',
+        ' "platform": "cpu"',
+        "}",
+    ]
 
 
 @pytest.mark.parametrize(

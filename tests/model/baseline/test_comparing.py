@@ -175,6 +175,36 @@ def test_a_larger_collective_is_told_by_its_bytes(making):
     assert only(found).title == title
 
 
+def test_a_collective_of_which_nobody_knows_any_more_how_often_it_runs_is_told(making):
+    loop = """%body (t: (s32[], f32[64])) -> (s32[], f32[64]) {{
+  %t = (s32[], f32[64]) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %v = f32[64]{{0}} get-tuple-element(%t), index=1
+  %g = f32[64]{{0}} all-gather(%v), channel_id=9, replica_groups=[1,8]<=[8], dimensions={{0}}, use_global_device_ids=true
+  ROOT %r = (s32[], f32[64]) tuple(%i, %g)
+}}
+
+%cond (t2: (s32[], f32[64])) -> pred[] {{
+  %t2 = (s32[], f32[64]) parameter(0)
+  %j = s32[] get-tuple-element(%t2), index=0
+  ROOT %lt = pred[] custom-call(%j), custom_call_target="enough"
+}}
+
+"""
+    call = """  %z = s32[] constant(0)
+  %init = (s32[], f32[64]) tuple(%z, %p)
+  %w = (s32[], f32[64]) while(%init), condition=%cond, body=%body{how}
+"""
+
+    def text(how):
+        return HLO.format(cwd=CWD, computations=loop.format(), more=call.format(how=how))
+
+    known = text(', backend_config={"known_trip_count":{"n":"3"}}')
+    found = held(making.read((x(), "aa", known, None)), making.read((x(), "bb", text(""), None)))
+    told_of = [f.title for f in found.findings if f.code == "JX702"]
+    assert told_of == ["step: all-gather over data: executions in a call unknown now, 3 in the baseline"]
+
+
 def test_fewer_collectives_are_good_news(making):
     found = held(
         making.read((x(), "aa", hlo([(64, 1), (64, 2)]), None)),
@@ -348,23 +378,6 @@ def test_two_programs_of_one_function_are_compared_by_their_arguments(making):
     before = making.read((x(8), "aa", hlo([(64, 1)]), None), (x(7), "bb", hlo(), None))
     after = making.read((x(7), "bb", hlo(), None), (x(8), "aa", hlo([(64, 1)]), None))
     assert [f for f in held(before, after).findings if f.code != "JX711" and f.code != "JX701"] == []
-
-
-def test_updates_add_what_is_new_or_take_out_what_is_gone(making):
-    base, helper = (x(), "aa", None, None), function("helper", line=9)
-    old = making.read(base, helper, (x(), "cc", None, None)).baseline
-    now = making.read(
-        base, (x(7), "bb", None, None), function("late", line=7), (x(), "dd", None, None)
-    ).baseline
-    step, extra, late = "train.py::step", "train.py::helper", "train.py::late"
-    assert set(updating.updated(old, now).functions) == {step, late}
-    added = updating.updated(old, now, updating.NEW)
-    assert set(added.functions) == {step, extra, late}
-    assert added.functions[step] == old.functions[step]
-    assert set(updating.updated(old, now, updating.TRIM).functions) == {step}
-    elsewhere = making.read(base, devices=2).baseline
-    with pytest.raises(file.BaselineError, match="cannot be updated in part"):
-        updating.updated(old, elsewhere, updating.NEW)
 
 
 def moved(count, steps=6, via="float", line=90):

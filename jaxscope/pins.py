@@ -1,0 +1,96 @@
+"""The baselines of a test suite: one file a test, in one folder; compared, written anew, trimmed.
+
+Knows nothing of pytest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxscope.model.run import Run
+
+FOLDER = "jaxscope-baselines"
+NONE, NEW, ALL, TRIM = UPDATES = ("none", "new", "all", "trim")
+_PART = "@"  # before the name of one of several in a test
+
+
+class Pins:
+    """Baselines in ``folder``. ``update``: none (compare), new (write those that are missing), all (write every
+    one), trim (compare, and remove those of tests that are gone).
+
+    Raises:
+      BaselineError: an update in CI.
+    """
+
+    def __init__(self, folder: Path, update: str, root: Path) -> None:
+        from jaxscope.model.baseline import file
+
+        if update != NONE:
+            file.permitted(os.environ)
+        self.folder = folder
+        self._update = update
+        self._root = root
+
+    def hold(self, run: Run, test: str, name: str | None = None) -> None:
+        """Compare ``run``, which is what ``test`` compiled, with its baseline; or write that.
+
+        Raises:
+          AssertionError: it is not what the baseline says.
+          BaselineError: there is none, or it cannot be read or written.
+          UsageError: nothing of the user's was compiled.
+        """
+        from jaxscope.model.baseline import file, updating
+        from jaxscope.report import sentences
+        from jaxscope.rules import against
+        from jaxscope.rules.selection import Filter, selection
+
+        path = self.folder / f"{_stem(test)}{f'{_PART}{_stem(name)}' if name else ''}.json"
+        if not any(f.user and f.compiled for f in run.functions.values()):
+            raise UsageError(
+                "nothing of yours was compiled, so there is nothing to pin",
+                hint="compile it in the block: jax.jit(f).lower(...).compile()",
+                slug="pin-nothing",
+            )
+        everything = Filter(selection())
+        now = against.read(run, everything, [str(self._root)])
+        if self._update == ALL or (self._update == NEW and not path.exists()):
+            old = file.read(path) if file.looks_like_one(path) and path.exists() else None
+            file.write(path, updating.updated(old, now.baseline), os.environ)
+            return
+        if not path.exists():
+            raise file.BaselineError(
+                f"there is no baseline at {path}",
+                hint="write it, look at it and commit it: pytest --jaxscope-update=new",
+                slug="baseline-missing",
+            )
+        wrong = against.failing(against.compare(file.read(path), now, everything), strict=False)
+        if wrong:
+            raise AssertionError(f"not as in {path.name}\n{sentences.told(wrong)}")
+
+    def trim(self, tests: Iterable[str]) -> list[Path]:
+        """Remove the baselines of all tests but these; which."""
+        if self._update != TRIM:
+            return []
+        kept = {_stem(test) for test in tests}
+        gone = [p for p in sorted(self.folder.glob("*.json")) if p.stem.partition(_PART)[0] not in kept]
+        for path in gone:
+            path.unlink(missing_ok=True)
+        return gone
+
+
+def _stem(text: str) -> str:
+    """A file name for a test: readable, and different for different tests."""
+    from jaxscope.log.store import clean_name
+
+    plain = text.replace("::", ".").replace("/", ".")
+    name = clean_name(plain).replace(_PART, "-")
+    return (
+        name if name == plain else f"{name}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    )

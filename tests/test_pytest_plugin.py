@@ -1,0 +1,361 @@
+"""The pytest plugin, in real sessions of pytest."""
+
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from jaxscope import pytest_plugin
+
+DATA = Path(__file__).parent / "data"
+PLUGIN = (
+    []
+    if any(p.value == "jaxscope.pytest_plugin" for p in importlib.metadata.entry_points(group="pytest11"))
+    else ["-p", "jaxscope.pytest_plugin"]
+)
+ASYNC = """
+import asyncio, inspect, pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        names = pyfuncitem._fixtureinfo.argnames
+        asyncio.run(pyfuncitem.obj(**{n: pyfuncitem.funcargs[n] for n in names}))
+        return True
+"""
+
+
+def session(folder: Path, *args: str, env: dict | None = None, launcher: tuple[str, ...] = ()):
+    """Run pytest in ``folder``: (exit code, what it printed, {test: (outcome, what it said)})."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("JAXSCOPE", "XLA_FLAGS", "PYTEST"))}
+    done = subprocess.run(
+        [
+            sys.executable,
+            *launcher,
+            "-m",
+            "pytest",
+            *PLUGIN,
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--junitxml=out.xml",
+            *args,
+        ],
+        cwd=folder,
+        env={
+            **clean,
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+            "PYTHONPATH": str(DATA),
+            **(env or {}),
+        },
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    said = {}
+    if (folder / "out.xml").exists():
+        for case in ET.parse(folder / "out.xml").iter("testcase"):
+            wrong = [e for e in case if e.tag in ("failure", "error", "skipped")]
+            text = "\n".join(f"{e.get('message')}\n{e.text}" for e in case)
+            said[case.get("name")] = (wrong[0].tag if wrong else "passed", text)
+    return done.returncode, done.stdout + done.stderr, said
+
+
+# -- marks --------------------------------------------------------------------------------------------------------
+
+FAIL = {
+    "test_late": "no_recompiles: JX190 step was traced and compiled in step 3, after step 1: x is now f32[4], before f32[3]",
+    "test_bare_mark": "in step 2, after step 1: x is now f32[41]",
+    "test_known_from_an_earlier_test": "step was traced and compiled, where nothing may be compiled: x is now f32[6], before",
+    "test_no_steps": "nothing counted the steps",
+    "test_function_with_a_typo": "no function called 'setp' was compiled: is it spelled as in the program?",
+    "test_parametrised[7]": "in step 2, after step 1: x is now f32[7]",
+    "test_mark_of_a_parameter[9]": "in step 2, after step 1: x is now f32[9]",
+    "test_takes_its_mark": "plain was traced and compiled, where nothing may be compiled",
+    "test_async": "in step 3, after step 1: x is now f32[13]",
+    "test_too_many": "max_compilations: JX191 your functions were compiled 2 times, 1 allowed (plain 2 times); most recently plain: x is now",
+    "test_too_long": "max_compile_seconds: JX291 tracing, lowering and compiling took",
+    "test_communicates": "#1 has 1 all-gather, 0 allowed; the largest: all-gather over data of 32 B",
+    "test_communicates_too_much": "48 B of collectives in a call, 4 B allowed",
+    "test_nothing_to_measure": "no function of yours was compiled in this test",
+}
+PASS = [
+    "test_on_time", "test_no_steps_and_nothing_compiled", "test_parametrised[3]", "test_mark_of_a_parameter[8]",
+    "test_has_marks_of_its_own_besides", "test_fixtures_may_compile", "test_async_clean", "test_just_enough",
+    "test_of_another_function", "test_not_too_long", "test_communicates_as_allowed", "test_fixture",
+    "test_without_any_of_it",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("marked")
+    (folder / "test_marked.py").write_text((DATA / "gate" / "marked.py").read_text())
+    (folder / "conftest.py").write_text(ASYNC)
+    return session(folder, "-p", "no:xdist", "--jaxscope-dir=kept", env={"TMPDIR": str(folder)}), folder
+
+
+group = pytest.mark.xdist_group("marked suite")
+
+
+@group
+@pytest.mark.capture
+@pytest.mark.parametrize("name", FAIL)
+def test_a_mark_that_does_not_hold_fails_its_test_with_the_cause(marked, name):
+    outcome, said = marked[0][2][name]
+    assert outcome == "failure" and FAIL[name] in said, said
+
+
+@group
+@pytest.mark.capture
+def test_a_mark_that_holds_says_nothing(marked):
+    said = marked[0][2]
+    assert {n: said[n] for n in PASS if said[n][0] != "passed"} == {}
+    assert set(said) == {*FAIL, *PASS, "test_own_failure", "test_skipped", "test_expected_to_fail"}
+
+
+@group
+@pytest.mark.capture
+def test_the_tests_own_failure_stands_and_ours_goes_below(marked):
+    (code, out, said), _ = marked
+    assert code == 1
+    outcome, text = said["test_own_failure"]
+    assert outcome == "failure" and text.startswith("AssertionError: its own")
+    below = out[out.index("test_own_failure ___") :]
+    assert (
+        below.index("AssertionError") < below.index("Captured jaxscope call") < below.index("x is now f32[5]")
+    )
+
+
+@group
+@pytest.mark.capture
+def test_skipped_and_expected_failures_stay_what_they_are(marked):
+    said = marked[0][2]
+    assert said["test_skipped"][0] == "skipped" and "not today" in said["test_skipped"][1]
+    assert said["test_expected_to_fail"][0] == "skipped" and "jaxscope" not in said["test_skipped"][1]
+
+
+@group
+@pytest.mark.capture
+def test_the_recording_is_kept_where_it_is_asked_for(marked):
+    from jaxscope import open_run
+
+    run = open_run(marked[1] / "kept" / "tests")
+    assert {"step", "plain"} <= {f.name for f in run.functions.values()}
+    assert not list(marked[1].glob("jaxscope-*"))
+
+
+@group
+@pytest.mark.capture
+def test_with_four_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
+    (tmp_path / "test_marked.py").write_text((DATA / "gate" / "marked.py").read_text())
+    (tmp_path / "conftest.py").write_text(ASYNC)
+    code, _, said = session(tmp_path, "-n", "4", "--jaxscope-dir=kept", env={"TMPDIR": str(tmp_path)})
+    # What a function was compiled for in an earlier test is warm only in the same worker.
+    depends = {"test_no_steps", "test_no_steps_and_nothing_compiled", "test_has_marks_of_its_own_besides"}
+    alone = {name: outcome for name, (outcome, _) in marked[0][2].items() if name not in depends}
+    assert code == 1 and {n: o for n, (o, _) in said.items() if n not in depends} == alone
+    assert FAIL["test_late"] in said["test_late"][1]
+    assert len(list((tmp_path / "kept").iterdir())) == 4
+
+
+@pytest.mark.capture
+def test_under_jaxscope_run_the_tests_are_part_of_that_recording(tmp_path):
+    (tmp_path / "test_few.py").write_text((DATA / "gate" / "marked.py").read_text())
+    code, _, said = session(
+        tmp_path, "-p", "no:xdist", "-k", "test_late or test_on_time",
+        launcher=("-m", "jaxscope", "run", "-q", "-o", "recorded"),
+    )  # fmt: skip
+    assert code == 1 and FAIL["test_late"] in said["test_late"][1] and said["test_on_time"][0] == "passed"
+    assert (tmp_path / "recorded" / "meta.json").exists()
+
+
+# -- every kind of cause --------------------------------------------------------------------------------
+
+# What is to be read in the failure, by the kind of the cause.
+WORDS = {
+    "shape": r"is now \w+\[[\d,]*\], before \w+\[",
+    "rank": r"is now \w+\[[\d,]*\], before \w+\[",
+    "dtype": r"dtype|is now \w+\[.*before \w+\[",
+    "weak_type": r"weak",
+    "prng": r"key|uint32",
+    "tree": r"is now|nothing|keys|more|fewer|tuple|list",
+    "tree_static": r"is now .*, before |another",
+    "static_value": r"the static value .* is now .*, before ",
+    "static_identity": r"identity|another object|new object|equal",
+    "call_form": r"keyword|positional|spelled out|passed",
+    "new_function": r"another object than before",
+    "options": r"option|donat|out_shardings|jitted with",
+    "sharding": r"shard|P\(",
+    "committed": r"committed",
+    "layout": r"layout",
+    "device": r"cpu:\d|device",
+    "memory_kind": r"memory",
+    "mesh": r"mesh",
+    "config": r"jax_|precision|x64",
+    "cleared": r"cleared|collected",
+    "transform": r"grad|vmap|transform",
+}
+CASES = json.loads((DATA / "gate" / "cases.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kinds")
+    (folder / "test_recompiling.py").write_text((DATA / "gate" / "recompiling.py").read_text())
+    chosen = {
+        "changed": [n for names in CASES["changed"].values() for n in names] + CASES["noise"],
+        "clean": CASES["clean"],
+    }
+    env = {"GATE_CASES": json.dumps(chosen)}
+    return session(folder, "-p", "no:xdist", env=env)[2]
+
+
+of_kinds = pytest.mark.xdist_group("kinds of causes")
+
+
+@of_kinds
+@pytest.mark.capture
+@pytest.mark.parametrize("kind", CASES["changed"])
+def test_a_recompile_in_the_third_step_fails_with_the_right_words(kinds, kind):
+    for name in CASES["changed"][kind]:
+        outcome, said = kinds[f"test_changed[{name}]"]
+        assert outcome == "failure" and "in step 3, after step 2" in said, (name, said)
+        assert re.search(WORDS[kind], said.partition("after step 2: ")[2]), (name, said)
+
+
+@of_kinds
+@pytest.mark.capture
+def test_what_only_leaves_the_fast_path_passes(kinds):
+    assert [n for n in CASES["noise"] if kinds[f"test_changed[{n}]"][0] != "passed"] == []
+
+
+@of_kinds
+@pytest.mark.capture
+def test_the_clean_twin_passes(kinds):
+    assert [n for n in CASES["clean"] if kinds[f"test_clean[{n}]"][0] != "passed"] == []
+
+
+# -- baselines ------------------------------------------------------------------------------------------------------
+
+CALLS_BACK = "* jax.pure_callback(np.sort, x, x)"
+PINNED = """
+import jax, numpy as np, pytest
+
+@jax.jit
+def step(x):
+    return x OPERATION
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_step(jaxscope, n):
+    step(np.ones(9, "float32"))  # what was compiled before does not matter
+    with jaxscope.pinned():
+        step.lower(np.ones(n, "float32")).compile()
+
+def test_two(jaxscope):
+    for name in "ab":
+        with jaxscope.pinned(name):
+            step.lower(np.ones(5, "float32")).compile()
+"""
+
+
+@pytest.mark.capture
+def test_a_baseline_a_test_is_written_compared_and_trimmed(tmp_path):
+    def run(*args, operation="* 2", **env):
+        (tmp_path / "test_it.py").write_text(PINNED.replace("OPERATION", operation))
+        return session(tmp_path, "-p", "no:xdist", *args, env={"CI": "", **env})
+
+    code, out, _ = run()
+    assert code == 1 and "there is no baseline at" in out and "--jaxscope-update=new" in out
+    code, out, _ = run("--jaxscope-update=new", CI="true")
+    assert code == 4 and "baselines are not updated in CI (CI=true)" in out
+    assert not (tmp_path / "jaxscope-baselines").exists()
+    assert run("--jaxscope-update=new")[0] == 0
+    names = sorted(p.name for p in (tmp_path / "jaxscope-baselines").iterdir())
+    assert len(names) == 4 and names[-2:] == ["test_it.py.test_two@a.json", "test_it.py.test_two@b.json"]
+    assert str(tmp_path) not in (tmp_path / "jaxscope-baselines" / names[-1]).read_text()
+    assert run()[0] == 0
+    assert run("-k", "4")[0] == 0  # alone as together
+    code, out, said = run(operation=CALLS_BACK)
+    assert code == 1 and "not as in test_it.py.test_two@a.json" in said["test_two"][1], out
+    assert "pure_callback" in said["test_two"][1] or "Python" in said["test_two"][1]
+    assert run("--jaxscope-update=all", operation=CALLS_BACK)[0] == 0
+
+    (tmp_path / "jaxscope-baselines" / "test_gone.json").write_text("{}")
+    code, out, _ = run("--jaxscope-update=trim", "-k", "4")
+    assert code == 4 and "run it on the whole suite" in out
+    code, out, _ = run("--jaxscope-update=trim", operation=CALLS_BACK)
+    assert code == 0 and sorted(p.name for p in (tmp_path / "jaxscope-baselines").iterdir()) == names
+
+
+# -- wrong usage ----------------------------------------------------------------------------------------------------
+
+
+MISTAKES = [
+    ("no_recompile(after=1)", "did you mean no_recompiles?"),
+    ("max_compilation(1)", "did you mean max_compilations?"),
+    ("no_recompiles(aftr=1)", "did you mean after? it is used as no_recompiles(after=1, functions=None)"),
+    ("no_recompiles(after=-1)", "after=-1: the step is 0, 1, 2"),
+    ("no_recompiles(after='2')", "after='2': the step is 0, 1, 2"),
+    ("no_recompiles(1, None, 3)", "too many positional arguments"),
+    ("no_recompiles(functions=[])", "is no name, nor a list of names"),
+    ("max_compilations()", "missing a required argument: 'n'"),
+    ("max_compilations(-1)", "n=-1 is not a whole number, 0 or more"),
+    ("max_compile_seconds('long')", "a number of seconds"),
+    ("max_collectives()", "it allows neither a count nor bytes"),
+    ("max_collectives(kind='all-gater', count=1)", "did you mean all-gather?"),
+    ("max_collectives(bytes='2 apples')", "is not a size"),
+]
+
+
+@pytest.fixture(scope="module")
+def mistaken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mistaken")
+    for n, (mark, _) in enumerate(MISTAKES):
+        (folder / f"test_{n}.py").write_text(f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass\n")
+    return session(folder, "-p", "no:xdist")
+
+
+@pytest.mark.xdist_group("mistakes in marks")
+@pytest.mark.parametrize("number", range(len(MISTAKES)))
+def test_a_mistake_in_a_mark_is_an_error_of_collection(mistaken, number):
+    code, out, _ = mistaken
+    assert code == 2 and f"test_{number}.py::test_it: " in out and MISTAKES[number][1] in out
+
+
+def test_a_mark_of_ones_own_that_looks_like_ours_is_left_alone(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = no_recompile: mine\n")
+    (tmp_path / "test_it.py").write_text("import pytest\n@pytest.mark.no_recompile\ndef test_it(): pass\n")
+    assert session(tmp_path, "-p", "no:xdist")[0] == 0
+
+
+def test_a_suite_that_does_not_use_it_imports_nothing(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import sys, pytest\n"
+        "@pytest.mark.parametrize('n', [1])\n@pytest.mark.mine\n"
+        "def test_it(n):\n"
+        "    ours = {m for m in sys.modules if m.partition('.')[0] == 'jaxscope'}\n"
+        "    assert ours == {'jaxscope', 'jaxscope.pytest_plugin'}\n"
+        "    assert not {'jax', 'msgspec', 'rich', 'zstandard'} & set(sys.modules)\n"
+    )
+    code, out, _ = session(tmp_path, "-p", "no:xdist")
+    assert code == 0, out
+
+
+def test_the_plugin_is_an_entry_point_and_knows_all_marks():
+    import tomllib
+
+    from jaxscope.report import marks
+
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"jaxscope": "jaxscope.pytest_plugin"}
+    assert {n: line.partition(":")[0] for n, line in pytest_plugin.MARKS.items()} == {
+        n: marks.usage(n) for n in marks.MARKS
+    }
