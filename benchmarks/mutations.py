@@ -59,7 +59,9 @@ def measure(folder: Path, options: argparse.Namespace) -> int:
             print(f"      {f}")
     named = sum(s["named"] for s in said)
     passed = sum(c["exit_code"] == 0 and not c["findings"] for c in clean)
-    print(f"\n{named} of {len(said)} changes named, {passed} of {len(clean)} unchanged runs without a finding")
+    print(
+        f"\n{named} of {len(said)} changes named, {passed} of {len(clean)} unchanged runs without a finding"
+    )
     if options.out is not None:
         figures = {
             "jaxscope": jaxscope.__version__,

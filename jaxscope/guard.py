@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
-OWN = "block"  # the name of the recording that a block makes for itself
-
-
 class NoRecompiles:
     """What ``no_recompiles`` returns: a context manager and a decorator, usable any number of times."""
 
@@ -270,7 +267,7 @@ class Watch:
             return []
         run, part = parts.read(session, self._block)
         names = _names(self._functions)
-        since = "this block" if session.run.path.name == OWN else None
+        since = "this block" if session.options.passing == "block" else None
         if self._after and None in part.values():
             if any(f.severity == ERROR for f in gate.recompiles_after(run, 0, names, part=part)):
                 raise gate.unknown_steps(run)
@@ -318,8 +315,8 @@ class _Own:
                 return active
             folder = Path(tempfile.mkdtemp(prefix="jaxscope-"))
             try:
-                run = store.create(folder / OWN, name=OWN, how="no_recompiles", argv=list(sys.argv))
-                options = session.Options(ir="none", arrays=False)
+                run = store.create(folder / "block", name="block", how="no_recompiles", argv=list(sys.argv))
+                options = session.Options(ir="none", arrays=False, passing="block")
                 begun = session.start(run, how="record", options=options)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -115,7 +115,7 @@ _BUILT_IN = {"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwar
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    users = [item for item in session.items if _uses(item)]
+    users = [item for item in getattr(session, "items", ()) if _uses(item)]
     trims = session.config.getoption("--jaxscope-update") == "trim"
     if not (users or trims) or session.config.option.collectonly:
         return (yield)
@@ -162,6 +162,11 @@ def jaxscope(request: pytest.FixtureRequest) -> Tested:
 
 def _part_of(item: pytest.Item) -> Tested:
     part = item.stash.get(_part, None)
+    if part is None and item.config.stash.get(_recording, None) is None:
+        pytest.fail(
+            "the recording begins with the tests that name the fixture jaxscope as an argument: name it",
+            False,
+        )
     if part is None:
         part = item.stash[_part] = item.config.stash[_recording].part(item.nodeid)
     return part
@@ -178,12 +183,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     with part:
         try:
             result = yield
-        except BaseException as e:
+        except (Exception, pytest.fail.Exception):
             # The test's own failure stands; what we have to say goes below it.
-            if not isinstance(e, pytest.skip.Exception):
+            try:
                 said = _failures(item, part)
-                if said:
-                    item.add_report_section("call", "jaxscope", said)
+            except Exception as e:
+                said = f"what was compiled cannot be told: {type(e).__name__}: {e}"
+            if said:
+                item.add_report_section("call", "jaxscope", said)
             raise
     said = _failures(item, part)
     if said:

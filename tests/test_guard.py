@@ -21,7 +21,7 @@ def run(folder, env, *args):
     done = subprocess.run(
         [sys.executable, *args, str(PROGRAM)],
         cwd=folder,
-        env={**env, "TMPDIR": str(folder), "PYTHONPATH": ""},
+        env={**env, "TMPDIR": str(folder), "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
         capture_output=True,
         text=True,
         timeout=240,
@@ -115,6 +115,11 @@ def test_blocks_stand_in_one_another_and_in_a_recording(said):
     assert said["in_a_recording"]["raised"] == "RecompileError"
     assert "x is now f32[22], before f32[21]" in said["in_a_recording"]["text"]
     assert said["in_a_recording"]["notes"] == ["still recording", 2]
+
+
+def test_a_recording_begun_in_a_block_is_told_that_it_goes_with_it(said):
+    assert said["recording_inside"]["raised"] is None
+    assert "begin jaxscope.record() before the block" in said["recording_inside"]["notes"][0]
 
 
 def test_steps_of_a_block_count_from_its_beginning(said):

@@ -35,13 +35,15 @@ IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Options(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a recording keeps; the names are those of the command line."""
+    """What a recording keeps; the names are those of the command line. ``passing``: it is made for the time being, by a
+    ``block``, whose it is, or for a ``suite`` of tests, which gives way to a recording that somebody asks for."""
 
     ir: str = "all"
     wrapper_libraries: list[str] = []
     step_function: str | None = None
     arrays: bool = True
     transfers: bool = True
+    passing: str | None = None
 
 
 class Session:

@@ -102,11 +102,23 @@ def handle(args: argparse.Namespace) -> int:
         run = load(directory, progress)
     if args.update_baseline:
         asked["baseline"] = str(pinned.update(run, directory, asked, filter_of(asked)))
-    found = findings(run, asked, chosen_codes)
+    found = [*findings(run, asked, chosen_codes), *unfinished(run, directory)]
     wrong = failing(found, strict=bool(asked.get("strict")))
     sys.stdout.write(written(run, directory, found, asked.get("output-format") or "full", failed=bool(wrong)))
     _summary(found)
     return FAILED if wrong else CLEAN
+
+
+def unfinished(run: Run, directory: RunDir) -> list[Finding]:
+    """A note where the run may have more to say."""
+    from jaxscope.model.load import state
+    from jaxscope.rules import gate
+
+    how = {
+        "running": "the run is still going on: what is checked is what it has done so far",
+        "lost": "the run ended without a word: what it did last may not have been recorded",
+    }.get(state(run, directory))
+    return [] if how is None else [gate.not_known(how)]
 
 
 def holds(directory: RunDir, asked: dict[str, Any]) -> bool:

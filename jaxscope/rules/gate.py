@@ -88,7 +88,7 @@ def recompiles_after(
         elif not n or (step is not None and step > n):
             late.append(Late(c, step, _cause(run, c, since)))
     return [
-        *(_finding(run, n, group) for group in _alike(late)),
+        *(_finding(run, n, group, since) for group in _alike(late)),
         *_unplaced(n, unplaced),
         *_unmet(run, functions),
     ]
@@ -142,7 +142,6 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
     ```python
     import jax, jax.numpy as jnp, jaxscope
 
-    @jaxscope.watch(step=True)
     @jax.jit
     def total(x):
         return x.sum()
@@ -150,13 +149,13 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
     batches = [jnp.ones(4), jnp.ones(4), jnp.ones(3)]
     for batch in batches:
         total(batch)
+        jaxscope.step()
     ```
 
     ## Use instead
     ```python
     import jax, jax.numpy as jnp, jaxscope
 
-    @jaxscope.watch(step=True)
     @jax.jit
     def total(x, mask):
         return (x * mask).sum()
@@ -165,6 +164,7 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
     batches = [(jnp.ones(4), full), (jnp.ones(4), full), (jnp.ones(4), part)]
     for batch, mask in batches:
         total(batch, mask)
+        jaxscope.step()
     ```
     """
     yield from recompiles_after(run, 1)
@@ -174,7 +174,7 @@ def _counts(c: Compilation, functions: Sequence[str] | None, allow_cache_hits: b
     f = c.function
     if not c.reached_phases or c.site is None:
         return False
-    if not f.user and not (c.reached_phases & 4 and eager(f)):
+    if not f.user and not (c.reached_phases & 4 and (eager(f) or _nameless(f))):
         return False
     if allow_cache_hits and c.persistent_hit:
         return False
@@ -187,7 +187,7 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 def _of_library(c: Compilation) -> bool:
     """A library's function, called from a line of the user's: ``jax.jit(net.apply)`` looks like that, too."""
-    library = c.function.seen.library and not eager(c.function)
+    library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
@@ -197,6 +197,12 @@ def eager(f: Function) -> bool:
         return True
     module = (f.seen.module or "").partition(".")[0]
     return f.seen.library and module in JAX_ROOTS
+
+
+def _nameless(f: Function) -> bool:
+    """Lowered before the recording began: of what is compiled now only the program is there."""
+    seen = f.seen
+    return seen.library and not seen.eager and seen.file is None and seen.module is None
 
 
 def _outermost(run: Run, compilations: Sequence[Compilation]) -> list[Compilation]:
@@ -227,11 +233,13 @@ def _alike(late: Sequence[Late]) -> list[list[Late]]:
     return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
 
 
-def _finding(run: Run, n: int, group: Sequence[Late]) -> Finding:
+def _finding(run: Run, n: int, group: Sequence[Late], since: str | None) -> Finding:
     first, last = group[0], group[-1]
     f = first.compilation.function
     name = f.name.replace(".<locals>", "")
     subject = f"the eager operation {name}" if eager(f) else name
+    if _nameless(f):
+        subject = "a function whose name is not known"
     library = _of_library(last.compilation)
     if library:
         subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
@@ -254,12 +262,14 @@ def _finding(run: Run, n: int, group: Sequence[Late]) -> Finding:
             )
             for x in (*group[: EVIDENCE - 1], *group[EVIDENCE - 1 :][-1:])
         ],
-        fix=_fix(n, group),
+        fix=_fix(n, group, since),
         seconds=sum(x.compilation.seconds for x in group),
     )
 
 
-def _fix(n: int, group: Sequence[Late]) -> str | None:
+def _fix(n: int, group: Sequence[Late], since: str | None) -> str | None:
+    if group[-1].cause.kind == "first" and since is not None:
+        return "record the whole program (jaxscope run, or jaxscope.record() around it) to be told what is new about it"
     if group[-1].cause.kind == "first":
         return (
             f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"

@@ -109,6 +109,16 @@ def test_what_is_not_known_fails_only_where_the_check_is_strict(check, run, tmp_
     assert check("--strict")[0] == 1
 
 
+def test_a_run_that_ended_without_a_word_is_said_to_have(check, home):
+    log = written.Log(store.create(home / "killed-1"))
+    step = written.function("update")
+    log.say(step)
+    log.compiled(step, written.key(written.leaf("x", 3)), step=1)
+    code, out, _ = check("killed-1", "--no-recompiles-after", "1")
+    assert code == 0 and "JX901" in out and "ended without a word" in out
+    assert check("killed-1", "--no-recompiles-after", "1", "--strict")[0] == 1
+
+
 @pytest.mark.parametrize(
     ("table", "said", "hint"),
     [

@@ -1,15 +1,13 @@
 """Scenarios for no_recompiles; prints what became of each as JSON. A scenario takes a list for its own notes."""
 
 import asyncio
-import glob
+import io
 import json
 import os
 import sys
 import tempfile
 import threading
-
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
-sys.stdout.flush()
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -318,7 +316,7 @@ def nested(notes):
 
 @scenario
 def in_a_recording(notes):
-    with jaxscope.record(os.path.join(tempfile.gettempdir(), "mine")) as run:
+    with jaxscope.record(Path(tempfile.gettempdir(), "mine")) as run:
         plain(x(21))
         try:
             with jaxscope.no_recompiles(after=0):
@@ -336,6 +334,17 @@ def in_a_recording(notes):
                     ]
                 )
             )
+
+
+@scenario
+def recording_inside(notes):
+    stderr, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        with jaxscope.no_recompiles(after=0), jaxscope.record(Path(tempfile.gettempdir(), "inside")):
+            plain(x(13))
+        notes.append(sys.stderr.getvalue())
+    finally:
+        sys.stderr = stderr
 
 
 @scenario
@@ -436,7 +445,7 @@ def main():
             os._exit(0)
         except Exception as e:
             raised, words = type(e).__name__, str(e)
-        left = glob.glob(os.path.join(tempfile.gettempdir(), "jaxscope-*"))
+        left = [p.name for p in Path(tempfile.gettempdir()).glob("jaxscope-*")]
         said[each.__name__.rstrip("_")] = {"raised": raised, "text": words, "notes": notes, "left": left}
     print(json.dumps(said))
 

@@ -127,6 +127,15 @@ def test_a_function_of_a_library_is_a_note(log):
     assert len(gate.recompiles_after(load(log.run), 1)) == 1
 
 
+def test_what_was_lowered_before_the_recording_and_is_compiled_now_counts(log):
+    nameless = function("<unknown>", None, None, library=True, module=None)
+    log.say(nameless)
+    log.phase(log.missed(nameless, None, entry="aot"), "compile", 1.0)
+    assert titles(log, 0)[0].startswith(
+        "a function whose name is not known was compiled, where nothing may be"
+    )
+
+
 def test_what_a_library_compiles_inside_the_users_trace_is_part_of_it(log):
     watched(log)
     outer = log.missed(STEP, x(4), step=5)
