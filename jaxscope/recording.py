@@ -183,8 +183,8 @@ def record(
       name: what the run is called.
       wrapper_libraries: packages whose frames are not the user's, besides those known.
       arrays: look at the live arrays at the ends of steps and of the block.
-      transfers: count what is copied between host and devices; for copies to the host two methods of
-        JAX's array class are replaced meanwhile.
+      transfers: count what is copied between host and devices; for copies to the host, methods of JAX's
+        array class are replaced meanwhile.
     """
     return Recording(
         path, ir=ir, name=name, wrapper_libraries=wrapper_libraries, arrays=arrays, transfers=transfers

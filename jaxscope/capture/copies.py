@@ -53,7 +53,7 @@ class HostCopies:
 
     def copying(self, method: Any, array: Any, frame: FrameType) -> Callable[[], Any] | None:
         """What copies ``array`` when it is called, and tells us; None: the method alone will do."""
-        if shield.busy():
+        if self._was_read(array) or shield.busy():
             return None
         row = self._transfers.row(frame, TO_HOST, "other")
         if row is None:
@@ -73,12 +73,12 @@ class HostCopies:
         values, copied = result
         view = not copied and part is None  # parts are copied into one array, at the latest by JAX
         if view and not self._first_reading(array):
-            return  # as cheap as what JAX keeps of a copy
+            return
         self._transfers.add(row, 0 if part else 1, int(values.nbytes), ns, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
         """The same for ``array.item``, which may ask for the array's buffer, or copy as all others do."""
-        if shield.busy() or array.is_deleted():
+        if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
         row = self._transfers.row(frame, TO_HOST, seams.ITEM)
         if row is None:
@@ -104,11 +104,15 @@ class HostCopies:
         part = frames.read(frame, "i").get("i")
         return part if isinstance(part, int) else None
 
+    def _was_read(self, array: Any) -> bool:
+        """Was it read before without a copy? Reading it again is as cheap as where JAX has kept one."""
+        known = self._read.get(id(array))
+        return known is not None and known() is array
+
     def _first_reading(self, array: Any) -> bool:
-        number, read = id(array), self._read
-        known = read.get(number)
-        if known is not None and known() is array:
+        if self._was_read(array):
             return False
+        number, read = id(array), self._read
         read[number] = weakref.ref(array, lambda _: read.pop(number, None))
         return True
 

@@ -47,12 +47,15 @@ def is_user(frame: FrameType) -> bool:
     return not is_library(module_of(frame)) and not frame.f_code.co_filename.startswith("<frozen")
 
 
+def is_pythons_own(file: str) -> bool:
+    """Is it a file of the standard library?"""
+    return file.startswith("<frozen") or (file.startswith(_STDLIB) and "site-packages" not in file)
+
+
 @functools.lru_cache(4096)
 def is_library_file(file: str) -> bool:
     """Where only a file name tells: installed, of Python's own, or in a package of JAX's, a wrapper's or ours."""
-    if file.startswith("<frozen") or "site-packages" in file or "dist-packages" in file:
-        return True
-    if file.startswith(_STDLIB):
+    if "site-packages" in file or "dist-packages" in file or is_pythons_own(file):
         return True
     return any(
         file.startswith(folder + os.sep)

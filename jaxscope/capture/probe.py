@@ -1,6 +1,6 @@
 """JAX's own miss-path events -> Missed, PhaseBegan and what the phases made.
 
-Nothing of JAX or of the user is replaced. JAX announces each phase to its public monitoring
+Nothing of JAX or of the user is replaced here. JAX announces each phase to its public monitoring
 listeners and each miss through one test slot; inside the callback, and only there, the frames of
 the miss path are on the stack and their locals say everything else. A call that takes JAX's fast
 path fires none of these: no code of ours runs on it.
@@ -160,9 +160,12 @@ class Probe:
     # -- what they mean -----------------------------------------------------------------------------
 
     def _put(self, name: str, event_frame: FrameType) -> None:
-        frame = _up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))
-        if self.puts is not None and frame is not None:
-            self.puts.heard(name, frame)
+        if self.puts is None:
+            return
+        if name == seams.EVENT_PUT_DONE:
+            self.puts.ended()
+        elif (frame := _up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))) is not None:
+            (self.puts.began if name == seams.EVENT_PUT else self.puts.copied)(frame)
 
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""

@@ -26,19 +26,18 @@ class Puts(threading.local):
         self._transfers = transfers
         self._open: list[tuple[int, list[tuple[Row, int]]]] = []
 
-    def heard(self, name: str, frame: FrameType) -> None:
-        """The event ``name`` of ``seams.PUT_EVENTS``, sent from ``frame``, one of JAX's."""
-        if name == seams.EVENT_PUT:
-            self._open.append((0, []))  # also where what follows fails: each end has its beginning
-            moved = self._moved(frame)
-            self._open[-1] = (time.perf_counter_ns(), moved)
-        elif name == seams.EVENT_PUT_DONE:
-            ended = time.perf_counter_ns()
-            began, moved = self._open.pop() if self._open else (0, [])
-            for row, size in moved:
-                self._transfers.add(row, 1, size, ended - began)
-        else:
-            self._copied(frame)
+    def began(self, frame: FrameType) -> None:
+        """Parts of one array begin to be put on their devices, by JAX's ``frame``."""
+        self._open.append((0, []))  # also where what follows fails: each end has its beginning
+        moved = self._moved(frame)
+        self._open[-1] = (time.perf_counter_ns(), moved)
+
+    def ended(self) -> None:
+        """That is over."""
+        ended = time.perf_counter_ns()
+        began, moved = self._open.pop() if self._open else (0, [])
+        for row, size in moved:
+            self._transfers.add(row, 1, size, ended - began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
         local = frames.read(frame, "aval", "xs", "devices")
@@ -58,7 +57,8 @@ class Puts(threading.local):
                 found.append((row, size))
         return found
 
-    def _copied(self, frame: FrameType) -> None:
+    def copied(self, frame: FrameType) -> None:
+        """Arrays are about to be copied to devices where their sharding has its twin, by JAX's ``frame``."""
         local = frames.read(frame, "batch_xs", "batch_devs")
         sizes = {False: 0, True: 0}  # to one device, to several
         for array, devices in zip(local.get("batch_xs", ()), local.get("batch_devs", ()), strict=False):

@@ -17,6 +17,7 @@ a miss, innermost frame first, is::
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import re
@@ -216,7 +217,7 @@ SEAMS = (
     Seam("cache_gauge", "whether JAX's caches were cleared, and how full they are", _attribute("jax._src.pjit", "_infer_params_cached")),
     Seam("live_arrays", "the arrays that are alive", _attribute("jax._src.xla_bridge", "_backends")),
     Seam("array_traceback", "the line that made an array", lambda: None if hasattr(_module("jax._src.array").ArrayImpl, "traceback") else "ArrayImpl has no traceback"),
-    Seam("host_copies", "copies of arrays to the host, and how long they took (two methods of ArrayImpl are replaced for it: off with --no-transfers)", _copies),
+    Seam("host_copies", "copies of arrays to the host, and how long they took (methods of ArrayImpl are replaced for it: off with --no-transfers)", _copies),
     Seam("device_puts", "copies to devices and between them", _frame_of("jax._src.interpreters.pxla", PUT_FRAME, "aval", "xs", "devices")),
     Seam("device_copies", "copies between devices at calls", _frame_of("jax._src.array", COPY_FRAME, "batch_xs", "batch_devs")),
     Seam("post_hook", "counting calls of --step-function", _attribute("jax._src.api", "_post_hook_state")),
@@ -393,6 +394,7 @@ def cache_gauge() -> Gauge:
     return Gauge(info.misses, {n: (s, c) for n, (s, c) in sizes.items() if c and s >= NEARLY_FULL * c})
 
 
+@functools.cache
 def array_class() -> Any:
     """The class of concrete arrays."""
     return _module("jax._src.array").ArrayImpl

@@ -212,10 +212,9 @@ class Transfers:
             if name == "<genexpr>":  # of the method that made it
                 name = code.co_qualname.removesuffix(".<locals>.<genexpr>").rpartition(".")[2]
             known = _Known(code, _JAX, seams.TRANSFER_FRAMES.get(name), name in seams.CALL_FRAMES)
-        elif not frames.is_user(f):
-            known = _Known(code, _NOBODY)
+        elif not frames.is_user(f) or frames.is_pythons_own(code.co_filename):
+            known = _Known(code, _NOBODY)  # logging formats what it was given elsewhere
         else:
-            # Installed, or of Python's own: logging formats what it was given elsewhere.
             known = _Known(code, _LIBRARY if frames.is_library_file(code.co_filename) else _PROGRAM)
         if len(self._codes) >= MAX_KNOWN:
             self._codes.clear()

@@ -90,8 +90,8 @@ def options_parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--transfers",
         action=argparse.BooleanOptionalAction,
-        help="count what is copied between host and devices; two methods of JAX's arrays are replaced for it"
-        " (default: yes)",
+        help="count what is copied between host and devices; for copies to the host, methods of JAX's arrays"
+        " are replaced while the program runs (default: yes)",
     )
     what.add_argument(
         "--check",

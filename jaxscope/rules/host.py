@@ -277,7 +277,7 @@ def _call_at(run: Run, t: Transfer) -> Compilation | None:
 
 
 def _paths_elsewhere(c: Compilation) -> tuple[str, ...]:
-    """Arguments on other devices than most bytes of the call's arguments lie on."""
+    """Arguments that lie elsewhere than the call's program runs."""
     if c.key is None:
         return ()
     places = [(leaf.path, model.devices_of(c, leaf)) for leaf in c.key.arguments if leaf.type == "jax.Array"]

@@ -20,6 +20,9 @@ def test_every_seam_is_there_on_this_jax():
         ("from jax._src import pjit; pjit._trace_for_jit = lambda *a: None", "trace_frame", None),
         ("from jax._src import util; del util.test_event_listener", "miss_event", None),
         ("import jax; del jax.monitoring.register_scalar_listener", "phase_starts", None),
+        ("from jax._src import array; array.ArrayImpl._value = property(lambda x: x)", "host_copies", None),
+        ("from jax._src.interpreters import pxla; pxla.batched_device_put = print", "device_puts", None),
+        ("from jax._src import array; array._array_shard_arg = print", "device_copies", None),
     ],
 )
 def test_a_seam_that_is_missing_is_named_in_the_log_and_by_doctor(gone, seam, lost, record):

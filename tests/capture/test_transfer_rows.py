@@ -92,6 +92,17 @@ def test_with_only_installed_code_on_the_stack_it_is_the_innermost_of_it(recordi
     assert found == [INSTALLED]
 
 
+def test_a_thread_of_pythons_own_is_nobodys_line(recording):
+    found = []
+    space = {"__name__": "queue_feeder", "made": found}
+    code = "import sys\ndef call(): made.append(sys._getframe())"
+    exec(compile(code, str(os.path.dirname(os.__file__)) + "/queue_feeder.py", "exec"), space)  # noqa: PTH120
+    thread = threading.Thread(target=space["call"])
+    thread.start()
+    thread.join()
+    assert recording.transfers.row(found[0], TO_HOST, "pickle").site is None
+
+
 def test_steps_are_counted_once_each_and_early_copies_belong_to_the_first_marked_step(recording):
     row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
     recording.transfers.add(row, 1, 4, 0)

@@ -101,3 +101,15 @@ def test_looking_at_arrays_is_switched_off_by_option_environment_or_file(tmp_pat
     assert found.get("run", "arrays", environ={"JAXSCOPE_ARRAYS": "no"}) is False
     (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.run]\narrays = false\n")
     assert config.load(tmp_path).get("run", "arrays", environ={}) is False
+
+
+def test_counting_transfers_is_switched_off_by_option_environment_or_file(tmp_path):
+    from jaxscope.cli import run
+
+    parser = run.options_parser()
+    assert parser.parse_args(["--no-transfers"]).transfers is False
+    assert parser.parse_args(["--transfers"]).transfers is True and parser.parse_args([]).transfers is None
+    found = config.load(tmp_path)
+    assert found.get("run", "transfers", environ={"JAXSCOPE_TRANSFERS": "off"}) is False
+    (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.run]\ntransfers = false\n")
+    assert config.load(tmp_path).get("run", "transfers", environ={}) is False
