@@ -245,6 +245,8 @@ class Watch:
         """Something left the fast path since the last look: raise where it came too late; False: not here."""
         if threading.get_ident() != self.thread or self._session is None or _inside_jax():
             return False
+        if self._block is None or (self._after and not self._block.settled):
+            return False
         try:
             found = self._findings(self._session)
         except JaxscopeError:
