@@ -245,6 +245,8 @@ class Watch:
         """Something left the fast path since the last look: raise where it came too late; False: not here."""
         if threading.get_ident() != self.thread or self._session is None or _inside_jax():
             return False
+        if self._block is None or (self._after and not self._block.settled):
+            return False
         try:
             found = self._findings(self._session)
         except JaxscopeError:
@@ -267,7 +269,7 @@ class Watch:
             return []
         run, part = parts.read(session, self._block)
         names = _names(self._functions)
-        since = "this block" if session.options.passing else None
+        since = "this block" if session.options.passing == "block" else None
         if self._after and None in part.values():
             if any(f.severity == ERROR for f in gate.recompiles_after(run, 0, names, part=part)):
                 raise gate.unknown_steps(run)
@@ -316,7 +318,7 @@ class _Own:
             folder = Path(tempfile.mkdtemp(prefix="jaxscope-"))
             try:
                 run = store.create(folder / "block", name="block", how="no_recompiles", argv=list(sys.argv))
-                options = session.Options(ir="none", arrays=False, transfers=False, passing=True)
+                options = session.Options(ir="none", arrays=False, transfers=False, passing="block")
                 begun = session.start(run, how="record", options=options)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -75,7 +75,9 @@ def blind(session: Session, before: Sequence[str]) -> str | None:
     """Why what was recorded cannot be relied on; None: it can. ``before``: what had ``failed`` before."""
     from jaxscope.capture import shield
 
-    if session.writer.stopped not in (None, "closed"):
+    if session.writer.stopped == "closed":
+        return "the recording ended before it did"
+    if session.writer.stopped is not None:
         return f"the recording stopped ({session.writer.stopped})"
     lost = [n for n in NEEDED if shield.is_off(n) or (not shield.works(n) and n not in before)]
     return f"{', '.join(lost)} is not available" if lost else None

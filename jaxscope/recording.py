@@ -32,7 +32,9 @@ class Recording:
         wrapper_libraries: Sequence[str] = (),
         arrays: bool = True,
         transfers: bool = True,
+        passing: str | None = None,
     ) -> None:
+        self._passing = passing
         self._path = Path(path) if path is not None else None
         self._ir = ir
         self._name = name
@@ -59,6 +61,9 @@ class Recording:
                 f"ir={self._ir!r} is not one of {', '.join(session.IR_CHOICES)}", slug="ir-choice"
             )
         active = session.current()
+        if active is not None and active.options.passing == "suite":
+            session.stop("stop")  # it was made for tests that say nothing about where they are recorded
+            active = None
         if active is not None:
             self._run = active.run
             if active.options.passing:
@@ -84,6 +89,7 @@ class Recording:
             wrapper_libraries=self._libraries,
             arrays=self._arrays,
             transfers=self._transfers,
+            passing=self._passing,
         )
         session.start(self._run, how="record", options=options)
         self._mine = True
@@ -95,7 +101,9 @@ class Recording:
             from jaxscope.capture import session
 
             self._mine = False
-            session.stop("stop")
+            active = session.current()
+            if active is not None and active.run is self._run:  # it may have given way to another
+                session.stop("stop")
 
     def __enter__(self) -> Recording:
         return self.start()

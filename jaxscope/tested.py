@@ -33,23 +33,27 @@ class Suite:
     def __init__(self, folder: str | None, name: str, *, texts: bool, pins: Pins) -> None:
         self.pins = pins
         self._temporary = Path(tempfile.mkdtemp(prefix="jaxscope-")) if folder is None else None
-        where = (self._temporary or Path(str(folder))) / name
-        self._recording = Recording(where, ir="all" if texts else "none", name=name, arrays=False)
+        self._where = (self._temporary or Path(str(folder))) / name
+        self._ir = "all" if texts else "none"
+        self._recording: Recording | None = None
 
     def start(self) -> None:
-        """Begin recording. Imports jax."""
+        """Begin recording, where nothing records: also again, where a test has recorded something else. Imports jax."""
         from jaxscope.capture import session
 
         if session.current() is None:
+            name = self._where.name
+            self._recording = Recording(self._where, ir=self._ir, name=name, arrays=False, passing="suite")
             self._recording.start()
 
     def stop(self) -> None:
-        self._recording.stop()
+        if self._recording is not None:
+            self._recording.stop()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def part(self, test: str) -> Tested:
-        return Tested(test, self.pins)
+        return Tested(test, self)
 
 
 class Tested:
@@ -59,9 +63,10 @@ class Tested:
       UsageError: from what asks for the recording, where there is none.
     """
 
-    def __init__(self, test: str, pins: Pins) -> None:
+    def __init__(self, test: str, suite: Suite) -> None:
         self._test = test
-        self._pins = pins
+        self._suite = suite
+        self._over = False
         self._session: Session | None = None
         self._block: Any = None
         self._failed: list[str] = []
@@ -70,6 +75,7 @@ class Tested:
         from jaxscope.capture import session
         from jaxscope.capture.blocks import Block
 
+        self._suite.start()
         self._session = session.current()
         if self._session is not None:
             self._failed = parts.failed()
@@ -80,7 +86,10 @@ class Tested:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        from jaxscope.capture import session
+
         if self._session is not None:
+            self._over = session.current() is not self._session
             self._session.tally.close(self._block)
 
     def recorded(self) -> tuple[Opened, dict[str, int | None]]:
@@ -97,7 +106,11 @@ class Tested:
 
     def blind(self) -> str | None:
         """Why what was recorded cannot be relied on; None: it can."""
-        return "nothing records it" if self._session is None else parts.blind(self._session, self._failed)
+        if self._session is None:
+            return "nothing records it"
+        if self._over:
+            return "the test began or ended a recording of its own (jaxscope.record)"
+        return parts.blind(self._session, self._failed)
 
     def read(self) -> Opened:
         """The whole recording so far: functions, compilations, programs, findings; also of earlier tests."""
@@ -144,7 +157,7 @@ class Tested:
             yield
         finally:
             self._session.tally.close(block)
-        self._pins.hold(parts.alone(self._session, block), self._test, name)
+        self._suite.pins.hold(parts.alone(self._session, block), self._test, name)
 
     def __getattr__(self, name: str) -> Any:
         import jaxscope

@@ -84,13 +84,15 @@ FAIL = {
     "test_too_long": "max_compile_seconds: JX291 tracing, lowering and compiling took",
     "test_communicates": "#1 has 1 all-gather, 0 allowed; the largest: all-gather over data of 32 B",
     "test_communicates_too_much": "48 B of collectives in a call, 4 B allowed",
+    "test_after_that_recording": "plain was traced and compiled, where nothing may be compiled",
+    "test_a_recording_of_its_own_under_a_mark": "what was compiled cannot be told: the test began or ended a recording",
     "test_nothing_to_measure": "no function of yours was compiled in this test",
 }
 PASS = [
     "test_on_time", "test_no_steps_and_nothing_compiled", "test_parametrised[3]", "test_mark_of_a_parameter[8]",
     "test_has_marks_of_its_own_besides", "test_fixtures_may_compile", "test_async_clean", "test_just_enough",
     "test_of_another_function", "test_not_too_long", "test_communicates_as_allowed", "test_fixture",
-    "test_without_any_of_it",
+    "test_without_any_of_it", "test_a_recording_of_its_own",
 ]  # fmt: skip
 
 
@@ -163,7 +165,7 @@ def test_with_four_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
     alone = {name: outcome for name, (outcome, _) in marked[0][2].items() if name not in depends}
     assert code == 1 and {n: o for n, (o, _) in said.items() if n not in depends} == alone
     assert FAIL["test_late"] in said["test_late"][1]
-    assert len(list((tmp_path / "kept").iterdir())) == 4
+    assert {p.name[:3] for p in (tmp_path / "kept").iterdir()} == {"gw0", "gw1", "gw2", "gw3"}
 
 
 @pytest.mark.capture

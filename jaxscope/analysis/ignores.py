@@ -34,6 +34,8 @@ def find(source: str) -> list[Ignore]:
     found: list[Ignore] = []
     reached = 0
     try:
+        if "\0" in source:  # no Python; and CPython 3.13's tokenizer leaves an exception behind (SystemError)
+            raise ValueError
         for statement in _statements(source):
             found += statement.ignores()
             reached = statement.last

@@ -58,6 +58,12 @@ class Block:
         called = (c for c in self._tally.counters if c.step and c.value > self._before.get(c, 0))
         return next(called, self.first)
 
+    @property
+    def settled(self) -> bool:
+        """Is it clear what counts the steps? Where the program has made marks before, they may come again."""
+        stepper = self.stepper
+        return self.marked or not self._marks or (stepper is not None and stepper.step)
+
     def steps(self) -> dict[int, int | None]:
         """The step of the block that each call belongs to, from 1; 0 before the first; None: nothing counts them."""
         if self.marked:

@@ -37,15 +37,15 @@ IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Options(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a recording keeps; the names are those of the command line. ``passing``: it is made by a block for itself,
-    and goes with it."""
+    """What a recording keeps; the names are those of the command line. ``passing``: it is made for the time being, by a
+    ``block``, whose it is, or for a ``suite`` of tests, which gives way to a recording that somebody asks for."""
 
     ir: str = "all"
     wrapper_libraries: list[str] = []
     step_function: str | None = None
     arrays: bool = True
     transfers: bool = True
-    passing: bool = False
+    passing: str | None = None
     targets: list[Target] = []
     forced_devices: int | None = None  # CPU devices that the environment was given for them
     dry_run: bool = False  # end the program when its step is lowered

@@ -1,4 +1,4 @@
-"""JX701 to JX713: a run is not what its baseline says. JX902: a comment that leaves nothing out.
+"""JX701 to JX714: a run is not what its baseline says. JX902: a comment that leaves nothing out.
 
 Only their explanations: model.baseline compares, and rules.selection knows the comments.
 """
@@ -192,6 +192,19 @@ explain(
         why="A sharding constraint that got lost leaves the result as it was, and every device computes what they "
         "shared before.",
         what="See that what the products take is split over the mesh as it was.",
+    ),
+)
+explain(
+    "JX714",
+    "baseline-transfers",
+    ERROR,
+    """## What it does
+    Compares the copies between host and devices that lines of yours ask for with the baseline. By function and kind
+    (``float``, ``device_get``, ``np.asarray``, ...), as many as there may be to so many steps.
+    """,
+    _PINNED.format(
+        why="``float(loss)`` in each step makes the host wait for the device, and the device for the host.",
+        what="Keep the value on the device, and look at it every so many steps.",
     ),
 )
 explain(

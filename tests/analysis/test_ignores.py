@@ -72,6 +72,10 @@ def test_what_is_no_python_is_read_line_by_line():
     assert covered(source) == {1: ("JX101",), 3: ("JX102",)}
 
 
+def test_a_null_byte_is_no_python():
+    assert covered("]nsr]\x00c  # jaxscope: ignore[JX101]\n") == {1: ("JX101",)}
+
+
 @given(st.text(alphabet="ab ()[]{}:=#\n\t'\"\\@\x00é jaxscope:ignore[JX101]", max_size=200))
 def test_no_text_makes_it_fail(source):
     for comment in find(source):

@@ -164,6 +164,21 @@ def test_a_damaged_or_foreign_baseline_is_an_error_that_says_what_to_do(
     assert said in err and "--update-baseline" in err and "\x1b" not in err
 
 
+@pytest.mark.parametrize("how", ["full", "concise", "json", "github", "sarif", "junit"])
+def test_hostile_names_in_a_baseline_reach_no_terminal(jaxscope, good, tmp_path, how):
+    jaxscope("check", good, "--update-baseline")
+    data = json.loads((tmp_path / file.NAME).read_text())
+    evil = "a.py::\x1b[2J\n::error::\u202e"
+    data["functions"][evil] = {"traces": 1, "causes": {evil: 3}, "programs": [{"arguments": {evil: 1}}]}
+    data["eager"] = {evil: {evil: 2}}
+    data["findings"] = {evil: 1}
+    (tmp_path / file.NAME).write_text(json.dumps(data))
+    code, out, err = jaxscope("check", good, "--output-format", how)
+    assert code == 0 and "JX710" in out and "JX711" in out
+    for line in (out + err).split("\n"):
+        assert line.isprintable() and not line.startswith("::error")
+
+
 def test_a_baseline_that_is_not_there_is_an_error_with_the_command_that_writes_it(jaxscope, good):
     code, _, err = jaxscope("check", good, "--baseline", "none.json")
     assert code == 2 and "jaxscope check --update-baseline --baseline none.json" in err

@@ -24,6 +24,7 @@ TRIED = (
     "a shorter last batch",
     "one more psum",
     "a captured array",
+    "a float per step",
     "a debug print",
     "a higher precision",
     "a loop written out",

@@ -107,8 +107,8 @@ CHANGES = [
     Change(
         "a float per step",
         (("losses.append(loss)", "losses.append(float(loss))"),),
-        "JX6",
-        ("float",),
+        "JX714",
+        ("main moves data with float", "6x in 6 steps, 1x in the baseline", "float(loss)"),
     ),
     Change(
         "a debug print",

@@ -337,6 +337,31 @@ def in_a_recording(notes):
 
 
 @scenario
+def marks_as_before(notes):
+    with jaxscope.record(Path(tempfile.gettempdir(), "marked")):
+        jaxscope.step()
+        with jaxscope.no_recompiles(after=1):
+            for _ in range(3):
+                for n in (61, 62, 63):  # several calls of a watched function in one step
+                    step(x(n))
+                jaxscope.step()
+        notes.append("passed")
+        with jaxscope.no_recompiles(after=1):
+            for n in (64, 65, 66):
+                step(x(n))
+                notes.append(n)
+                jaxscope.step()
+
+
+@scenario
+def recording_ended(notes):
+    run = jaxscope.record(Path(tempfile.gettempdir(), "ended")).start()
+    with jaxscope.no_recompiles(after=0):
+        run.stop()
+        plain(x(67))
+
+
+@scenario
 def recording_inside(notes):
     stderr, sys.stderr = sys.stderr, io.StringIO()
     try:

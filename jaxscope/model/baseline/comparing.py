@@ -10,12 +10,11 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from jaxscope.model.baseline import facts, programs
+from jaxscope.model.baseline import crossings, facts, programs
 from jaxscope.model.baseline.facts import Baseline
-from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of
+from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of, note
 from jaxscope.model.baseline.recorded import Entry, Recorded
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
-from jaxscope.schema.keys import Frame
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
@@ -45,13 +44,14 @@ def compare(baseline: Baseline, now: Recorded) -> Comparison:
     if different:
         text = f"the baseline is of {' and '.join(different)}: nothing was compared"
         fix = "compare where it was written, or keep a baseline for each environment (--baseline FILE)"
-        return Comparison([_note(ELSEWHERE, text, fix)], new, known, False)
+        return Comparison([note(ELSEWHERE, text, fix)], new, known, False)
     found = [
-        _note(UNUSED, f"{old} of the baseline is taken for {name}", REFRESH, now.functions.get(name))
+        note(UNUSED, f"{old} of the baseline is taken for {name}", REFRESH, now.functions.get(name))
         for old, name in moved.items()
     ]
     found += _functions(baseline, now)
     found += _eager(baseline, now)
+    found += crossings.compare(baseline, now)
     found += _findings_gone(baseline, now)
     return Comparison(found, new, known, True)
 
@@ -62,6 +62,7 @@ def _as_named_now(baseline: Baseline, now: Recorded) -> tuple[Baseline, dict[str
     moved = {
         **_moved(baseline.functions, now.functions),
         **_moved(baseline.eager, now.eager),
+        **_moved(baseline.transfers or {}, now.transfers),
     }
     if not moved:
         return baseline, {}
@@ -75,6 +76,9 @@ def _as_named_now(baseline: Baseline, now: Recorded) -> tuple[Baseline, dict[str
         baseline,
         functions={moved.get(name, name): f for name, f in baseline.functions.items()},
         eager={moved.get(name, name): ops for name, ops in baseline.eager.items()},
+        transfers=None
+        if baseline.transfers is None
+        else {moved.get(name, name): ways for name, ways in baseline.transfers.items()},
         findings={key(text): n for text, n in baseline.findings.items()},
     )
     return renamed, moved
@@ -145,7 +149,7 @@ def _findings_gone(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     gone = [k for k, n in baseline.findings.items() if len(now.findings.get(k, ())) < n]
     if gone:
         some = "; ".join(sorted(gone)[:SHOWN]) + ("; ..." if len(gone) > SHOWN else "")
-        yield _note(IMPROVED, f"findings in the baseline that are no more: {some}", REFRESH)
+        yield note(IMPROVED, f"findings in the baseline that are no more: {some}", REFRESH)
 
 
 # -- functions -------------------------------------------------------------------------------------------
@@ -155,7 +159,7 @@ def _functions(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     for name in sorted(baseline.functions.keys() | now.functions.keys()):
         old, entry = baseline.functions.get(name), now.functions.get(name)
         if entry is None:
-            yield _note(
+            yield note(
                 UNUSED,
                 f"{name} is in the baseline and was not compiled in this run",
                 f"run what the baseline was written from, or take the entry out: {REFRESH}",
@@ -234,7 +238,7 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
         )
     less = [f"{verb} {y:,}x, {x:,}x in the baseline" for verb, x, y in counts if y < x]
     if less and not more and not caused:
-        yield _note(IMPROVED, f"{name} is better: {'; '.join(less)}", REFRESH, entry)
+        yield note(IMPROVED, f"{name} is better: {'; '.join(less)}", REFRESH, entry)
 
 
 def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
@@ -269,18 +273,4 @@ def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     )
     if fewer:
         some = "; ".join(fewer[:SHOWN]) + ("; ..." if len(fewer) > SHOWN else "")
-        yield _note(IMPROVED, f"fewer operations are compiled outside jit: {some}", REFRESH)
-
-
-def _note(code: str, text: str, fix: str, entry: Entry | None = None) -> Finding:
-    source: Frame | None = definition(entry.function) if entry is not None else None
-    return Finding(
-        code=code,
-        severity=NOTE,
-        certainty=CERTAIN,
-        title=text,
-        function=entry.function.id if entry is not None else None,
-        source=source,
-        evidence=[Evidence(text, source=source)],
-        fix=fix,
-    )
+        yield note(IMPROVED, f"fewer operations are compiled outside jit: {some}", REFRESH)

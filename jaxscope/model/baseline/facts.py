@@ -87,6 +87,9 @@ class Baseline(Facts, frozen=True):
       functions: by ``file.py::qualified.name``.
       eager: operations compiled one by one outside jit, by the function that calls them.
       findings: ``JX101 train.py::step batch['x']`` -> how many.
+      steps: of the main process; None: nothing counted them.
+      transfers: copies between host and devices that a function's lines asked for, ``float, device_to_host``;
+        None: nobody counted them.
     """
 
     jaxscope_baseline: int = SCHEMA
@@ -97,3 +100,5 @@ class Baseline(Facts, frozen=True):
     functions: dict[str, Function] = {}
     eager: dict[str, dict[str, int]] = {}
     findings: dict[str, int] = {}
+    steps: int | None = None
+    transfers: dict[str, dict[str, int]] | None = None

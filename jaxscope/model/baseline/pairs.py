@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jaxscope.model.baseline import facts
 from jaxscope.model.baseline.recorded import Entry, Made
 from jaxscope.model.records import Function
-from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
 from jaxscope.schema.keys import Frame
 
 REFRESH = "jaxscope check --update-baseline"
@@ -108,3 +108,18 @@ def _arguments(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]
             found.append(f"{path} is new ({value})")
     found += [f"{path} is gone ({value})" for path, values in was.items() for value in values]
     return found
+
+
+def note(code: str, text: str, fix: str, entry: Entry | None = None) -> Finding:
+    """What does not fail by itself."""
+    source = definition(entry.function) if entry is not None else None
+    return Finding(
+        code=code,
+        severity=NOTE,
+        certainty=CERTAIN,
+        title=text,
+        function=entry.function.id if entry is not None else None,
+        source=source,
+        evidence=[Evidence(text, source=source)],
+        fix=fix,
+    )

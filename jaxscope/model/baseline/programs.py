@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from jaxscope.model.baseline import facts
 from jaxscope.model.baseline.facts import TOLERANCE, Baseline
-from jaxscope.model.baseline.pairs import REFRESH, SHOWN, definition, pairs
+from jaxscope.model.baseline.pairs import REFRESH, SHOWN, note, pairs
 from jaxscope.model.baseline.parts import PARTS
 from jaxscope.model.baseline.recorded import Entry
-from jaxscope.schema.findings import CERTAIN, NOTE, Evidence, Finding
+from jaxscope.schema.findings import Finding
 
 NOT_KNOWN = "JX901"
 IMPROVED = "JX711"
@@ -32,17 +32,8 @@ def compare(baseline: Baseline, old: facts.Function, entry: Entry) -> Iterator[F
             yield from found
             gained += [f"{pair.label}: {text}" for text in good]
     if unknown:
-        yield _note(
-            entry, NOT_KNOWN, f"not compared with the baseline, this run does not tell: {', '.join(unknown)}",
-            "record with --ir all, as the baseline was",
-        )  # fmt: skip
+        text = f"not compared with the baseline, this run does not tell: {', '.join(unknown)}"
+        yield note(NOT_KNOWN, text, "record with --ir all, as the baseline was", entry)
     if gained:
-        yield _note(
-            entry, IMPROVED, f"better than in the baseline: {'; '.join(gained[:SHOWN])}",
-            f"keep it: {REFRESH}",
-        )  # fmt: skip
-
-
-def _note(entry: Entry, code: str, text: str, fix: str) -> Finding:
-    source = definition(entry.function)
-    return Finding(code, NOTE, CERTAIN, text, entry.function.id, source, [Evidence(text, source=source)], fix)
+        text = f"better than in the baseline: {'; '.join(gained[:SHOWN])}"
+        yield note(IMPROVED, text, f"keep it: {REFRESH}", entry)

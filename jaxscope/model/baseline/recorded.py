@@ -12,12 +12,13 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.stablehlo.reading import Reading
-from jaxscope.model import causes
+from jaxscope.model import causes, transfers
 from jaxscope.model.baseline import facts
 from jaxscope.model.baseline.places import Names, clean, pattern, root
 from jaxscope.model.diff import programs_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
+from jaxscope.model.transfers import Transfer
 from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Key, Sharding
 
@@ -48,6 +49,7 @@ class Recorded(msgspec.Struct):
     functions: dict[str, Entry]
     eager: dict[str, dict[str, list[Compilation]]]
     findings: dict[str, list[Finding]]
+    transfers: dict[str, dict[str, list[Transfer]]]
 
 
 def read(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Recorded:
@@ -64,6 +66,7 @@ def read(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Re
     }
     eager = _eager(run, names)
     grouped = _findings(run, names, findings)
+    moved = _transfers(run, names)
     found = facts.Baseline(
         jax=minor(started.jax) if started is not None else None,
         platform=run.platform,
@@ -72,8 +75,15 @@ def read(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Re
         functions={name: e.facts for name, e in entries.items()},
         eager={where: {op: len(members) for op, members in ops.items()} for where, ops in eager.items()},
         findings={key: len(members) for key, members in grouped.items()},
+        steps=transfers.steps(run, main) if main is not None else None,
+        transfers={
+            where: {how: sum(t.count or 0 for t in members) for how, members in ways.items()}
+            for where, ways in moved.items()
+        }
+        if transfers.counted(run)
+        else None,
     )
-    return Recorded(found, run, names, entries, eager, grouped)
+    return Recorded(found, run, names, entries, eager, grouped, moved)
 
 
 def minor(version: str | None) -> str | None:
@@ -104,6 +114,16 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
             if c.site is not None and c.reached_phases & 4 and c.entry == "call":
                 where = f"{names.file(c.site.file)}::{clean(c.site.function.replace('.<locals>', ''))}"
                 found.setdefault(where, {}).setdefault(clean(f.seen.name), []).append(c)
+    return found
+
+
+def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
+    """What the user's own lines moved, where that was counted."""
+    found: dict[str, dict[str, list[Transfer]]] = {}
+    for t in transfers.transfers(run):
+        if t.source is not None and t.count and t.kind not in transfers.NOT_ASKED:
+            where = f"{names.file(t.source.file)}::{clean(t.source.function.replace('.<locals>', ''))}"
+            found.setdefault(where, {}).setdefault(clean(f"{t.kind}, {t.direction}"), []).append(t)
     return found
 
 

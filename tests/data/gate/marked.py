@@ -190,3 +190,20 @@ def test_fixture(jaxscope):
 
 def test_without_any_of_it():
     plain(x(22))
+
+
+def test_a_recording_of_its_own(tmp_path):
+    with scope.record(tmp_path / "mine") as run:
+        plain(x(23))
+    assert run.path == tmp_path / "mine" and scope.open_run(tmp_path / "mine").compilations
+
+
+@pytest.mark.no_recompiles(after=0)
+def test_after_that_recording():
+    plain(x(24))
+
+
+@pytest.mark.no_recompiles(after=0)
+def test_a_recording_of_its_own_under_a_mark(tmp_path):
+    with scope.record(tmp_path / "mine"):
+        pass

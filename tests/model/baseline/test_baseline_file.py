@@ -52,6 +52,8 @@ BASELINES = st.builds(
     functions=st.dictionaries(st.text(max_size=20), FUNCTIONS, max_size=2),
     eager=st.dictionaries(st.text(max_size=9), COUNTS, max_size=2),
     findings=COUNTS,
+    steps=st.none() | FIGURES,
+    transfers=st.none() | st.dictionaries(st.text(max_size=9), COUNTS, max_size=2),
 )
 GOOD = facts.Baseline(jax="0.12", platform="cpu", functions={"a.py::f": facts.Function(traces=1)})
 

@@ -380,6 +380,47 @@ def test_two_programs_of_one_function_are_compared_by_their_arguments(making):
     assert [f for f in held(before, after).findings if f.code != "JX711" and f.code != "JX701"] == []
 
 
+def moved(count, steps=6, via="float", line=90):
+    site = Frame(f"{CWD}/train.py", line, "main")
+    return [
+        ev.Step(index=steps),
+        ev.Transferred(
+            direction="device_to_host", via=via, site=site, text="float(loss)", count=count, steps=count
+        ),
+    ]
+
+
+def with_transfers(making, *say, **more):
+    return making.read((x(), "aa", None, None), say=say, transfers=True, **more)
+
+
+def test_a_float_in_each_step_is_told_with_the_line_and_the_expression(making):
+    found = held(with_transfers(making, *moved(1)), with_transfers(making, *moved(6)))
+    f = only(found)
+    assert (f.code, f.severity, f.source.line) == ("JX714", ERROR, 90)
+    assert (
+        f.title
+        == "main moves data with float (device to host) 6x in 6 steps, 1x in the baseline: float(loss)"
+    )
+
+
+def test_as_many_transfers_in_as_many_more_steps_are_the_same(making):
+    each = with_transfers(making, *moved(6, steps=6))
+    assert held(each, with_transfers(making, *moved(60, steps=60))).findings == []
+    assert held(each, with_transfers(making, *moved(3, steps=3))).findings == []
+    once = with_transfers(making, *moved(1, steps=6))
+    assert held(once, with_transfers(making, *moved(1, steps=3))).findings == []
+    assert [f.code for f in held(once, with_transfers(making, *moved(60, steps=60))).findings] == ["JX714"]
+
+
+def test_fewer_transfers_are_good_news_and_uncounted_ones_are_not_known(making):
+    each = with_transfers(making, *moved(6))
+    assert told(held(each, with_transfers(making, *moved(1)))) == [("JX711", NOTE)]
+    uncounted = making.read((x(), "aa", None, None))
+    assert told(held(each, uncounted)) == [("JX901", NOTE)]
+    assert held(uncounted, each).findings == []
+
+
 def test_a_watched_function_that_is_never_compiled_is_no_entry(making):
     read = making.read(
         (x(), "aa", None, None), function("plain", line=3), say=[ev.Watched(function="plain@?:3")]

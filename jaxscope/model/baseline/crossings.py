@@ -1,0 +1,56 @@
+"""What crosses between host and devices beside what a baseline says, as many to so many steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from jaxscope.model.baseline.facts import Baseline
+from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, note
+from jaxscope.model.baseline.recorded import Recorded
+from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
+
+
+def compare(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
+    """Copies that lines ask for, as many as there are to so many steps."""
+    if baseline.transfers is None:
+        return
+    if now.baseline.transfers is None:
+        text = "not compared with the baseline, this run does not tell: what crosses between host and devices"
+        yield note("JX901", text, "record with --transfers, as the baseline was")
+        return
+    steps, before = now.baseline.steps, baseline.steps
+    longer = steps / before if steps and before else 1.0
+    fewer = []
+    for where in sorted(baseline.transfers.keys() | now.transfers.keys()):
+        old, ways = baseline.transfers.get(where, {}), now.baseline.transfers.get(where, {})
+        for how in sorted(old.keys() | ways.keys()):
+            n, was = ways.get(how, 0), old.get(how, 0)
+            if n > math.ceil(was * longer):
+                yield _more_transfers(now, where, how, n, was, before)
+            elif n < math.floor(was * longer):
+                fewer.append(f"{where}: {how} {n:,}x, {was:,}x in the baseline")
+    if fewer:
+        yield note("JX711", f"fewer transfers: {'; '.join(fewer[:SHOWN])}", REFRESH)
+
+
+def _more_transfers(now: Recorded, where: str, how: str, n: int, was: int, steps: int | None) -> Finding:
+    most = max(now.transfers[where][how], key=lambda t: t.count or 0)
+    kind, _, direction = how.rpartition(", ")
+    here = f" in {now.baseline.steps:,} steps" if now.baseline.steps else ""
+    there = f" in {steps:,} steps" if steps and steps != now.baseline.steps else ""
+    what = f"{kind} ({direction.replace('_', ' ')})"
+    text = f"{where.partition('::')[2]} moves data with {what} {n:,}x{here}, {was:,}x{there} in the baseline"
+    return Finding(
+        code="JX714",
+        severity=ERROR,
+        certainty=CERTAIN,
+        title=text + (f": {most.text}" if most.text else ""),
+        source=most.source,
+        evidence=[
+            Evidence(f"{t.text or t.kind} {t.count or 0:,}x", source=t.source)
+            for t in sorted(now.transfers[where][how], key=lambda t: -(t.count or 0))[:SHOWN]
+        ],
+        fix=f"keep it on the device, and look at it every so many steps; {ACCEPT}",
+        seconds=most.blocked_seconds,
+    )
