@@ -172,14 +172,9 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
         asked = _listed(c, "asked_out", k)
         if asked is not None:
             by = of_one.OUT_SHARDINGS
-        elif k in stated and (spec := stated[k].asked) is not None:
-            kind = None if found is None else found.memory_kind
-            asked, by, at = (
-                of_one.of_spec(spec, compiled.devices, kind),
-                of_one.CONSTRAINT,
-                stated[k].asked_at,
-            )
-        elif (asked := _typed(leaf, found)) is not None:
+        elif k in stated:
+            asked, by, at = _constrained(stated[k], compiled, found)
+        if asked is None and (asked := _typed(leaf, found)) is not None:
             by = of_one.TYPE
         yield Intent(
             path=leaf.path,
