@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.stablehlo import values
 from jaxscope.analysis.stablehlo.shardings import Spec
 from jaxscope.schema.keys import Frame, Sharding
 
@@ -91,6 +92,15 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
     axes: list[tuple[str, int, str | None]] = [(name, size, None) for name, size in spec.mesh]
     text = f"{spec.text} on {','.join(f'{n}={s}' for n, s in spec.mesh)}"
     return Sharding("NamedSharding", text, order, axes, spec.text, memory_kind)
+
+
+def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
+    """Does a constraint that leaves dimensions to the partitioner (``P.UNCONSTRAINED``) say nothing against
+    ``compiled``: is every dimension cut at least as it asks, or is that not known?"""
+    if not spec.open:
+        return False
+    asked, made = values.parts(spec, rank), None if compiled is None else parts(compiled, rank)
+    return asked is None or made is None or all(m % a == 0 for a, m in zip(asked, made, strict=True))
 
 
 def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:

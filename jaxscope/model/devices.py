@@ -126,15 +126,16 @@ def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
 
 def wants(run: Run) -> list[Want]:
     """Of the user's programs whose devices' capacity is known, the one that wants most first."""
-    found = []
-    for c in run.compilations.values():
-        if not c.function.user or c.compiled is None or c.compiled.memory is None:
-            continue
-        peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
-        if peak is None or capacity is None:
-            continue
-        found.append(Want(c, peak, _beside(c), *capacity, _ran(c)))
+    found = [w for c in run.compilations.values() if c.function.user and (w := want(c)) is not None]
     return sorted(found, key=lambda w: -w.wanted / w.capacity)
+
+
+def want(c: Compilation) -> Want | None:
+    """What the program of ``c`` wants; None where its figures or the devices' are not known."""
+    if c.compiled is None or c.compiled.memory is None:
+        return None
+    peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
+    return None if peak is None or capacity is None else Want(c, peak, _beside(c), *capacity, _ran(c))
 
 
 def _beside(c: Compilation) -> int | None:

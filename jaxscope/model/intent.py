@@ -21,7 +21,7 @@ from jaxscope.model.programs import trace_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Compiled
-from jaxscope.schema.keys import Leaf, OutLeaf, Sharding
+from jaxscope.schema.keys import Frame, Leaf, OutLeaf, Sharding
 
 MOST_PROGRAMS = 3  # of a function, the latest: whose arguments arrays are looked for among
 
@@ -95,15 +95,13 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
         return
     dropped = set(compiled.dropped_arguments)
     for i, leaf in enumerate(c.key.arguments):
-        by, at, asked = None, None, _listed(c, "asked_in", i)
+        by: str | None = None
+        at: Frame | None = None
+        asked = _listed(c, "asked_in", i)
         if asked is not None:
             by = of_one.IN_SHARDINGS
-        elif i in stated and (spec := stated[i].asked) is not None:
-            asked, by, at = (
-                of_one.of_spec(spec, compiled.devices, leaf.memory_kind),
-                of_one.CONSTRAINT,
-                stated[i].asked_at,
-            )
+        elif i in stated:
+            asked, by, at = _constrained(stated[i], compiled, _taken(c, compiled, i, leaf))
         found = Intent(
             path=leaf.path,
             of=ARGUMENT,
@@ -125,6 +123,17 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
                 found, asked=asked, by=by if asked else None, asked_at=at if asked else None
             )
         yield found
+
+
+def _constrained(
+    value: Value, compiled: Compiled, made: Sharding | None
+) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
+    """What a constraint on this very value asks, how that is called, and its line."""
+    rank = len(value.shape or ())
+    if value.asked is None or of_one.left_open(value.asked, made, rank):
+        return None, None, None
+    kind = None if made is None else made.memory_kind
+    return of_one.of_spec(value.asked, compiled.devices, kind), of_one.CONSTRAINT, value.asked_at
 
 
 def _taken(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
@@ -158,17 +167,14 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
         return
     stated = stated if len(stated) == len(out) else {}
     for k, (leaf, found) in enumerate(zip(out, shardings, strict=True)):
-        by, at, asked = None, None, _listed(c, "asked_out", k)
+        by: str | None = None
+        at: Frame | None = None
+        asked = _listed(c, "asked_out", k)
         if asked is not None:
             by = of_one.OUT_SHARDINGS
-        elif k in stated and (spec := stated[k].asked) is not None:
-            kind = None if found is None else found.memory_kind
-            asked, by, at = (
-                of_one.of_spec(spec, compiled.devices, kind),
-                of_one.CONSTRAINT,
-                stated[k].asked_at,
-            )
-        elif (asked := _typed(leaf, found)) is not None:
+        elif k in stated:
+            asked, by, at = _constrained(stated[k], compiled, found)
+        if asked is None and (asked := _typed(leaf, found)) is not None:
             by = of_one.TYPE
         yield Intent(
             path=leaf.path,

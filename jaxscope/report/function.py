@@ -15,7 +15,7 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.spelling import common_prefix, tokens
 from jaxscope.log.store import RunDir
-from jaxscope.model import intent
+from jaxscope.model import devices, intent
 from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
@@ -30,6 +30,7 @@ KEYS = 10  # keys shown unless all are asked for
 ROWS = 16  # rows of one kind
 LONG = 300  # characters of a static value
 VALUE = 100
+MUCH = 0.1  # of a device's memory
 
 Row = dict[str, str]  # name of the row -> its text in one key
 Groups = list[tuple[str, list[str]]]  # label -> the names of the rows it stands for
@@ -130,6 +131,7 @@ def _made(
             yield line((f"What XLA made of #{n}", "underline"))
             memory = c.compiled.memory if c.compiled is not None else None
             yield from made.section(texts, memory, places, everything=everything)
+            yield from _room(c, everything=everything)
             return
 
 
@@ -141,6 +143,22 @@ def _elsewhere(run: Run, f: Function, places: Places, *, everything: bool) -> It
         yield from targets.program_lines(run, p, places, everything=everything)
         memory = p.made.memory if p.made is not None else None
         yield from made.section(run.texts_of(p), memory, places, everything=everything)
+
+
+def _room(c: Compilation, *, everything: bool) -> Iterator[Line]:
+    """What the program and what is alive beside it take of the device's memory, where that is much."""
+    w = devices.want(c)
+    if w is None or not (everything or w.wanted >= MUCH * w.capacity):
+        return
+    beside = f" and {phrases.size(w.beside)} alive beside it" if w.beside else ""
+    whose = f" that {w.shared_by} devices of the host share" if w.shared_by > 1 else " of the host" * w.host
+    yield line(
+        ("room", "bold"),
+        f"  {phrases.size(w.peak)} at its peak{beside}, of {phrases.size(w.capacity)}{whose}",
+        ("" if w.fits else ": too much", "bold red"),
+        indent=2,
+        hang=4,
+    )
 
 
 def _key(

@@ -11,6 +11,7 @@ from jaxscope.analysis.intent import (
     RESULT,
     Intent,
     disagreement,
+    left_open,
     of_spec,
     same,
     spelled,
@@ -138,3 +139,18 @@ def test_what_a_programs_text_states_becomes_a_sharding_on_its_devices():
     assert turned.devices == "15,14,13,12,11,10,9,8"
     assert of_spec(spec('<@mesh, [{"a"}]>', meshes), None).devices is None
     assert same(of_spec(spec('"{devices=[8,1]<=[8]}"', {}), "0-7"), named("P('data',)"), 2) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "compiled", "expected"),
+    [
+        ('<@mesh, [{"a"}, {?}]>', named("P('a', 'b')", a=4, b=2), True),
+        ('<@mesh, [{"a"}, {?}]>', named("P('a',)", a=4, b=2), True),
+        ('<@mesh, [{"a"}, {?}]>', named("P(None, 'b')", a=4, b=2), False),  # dropped: that is told
+        ('<@mesh, [{"a"}, {}]>', named("P('a', 'b')", a=4, b=2), False),
+        ('<@mesh, [{"a"}, {?}]>', None, True),
+    ],
+)
+def test_what_is_left_to_the_partitioner_is_no_difference(text, compiled, expected):
+    meshes = {"mesh": Mesh("mesh", (("a", 4), ("b", 2)))}
+    assert left_open(spec(text, meshes), compiled, 2) is expected

@@ -74,6 +74,10 @@ def test_of_two_axes_the_one_that_divides_is_kept(run):
     )  # fmt: skip
 
 
+def test_what_a_constraint_leaves_to_the_partitioner_is_no_difference(run):
+    assert [row[2:5:2] + row[6:] for row in told(run, "partly")] == [(None, "P('data', 'model')", None)] * 2
+
+
 def test_a_constraint_inside_a_jitted_function_that_is_called_is_followed(run):
     first, total = told(run, "outer")[1:]
     assert first[:4] == ("r", "[0]", "P('data')", "constraint") and first[6][0] == "not_as_asked"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 import written
 from written import CWD, Log
@@ -10,6 +12,8 @@ from jaxscope.log import store
 from jaxscope.model import arrays, devices
 from jaxscope.model.load import load
 from jaxscope.report import machine
+from jaxscope.report.console import console
+from jaxscope.report.function import render_function
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
@@ -174,3 +178,20 @@ def test_damaged_figures_are_not_believed(run_of):
     odd = [DeviceMemory(0, -5, -7, -1), DeviceMemory(1, None, 3, 0)]
     run = run_of(look(group("x", 0, 1), memory=odd, host_limit=-4), lambda log: program(log, Memory(-1, -2, -3, None, None)))  # fmt: skip
     assert found(run, "JX510") == [] and devices.wants(run) == []
+
+
+def test_the_report_of_a_function_says_how_much_room_it_leaves(run_of):
+    used = [DeviceMemory(d, 5 * GIB, 6 * GIB, 8 * GIB) for d in range(4)]
+    texts = {"hlo": "HloModule jit_train_step\n\nENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n"}  # fmt: skip
+
+    def compiled(log):
+        program(log, Memory(2 * GIB, 2 * GIB, 0, 2 * GIB, None), entry="aot")
+        blob, size = log.run.put_text(texts["hlo"])
+        log.say(ev.ProgramText(program="p1", stage="hlo", blob=blob, bytes=size))
+
+    run = run_of(look(memory=used), compiled)
+    out = io.StringIO()
+    to = console(out)
+    to.width = 120
+    render_function(run, "train_step", to)
+    assert "room  6.0 GiB at its peak and 3.0 GiB alive beside it, of 8.0 GiB: too much" in out.getvalue()

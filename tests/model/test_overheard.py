@@ -154,3 +154,18 @@ def _events(run):
 def test_older_logs_do_not_know_the_two_events():
     decoded = msgspec.json.decode(b'{"kind":"StderrWatched"}', type=ev.AnyEvent)
     assert decoded.muted is None
+
+
+def test_a_compilation_whose_end_was_written_late_has_its_warning_all_the_same(machine):
+    """The end is written when the texts have been read: compiled from 1 s to 1.2 s, said at 1.5 s."""
+    log = Log(machine.run, 100)
+    log.now = 1.0
+    seen = function("busy")
+    log.say(seen)
+    call = log.missed(seen, key(leaf("x", 3)))
+    log.say(ev.Lowered(call=call, seconds=0.0, program="busy", module="jit_busy", num_partitions=4))
+    log.say(ev.PhaseBegan(call=call, phase="compile"))
+    log.say(ev.Compiled(call=call, seconds=0.2, program="busy", persistent_cache="off"), after=0.5)
+    log.end()
+    machine.heard((1.1, "busy", None))
+    assert machine.remats() == ({"busy": 1}, [])

@@ -36,6 +36,11 @@ def odd_plane(x):
 
 
 @jax.jit
+def partly(x):
+    return constrain(x, by(plane, "data", P.UNCONSTRAINED))
+
+
+@jax.jit
 def outer(x):
     return odd(x), x.sum()
 
@@ -69,6 +74,7 @@ def main():
     right = even(jnp.ones((16, 4)))
     wrong = odd(jnp.ones((17, 4)))
     half = odd_plane(jnp.ones((18, 6)))
+    free = partly(jax.device_put(jnp.ones((8, 4)), by(plane, "data", "model")))
     inner, total = outer(jnp.ones((17, 4)))
     params = {"up": jnp.ones((16, 32)), "down": jnp.ones((32, 16))}
     for _ in range(3):
@@ -82,7 +88,7 @@ def main():
     with jax.set_mesh(explicit):
         pair = typed(jax.device_put(jnp.ones((16, 2)), P("e")))
     jaxscope.snapshot()
-    return right, wrong, half, inner, total, params, loss, scores, pair
+    return right, wrong, half, inner, total, params, loss, scores, pair, free
 
 
 main()
