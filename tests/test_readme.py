@@ -77,3 +77,22 @@ def test_both_recipes_pass_with_a_baseline_and_fail_where_the_step_got_worse(she
     first = done.stdout.splitlines()[0]
     assert first.startswith(f"::error file=tests{os.sep}test_compiled.py,line=") and "JX705" in first
     assert "w is no longer donated" in first
+
+
+def test_the_gate_in_a_test_fails_with_the_words_that_stand_there(project):
+    from test_pytest_plugin import session
+
+    code = block("python", "test_nothing_is_compiled_after_the_first_step")
+    (project / "tests" / "test_training.py").write_text(code)
+    _, out, _ = session(project, "-p", "no:xdist", "tests/test_training.py")
+    text = "no_recompiles: " + README.partition("```\nno_recompiles: ")[2].partition("```")[0]
+    for line in text.replace(", 53 ms", "").splitlines():
+        assert line in out
+
+
+def test_the_limits_of_the_readme_are_limits(tmp_path):
+    from jaxscope.cli import config
+
+    (tmp_path / "pyproject.toml").write_text(block("toml", "max-collectives"))
+    found = config.load(tmp_path).values["check"]
+    assert found["no-recompiles-after"] == 1 and found["functions"]["train_*"].peak_bytes == 12 << 30
