@@ -171,9 +171,8 @@ def handle(args: argparse.Namespace) -> int:
         return 0
     program = command.parse(words)
     _configure(opts)
-    opts.targets = targeting.wanted(opts.target or [])
-    if opts.dry_run and not opts.targets:
-        raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
+    groups = targeting.asked(opts)
+    opts.targets = groups[0] if groups else []
     if opts.detach:
         return _detach(program, opts)
     if opts.tui and not opts.no_tui:
@@ -183,22 +182,31 @@ def handle(args: argparse.Namespace) -> int:
             return _attach(program, opts)
         _say("no terminal to show the run in: it goes on without --tui")
     record = _make_run(program, opts)
+    ended = _once(program, opts, record)
+    if record is not None and ended.signal is None:
+        for opts.targets in groups[1:]:
+            further = targeting.sub_run(record, opts.targets, argv=program.words, options=_wishes(opts))
+            then = _once(program, opts, further) if further is not None else ended
+            ended = ended if ended.exit_code else then  # the first that failed counts
+    # The program's end counts, also with no terminal left.
+    with contextlib.suppress(KeyboardInterrupt, OSError):
+        if program.is_python_itself():
+            _say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
+        elif record is not None and not opts.quiet:
+            _report(record, ended)
+    return ended.leave()
+
+
+def _once(program: Command, opts: argparse.Namespace, record: RunDir | None) -> vitals.Ended:
+    """Run the program, with what is compiled beside it for ``opts.targets``."""
     env = dict(os.environ) if record is None else _environment(record, opts)
     worker = targeting.begin(record) if record is not None and opts.targets else None
     ended = runner.run(
         program.argv, env, record, tee=opts.tee_stderr, beside=_live(record) if opts.live and record else None
     )
-    with contextlib.suppress(
-        KeyboardInterrupt, OSError
-    ):  # the program's end counts, also with no terminal left
-        if program.is_python_itself():
-            _say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
-        elif record is not None:
-            if worker is not None:
-                targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
-            if not opts.quiet:
-                _report(record, ended)
-    return ended.leave()
+    if record is not None and worker is not None:
+        targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+    return ended
 
 
 def handle_follow(args: argparse.Namespace) -> int:
