@@ -188,8 +188,7 @@ def handle(args: argparse.Namespace) -> int:
             further = targeting.sub_run(record, opts.targets, argv=program.words, options=_wishes(opts))
             then = _once(program, opts, further) if further is not None else ended
             ended = ended if ended.exit_code else then  # the first that failed counts
-    # The program's end counts, also with no terminal left.
-    with contextlib.suppress(KeyboardInterrupt, OSError):
+    with contextlib.suppress(KeyboardInterrupt, OSError):  # the end counts, terminal or not
         if program.is_python_itself():
             _say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
         elif record is not None and not opts.quiet:
