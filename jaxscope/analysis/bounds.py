@@ -86,9 +86,11 @@ def within(target: Target, axes: str, mesh: Sequence[tuple[str, int]] | None) ->
     Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order: an axis of
     size n whose neighbours are k apart stays inside where n * k divides what a slice holds.
     """
-    parts = target.grid[0] if target.platform == GPU else target.slices
+    parts = target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
     if parts == 1:
         return True
+    if parts < 1:
+        return False  # a damaged log
     inside = target.devices // parts
     if mesh is None or axes == "?":
         return False

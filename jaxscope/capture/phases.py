@@ -33,12 +33,14 @@ class Lowering:
 class Phases:
     """Writes what the phases made. ``ir``: which texts of user functions are kept."""
 
-    def __init__(self, writer: Writer, once: Once, ir: str, stale: Stale) -> None:
+    def __init__(
+        self, writer: Writer, once: Once, ir: str, stale: Stale, retarget: Retarget | None = None
+    ) -> None:
         self._writer = writer
         self._stale = stale
         self.once = once
         self.ir = ir
-        self.retarget: Retarget | None = None  # for machines that are not there
+        self.retarget = retarget  # for machines that are not there
         self.traces = Weak()  # jaxpr -> Call
         self.modules = Weak()  # MLIR module -> Lowering
 

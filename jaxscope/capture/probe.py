@@ -391,10 +391,8 @@ class Probe:
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known
-        seen = self.once.traced(jaxpr)
-        call = Call(next(self._numbers), (0, 0), seen.function, True, [], TRACE_RANK)
-        above = frames.user_frames(sys._getframe())
-        site = above[0] if above else None
+        call = Call(next(self._numbers), (0, 0), self.once.traced(jaxpr).function, True, [], TRACE_RANK)
+        site = next(iter(frames.user_frames(sys._getframe())), None)
         self._writer.emit(ev.Missed(call=call.number, function=call.function, entry="aot", site=site))
         self.phases.traces.put(jaxpr, call)
         return call
@@ -402,9 +400,8 @@ class Probe:
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
         self.once = Once(self._writer)
-        retarget = self.phases.retarget
-        self.phases = Phases(self._writer, self.once, self.phases.ir, self.stale)
-        self.phases.retarget = retarget
+        ir, retarget = self.phases.ir, self.phases.retarget
+        self.phases = Phases(self._writer, self.once, ir, self.stale, retarget)
         self._repeats = Repeats(self._writer)
         self._calls = Calls(self._nested.over)
         self.fates.forget()

@@ -59,7 +59,13 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Compile and print. 1: something does not fit, or does not compile."""
-    targets = targeting.wanted(args.target)
+    groups = targeting.wanted(args.target)
+    if len(groups) > 1:
+        told = ", ".join(f"{t.name} {t.devices:,}" for g in groups for t in g)
+        raise UsageError(
+            f"the devices are there once: {told}", hint="give targets of one size", slug="target-sizes"
+        )
+    targets = groups[0]
     specs = [_spec(word) for word in args.args]
     targeting.force(_environ(), targets)
     where = args.function.rpartition(":")

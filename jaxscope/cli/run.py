@@ -10,15 +10,12 @@ import argparse
 import contextlib
 import json
 import os
-import signal
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxscope.cli import Parser, check, config, targeting, view
+from jaxscope.cli import Parser, check, config, following, targeting, view
+from jaxscope.cli.saying import say
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, runner, vitals
 from jaxscope.launch.command import Command
@@ -51,7 +48,6 @@ PYTHONPATH, which begins with a directory of jaxscope's while the program runs. 
 codes reach and leave the program as without jaxscope.
 """
 
-LIVE_S = 0.1
 CHECK_FAILED = 3
 PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put behind `run`
 
@@ -154,7 +150,7 @@ def add_parser(subparsers: Any) -> None:
     follow = subparsers.add_parser("_follow")
     follow.add_argument("directory", type=Path)
     follow.add_argument("pid", type=int)
-    follow.set_defaults(handler=handle_follow)
+    follow.set_defaults(handler=following.handle_follow)
 
 
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
@@ -186,11 +182,10 @@ def handle(args: argparse.Namespace) -> int:
         return 0
     program = command.parse(words)
     if opts.tui and not view.on_a_terminal():
-        _say("no terminal to show the run in: it goes on without --tui")
+        say("no terminal to show the run in: it goes on without --tui")
     _configure(opts)
-    opts.targets = targeting.wanted(opts.target or [])
-    if opts.dry_run and not opts.targets:
-        raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
+    groups = targeting.asked(opts)
+    opts.targets = groups[0] if groups else []
     wishes = None if opts.check is None else check.wishes(config.check_spec(opts.check))
     if opts.detach:
         if wishes is not None:
@@ -201,39 +196,36 @@ def handle(args: argparse.Namespace) -> int:
             )
         return _detach(program, opts)
     record = _make_run(program, opts)
-    if record is not None and _to_be_shown(program, opts):
+    if record is not None and len(groups) < 2 and _to_be_shown(program, opts):
         return _attach(program, opts, record, wishes)
-    env = dict(os.environ) if record is None else _environment(record, opts)
-    worker = targeting.begin(record) if record is not None and opts.targets else None
-    ended = runner.run(
-        program.argv, env, record, tee=opts.tee_stderr, beside=_live(record) if opts.live and record else None
-    )
-    with contextlib.suppress(
-        KeyboardInterrupt, OSError
-    ):  # the program's end counts, also with no terminal left
+    ended = _once(program, opts, record)
+    if record is not None and ended.signal is None:
+        for opts.targets in groups[1:]:
+            further = targeting.sub_run(record, opts.targets, argv=program.words, options=_wishes(opts))
+            then = _once(program, opts, further) if further is not None else ended
+            ended = ended if ended.exit_code else then  # the first that failed counts
+    with contextlib.suppress(KeyboardInterrupt, OSError):  # the end counts, terminal or not
         if program.is_python_itself():
-            _say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
-        elif record is not None:
-            if worker is not None:
-                targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
-            if not opts.quiet:
-                _report(record, ended)
+            say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
+        elif record is not None and not opts.quiet:
+            _report(record, ended)
     return _checked(record, ended, wishes)
 
 
-def handle_follow(args: argparse.Namespace) -> int:
-    """Print a line per recompile of a process that is no child of ours, until it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may go on
-    gone = threading.Event()
-
-    def watch() -> None:
-        while _alive(args.pid):
-            time.sleep(LIVE_S)
-        gone.set()
-
-    threading.Thread(target=watch, daemon=True).start()
-    _live(RunDir(args.directory))(gone)
-    return 0
+def _once(program: Command, opts: argparse.Namespace, record: RunDir | None) -> vitals.Ended:
+    """Run the program, with what is compiled beside it for ``opts.targets``."""
+    env = dict(os.environ) if record is None else _environment(record, opts)
+    worker = targeting.begin(record) if record is not None and opts.targets else None
+    ended = runner.run(
+        program.argv,
+        env,
+        record,
+        tee=opts.tee_stderr,
+        beside=following.live(record) if opts.live and record else None,
+    )
+    if record is not None and worker is not None:
+        targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+    return ended
 
 
 def _configure(opts: argparse.Namespace) -> None:
@@ -257,10 +249,10 @@ def _detach(program: Command, opts: argparse.Namespace) -> int:
 
     if opts.targets:
         targeting.begin(record)
-    keeper.start(program.argv, env, record, beside=_live(record) if opts.live else None)
+    keeper.start(program.argv, env, record, beside=following.live(record) if opts.live else None)
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
-        _say(
+        say(
             f"{program.shown} goes on without this terminal; its output: {record.output}", _how_to_see(record)
         )
     return 0
@@ -280,14 +272,14 @@ def _attach(program: Command, opts: argparse.Namespace, record: RunDir, wishes: 
         targeting.begin(record)
     left = attach.attach(program.argv, _environment(record, opts), record)
     if isinstance(left, attach.Left):
-        _say(
+        say(
             f"{program.shown} {left.words}; its output: {record.output}",
             _how_to_see(record).replace("report", "view", 1),
             None if wishes is None else "it was not checked: when it has ended, jaxscope check",
         )
         return left.code
     if not opts.quiet:
-        _say(f"the program's output: {record.output}")
+        say(f"the program's output: {record.output}")
         _report(record, left)
     return _checked(record, left, wishes)
 
@@ -299,7 +291,7 @@ def _make_run(program: Command, opts: argparse.Namespace) -> RunDir | None:
     try:
         return _create(program, opts)
     except LogError as e:
-        _say(f"not recording: {e.message}", f"{e.hint}; the program runs without" if e.hint else None)
+        say(f"not recording: {e.message}", f"{e.hint}; the program runs without" if e.hint else None)
         return None
 
 
@@ -348,14 +340,14 @@ def _report(record: RunDir, ended: vitals.Ended) -> None:
 
     seen = evidence.look(record, ended.pid)
     if not seen.something:
-        _say(*evidence.say(seen, ended))
+        say(*evidence.say(seen, ended))
         return
     try:
         from jaxscope.report import text
 
         summary = text.summary(record)
     except Exception as e:  # a reading that fails must not look like a recording that failed
-        _say(
+        say(
             f"recorded in {record.path}, but the summary cannot be made: {type(e).__name__}: {e}",
             _how_to_see(record),
         )
@@ -379,63 +371,14 @@ def _checked(record: RunDir | None, ended: vitals.Ended, wishes: dict[str, Any] 
             )
         held = check.holds(record, wishes)
     except JaxscopeError as e:
-        _say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
+        say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
         return CHECK_FAILED
     except Exception as e:  # what could not be checked has not passed
-        _say(f"--check stopped: {type(e).__name__}: {escape(e)}")
+        say(f"--check stopped: {type(e).__name__}: {escape(e)}")
         return CHECK_FAILED
     return 0 if held else CHECK_FAILED
-
-
-def _live(record: RunDir) -> Callable[[threading.Event], None]:
-    """Prints what the log says, as it is written, until the program has ended."""
-
-    def follow(ended: threading.Event) -> None:
-        try:
-            from jaxscope.report.live import Follower
-
-            follower = Follower(record)
-            last = False
-            while True:
-                lines = follower.poll()
-                if lines:
-                    sys.stderr.write("".join(f"{line}\n" for line in lines))
-                    sys.stderr.flush()
-                if last:
-                    return
-                last = ended.wait(LIVE_S)  # once more after the end: what was written in between
-        except OSError:
-            pass  # nobody reads our stderr any more
-        except Exception as e:
-            _say(f"--live stopped: {type(e).__name__}: {e}; the recording goes on")
-
-    return follow
 
 
 def _how_to_see(record: RunDir) -> str:
     at_home = record.path.parent == store.runs_home().absolute()
     return f"jaxscope report {record.path.name if at_home else record.path}"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        # Who waits for our stderr to be closed before it waits for the program leaves a zombie meanwhile.
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-        return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (OSError, IndexError):
-        pass  # no /proc on macOS
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # somebody else's, and alive
-    return True
-
-
-def _say(*lines: str | None) -> None:
-    """One message on stderr: what happened, then what to do."""
-    said = [line for line in lines if line]
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed, or none
-        sys.stderr.write("".join(f"{'  ' if n else 'jaxscope: '}{line}\n" for n, line in enumerate(said)))
-        sys.stderr.flush()

@@ -5,43 +5,70 @@ Everything that takes time to import is imported when a target is asked for.
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from jaxscope.errors import JaxscopeError, UsageError
+from jaxscope.errors import LogError, UsageError
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
 
 
-def wanted(names: Sequence[str]) -> list[Any]:
-    """The targets of ``--target``, each once.
+def wanted(names: Sequence[str]) -> list[list[Any]]:
+    """The targets of ``--target``, each once, those of one number of devices together: a run has one number.
 
     Raises:
-      UsageError: a name that is none, targets of different sizes, or a compiler that is not installed.
+      UsageError: a name that is none, or a compiler that is not installed.
     """
     if not names:
         return []
     from jaxscope.analysis import machines
 
-    found: list[Any] = []
+    found: dict[int, list[Any]] = {}
     for name in names:
         target = machines.parse(name)
         installed(target.platform, target.name)
-        if target not in found:
-            found.append(target)
-    sizes = sorted({t.devices for t in found})
-    if len(sizes) > 1:
-        told = ", ".join(f"{t.name} {t.devices:,}" for t in found)
+        together = found.setdefault(target.devices, [])
+        if target not in together:
+            together.append(target)
+    return list(found.values())
+
+
+def asked(opts: argparse.Namespace) -> list[list[Any]]:
+    """The targets of ``jaxscope run``, one entry for each time the program is run.
+
+    Raises:
+      UsageError: as ``wanted``; or options that do not go together.
+    """
+    groups = wanted(opts.target or [])
+    if opts.dry_run and not groups:
+        raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
+    if len(groups) > 1 and (opts.detach or opts.tui):
         raise UsageError(
-            f"a run has one number of devices: {told}",
-            hint="run it once for each number",
-            slug="target-sizes",
+            "targets of different sizes take a run each, one after the other",
+            hint="leave out --detach and --tui, or give one size",
+            slug="usage",
         )
-    return found
+    return groups
+
+
+def sub_run(record: RunDir, targets: Sequence[Any], **meta: Any) -> RunDir | None:
+    """The directory of the same program once more, on another number of devices. None, with a word, where none can be."""
+    devices = targets[0].devices
+    names = ", ".join(t.name for t in targets)
+    try:
+        made = store.create(store.sub_run(record, devices), name=f"{record.name}@{devices}", **meta)
+        (made.path / "boot").mkdir(exist_ok=True)
+    except (LogError, OSError) as e:
+        sys.stderr.write(f"jaxscope: not run for {names}: {e}\n")
+        return None
+    sys.stderr.write(f"jaxscope: the program once more, on {devices:,} devices for {names}\n")
+    return made
 
 
 def installed(platform: str, name: str) -> None:
@@ -101,18 +128,3 @@ def end(record: RunDir, worker: subprocess.Popen[bytes], *, wait: bool, quiet: b
             time.sleep(PROGRESS_S)
     except KeyboardInterrupt:
         worker.returncode = 0
-
-
-def compiled(record: RunDir, worker: subprocess.Popen[bytes]) -> None:
-    """Wait for everything that is queued in ``record``.
-
-    Raises:
-      JaxscopeError: the worker ended without it.
-    """
-    from jaxscope.log.jobs import Queue
-
-    queue = Queue(record)
-    queue.close()
-    code = worker.wait()
-    if queue.waiting():
-        raise JaxscopeError(f"the compiler's keeper ended with exit code {code}", slug="target-worker")

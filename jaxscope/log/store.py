@@ -205,6 +205,21 @@ class RunDir:
         shutil.rmtree(self.path)
 
 
+def sub_run(run: RunDir, devices: int) -> Path:
+    """Where the same program on ``devices`` devices is recorded, a run of its own within ``run``."""
+    return run.path / "sub" / str(devices)
+
+
+def sub_runs(run: RunDir) -> list[RunDir]:
+    """The runs within ``run``, the smallest number of devices first."""
+    try:
+        names = [p.name for p in (run.path / "sub").iterdir() if p.name.isdecimal() and len(p.name) < 10]
+    except OSError:
+        return []
+    found = [RunDir(run.path / "sub" / name) for name in sorted(names, key=int)]
+    return [r for r in found if (r.path / "meta.json").is_file()]
+
+
 def all_runs(home: Path | None = None) -> list[RunDir]:
     """The runs under ``home`` (default ``runs_home()``), oldest first."""
     home = runs_home() if home is None else home

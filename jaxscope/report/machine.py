@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from jaxscope import __version__
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import causes, ledger, predictions, sizes
 from jaxscope.model.causes import compared
-from jaxscope.model.load import state
+from jaxscope.model.load import load, state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.report import arrays, intent, targets, transfers
@@ -51,6 +52,7 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "arrays": arrays.as_json(run),
         "transfers": transfers.as_json(run),
         "findings": [finding_json(f) for f in findings(run)],
+        "sub_runs": [] if directory is None else [as_json(load(d), d) for d in store.sub_runs(directory)],
     }
 
 

@@ -9,7 +9,10 @@ from jaxscope.analysis import bounds, fitting
 from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
 from jaxscope.analysis.programs import Texts
+from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
+from jaxscope.log.store import RunDir
+from jaxscope.model.load import load
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.report import made
@@ -81,16 +84,13 @@ def bounds_line(found: Bounds) -> Line:
 
 
 def _short(value: float | None) -> str:
-    """``4.1 ms``, ``38 us``: bounds are short."""
+    """``4.1 ms``, ``38 us``, ``9 ns``: bounds are short."""
     if value is None:
         return "not known"
-    return (
-        f"{value * 1e6:.3g} us"
-        if value < 1e-3
-        else f"{value * 1e3:.3g} ms"
-        if value < 1
-        else f"{value:.3g} s"
-    )
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if value * scale >= 1:
+            return f"{value * scale:.3g} {unit}"
+    return f"{value * 1e9:.3g} ns" if value >= 1e-9 else "<1 ns" if value > 0 else "0 s"
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
@@ -139,6 +139,17 @@ def in_summary(run: Run, most: int) -> Iterator[Line]:
             found = fit(run, p)
             if found is not None:
                 yield from fit_lines(found, run.texts_of(p))
+
+
+def sub_runs(directory: RunDir | None) -> list[Run]:
+    """The same program on other numbers of devices."""
+    return [] if directory is None else [load(sub) for sub in store.sub_runs(directory)]
+
+
+def of_sub_runs(directory: RunDir | None, *, everything: bool = False) -> Iterator[Line]:
+    """What they were compiled for, a section each."""
+    for run in sub_runs(directory):
+        yield from section(run, Places(run), everything=everything)
 
 
 def _devices(run: Run) -> Iterator[Line]:

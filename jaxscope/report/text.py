@@ -85,6 +85,7 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
         if not run.processes:
             yield line("No process of it recorded anything: did the program import jax?", indent=2)
     yield from targets.section(run, places, everything=everything)
+    yield from targets.of_sub_runs(directory, everything=everything)
     yield from findings.buckets(run, places)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
@@ -294,7 +295,8 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
                 indent=6,
                 hang=2,
             )
-    yield from targets.in_summary(run, IN_SUMMARY)
+    for part in (run, *targets.sub_runs(directory)):
+        yield from targets.in_summary(part, IN_SUMMARY)
     for lost in run.degraded[:3]:
         yield line(
             ("not recorded: ", "yellow"),

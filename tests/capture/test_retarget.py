@@ -165,13 +165,27 @@ def test_without_the_compiler_the_command_says_what_to_install(tmp_path, clean_e
         assert done.returncode == 2 and "pip install 'jaxscope[tpu]'" in done.stderr
 
 
-def test_targets_of_different_sizes_are_refused_before_anything_runs(tmp_path, clean_env):
-    env = {**clean_env, "TPU_LIBRARY_PATH": "x"}
-    words = ["run", "--target", "v5e:4x4", "--target", "v5p:4x4x4", "x.py"]
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxscope", *words], env=env, cwd=tmp_path, capture_output=True, text=True
+def test_targets_of_different_sizes_are_runs_of_their_own_within_the_first(tmp_path, clean_env):
+    words = ["--target", "v5e:2x2", "--target", "v6e:4x4"]
+    done, events, directory = run(tmp_path, clean_env, *words, end="sys.exit(5)", check=5)
+    assert [line.split()[1] for line in done.stdout.splitlines() if "." in line and "x is" not in line] == [
+        "16",
+        "4",
+    ]
+    assert "once more, on 4 devices for v5e:2x2" in done.stderr
+    (sub,) = store.sub_runs(directory)
+    theirs = list(reader.read(sub))
+    assert [t.name for t in of(events, ev.TargetsWanted)[0].targets] == ["v5e:4x4", "v6e:4x4"]
+    assert [t.name for t in of(theirs, ev.TargetsWanted)[0].targets] == ["v5e:2x2"]
+    report = [sys.executable, "-m", "jaxscope", "report", str(directory.path)]
+    text = subprocess.run(report, capture_output=True, text=True, env=clean_env).stdout
+    assert "Compiled for v5e:4x4, v6e:4x4" in text and "Compiled for v5e:2x2" in text
+    data = json.loads(
+        subprocess.run([*report, "--format", "json"], capture_output=True, text=True, env=clean_env).stdout
     )
-    assert done.returncode == 2 and "v5e:4x4 16, v5p:4x4x4 64" in done.stderr
+    (inner,) = data["sub_runs"]
+    assert inner["run"]["exit_code"] == data["run"]["exit_code"] == 5
+    assert {p["target"] for p in inner["programs"] if p["of"]} == {"v5e:2x2"}
 
 
 def test_targets_can_be_read_as_data(clean_env):

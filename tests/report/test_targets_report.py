@@ -7,9 +7,11 @@ import re
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from written import Log, function, key, leaf
 
-from jaxscope.analysis import machines
+from jaxscope.analysis import machines, programs
 from jaxscope.log import store
 from jaxscope.log.writer import Writer
 from jaxscope.model.load import load
@@ -19,6 +21,7 @@ from jaxscope.report.machine import as_json, dumps
 from jaxscope.report.text import render
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Memory
+from jaxscope.schema.targets import Target
 
 V5E = machines.parse("v5e:4x4")
 HLO = "HloModule jit_train_step, num_partitions=16\n\nENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n"
@@ -253,3 +256,43 @@ def test_the_summary_at_the_end_names_each_target(tmp_path):
     run = recorded(tmp_path / "r")
     Compiler(run).say(done(run))
     assert "for v5e:4x4: train_step" in summary(run)
+
+
+NAMES = st.sampled_from(["7a67", "", "\x1b[31m", "a" * 40])
+NUMBERS = st.none() | st.integers(-(2**62), 2**62)
+TARGETS = st.builds(
+    Target, name=st.sampled_from(["v5e:4x4", "\x1b]0;x\x07", "h100:2x8"]), machine=st.sampled_from(["v5e", "h100", "?"]),
+    platform=st.sampled_from(["tpu", "cuda", ""]), grid=st.lists(st.integers(-2, 9), max_size=3).map(tuple),
+    slices=st.integers(-1, 3), devices=st.integers(-1, 99),
+)  # fmt: skip
+EVENTS = st.lists(
+    st.builds(ev.TargetsWanted, targets=st.lists(TARGETS, max_size=2), forced=NUMBERS)
+    | st.builds(
+        ev.Retargeted, call=st.integers(0, 3), target=st.sampled_from(["v5e:4x4", "h100:2x8", "\x1b[2J"]),
+        program=st.none() | NAMES, of=st.none() | NAMES, seconds=st.none() | st.floats(), skipped=st.none() | st.text(max_size=9),
+        stablehlo=st.none() | st.just("blob"), partitions=NUMBERS, donated=st.lists(st.text(max_size=3), max_size=2),
+    )
+    | st.builds(ev.TargetCompiling, program=NAMES)
+    | st.builds(
+        ev.TargetCompiled, program=NAMES, outcome=st.sampled_from(["ok", "exhausted", "late", "?"]), seconds=st.none() | st.floats(),
+        text=st.none() | st.just("hlo"), memory=st.none() | st.builds(Memory, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+        peak_bytes=NUMBERS, error=st.none() | st.just("RESOURCE_EXHAUSTED: temporaries (9.9G) exceeds") | st.text(max_size=9),
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(EVENTS)
+def test_no_log_is_too_odd_to_be_read(events):
+    run = Run()
+    run.texts_of = lambda p: programs.analyse(
+        HLO if "hlo" in p.texts else None, STABLEHLO if p.asked else None
+    )
+    for event in events:
+        run.apply(event, "log")
+    to = console(io.StringIO())
+    render(run, to)
+    for control in ("\x1b]0;", "\x07", "\x1b[31m", "\x1b[2J"):
+        assert control not in to.file.getvalue()
+    json.loads(dumps(as_json(run)))

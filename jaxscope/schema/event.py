@@ -1,0 +1,22 @@
+"""What every event carries."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    """What every event carries.
+
+    Attributes:
+      seq: number within one process's log, from 0.
+      t_ns: wall clock in nanoseconds since the epoch.
+      pid, thread: of the writer; ``thread`` is Python's ``threading.get_ident``.
+      process_index: JAX's process index, None until the backend is up.
+    """
+
+    seq: int = 0
+    t_ns: int = 0
+    pid: int = 0
+    thread: int = 0
+    process_index: int | None = None
