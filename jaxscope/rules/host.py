@@ -10,6 +10,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules.registry import rule
+from jaxscope.rules.shardings import moved
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
 
 FEWEST_STEPS, MOST_STEPS = 8, 0.9  # share of the steps since the first
@@ -234,12 +235,15 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         w = train_step(w, scale)
     ```
     """
+    told = {f.id for f, _ in moved(run)}  # by JX508
     for t in model.transfers(run):
         if t.direction != BETWEEN or t.kind != model.ARGUMENT or t.source is None:
             continue
         if t.count is not None and t.count < OFTEN:
             continue
         c = _call_at(run, t)
+        if c is not None and c.function.id in told:
+            continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"
         times = "in each call" if t.count is None else f"{t.count:,} times"

@@ -298,10 +298,8 @@ def moved_argument(run: Run) -> Iterator[Finding]:
     ```
     """
     yield from _died_apart(run)
-    for f, c, told in differing(run, MOVED):
+    for f, (c, told) in moved(run):
         held = sum(i.bytes or 0 for i, _ in told)
-        if held < MIB or f.calls == 1:
-            continue
         i, d = told[0]
         rank = len(i.shape or ())
         more = f" and {len(told) - 1} more" if len(told) > 1 else ""
@@ -319,6 +317,13 @@ def moved_argument(run: Run) -> Iterator[Finding]:
             [Evidence(text, compilation=c.id, program=c.program, source=c.site)],
             f"jax.device_put {i.path} once, before the first call, to the sharding that {name_of(f)} takes it with",
         )
+
+
+def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Told]]]]:
+    """Functions that are passed at least 1 MiB in other places than they take it in."""
+    for f, c, told in differing(run, MOVED):
+        if sum(i.bytes or 0 for i, _ in told) >= MIB and f.calls != 1:
+            yield f, (c, told)
 
 
 def _died_apart(run: Run) -> Iterator[Finding]:
