@@ -76,7 +76,12 @@ def main() -> None:
         sys.exit("libtpu is not installed: pip install 'jaxscope[tpu]'")
     import jax
 
-    figures: dict[str, object] = {"jax": jax.__version__, "load_before": os.getloadavg()[0], "compile": [], "delay": []}
+    figures: dict[str, object] = {
+        "jax": jax.__version__,
+        "load_before": os.getloadavg()[0],
+        "compile": [],
+        "delay": [],
+    }
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "step.py").write_text(STEP)
         (Path(folder) / "script.py").write_text(SCRIPT)
