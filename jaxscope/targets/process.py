@@ -45,7 +45,16 @@ class Compiler:
         return self._queue.path / "compiler.log"
 
     def compile(self, job: Job, path: Path) -> Result:
-        """The result of ``job``, which lies at ``path``. Waits for it; never raises."""
+        """The result of ``job``, which lies at ``path``. Waits for it; never raises.
+
+        A process that has served other jobs may die of one of them when it has answered: only the death of a
+        new process is this job's own.
+        """
+        used = self._process is not None
+        found = self._attempt(job, path)
+        return self._attempt(job, path) if used and found.outcome == CRASHED else found
+
+    def _attempt(self, job: Job, path: Path) -> Result:
         started = time.monotonic()
         try:
             process = self._running()
@@ -62,19 +71,13 @@ class Compiler:
             if process.poll() is not None:
                 # It may have answered between our look and its end.
                 found = self._queue.result_of(job.id)
-                said = self._last_words()
+                said = f"{_how(process.returncode)}{self._last_words()}"
                 self.close()
-                return found or Result(
-                    job.id, CRASHED, seconds=time.monotonic() - started, error=f"{_how(process.returncode)}{said}"
-                )  # fmt: skip
+                return found or Result(job.id, CRASHED, seconds=time.monotonic() - started, error=said)
             if time.monotonic() - started > self._limit:
                 self.close()
-                return Result(
-                    job.id,
-                    LATE,
-                    seconds=time.monotonic() - started,
-                    error=f"not compiled after {self._limit:,.0f} s: given up",
-                )
+                said = f"not compiled after {self._limit:,.0f} s: given up"
+                return Result(job.id, LATE, seconds=time.monotonic() - started, error=said)
             time.sleep(POLL_S)
 
     def close(self) -> None:

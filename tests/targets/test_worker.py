@@ -33,7 +33,8 @@ for line in sys.stdin:
     served += 1
     text, size = run.put_text(f"HloModule m{served} by {os.getpid()}")
     queue.answer(Result(id, seconds=0.1, text=text, text_bytes=size))
-    if word == "answer and die": os.kill(os.getpid(), signal.SIGABRT)
+    if word == "answer and die later": time.sleep(0.5)
+    if word.startswith("answer and die"): os.kill(os.getpid(), signal.SIGABRT)
 """
 
 
@@ -77,8 +78,9 @@ def test_an_orderly_exit_without_an_answer_is_no_answer_either(place):
     assert compiled(place, "exit")[0][1].startswith("the compiler's process ended with exit code 3")
 
 
-def test_an_answer_given_before_the_crash_counts(place):
-    (only, next_one) = compiled(place, "answer and die", "compile")
+@pytest.mark.parametrize("word", ["answer and die", "answer and die later"])
+def test_an_answer_given_before_the_crash_counts_and_the_next_program_does_not_pay_for_it(place, word):
+    (only, next_one) = compiled(place, word, "compile")
     assert only[0] == next_one[0] == "ok"
 
 
