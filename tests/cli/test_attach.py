@@ -143,12 +143,11 @@ def test_a_view_that_fails_leaves_the_programs_output_summary_and_code(terminal,
         "import time\nfor n in range(30): print('line', n, flush=True); time.sleep(0.1)\nraise SystemExit(5)"
     )
     (tmp_path / "sitecustomize.py").write_text(
-        "import sys\n"
-        "    import importlib.abc\n"
-        "    class Broken(importlib.abc.MetaPathFinder):\n"
-        "        def find_spec(self, name, path, target=None):\n"
-        "            if name == 'jaxscope.tui.screens.overview': raise RuntimeError('no screens today')\n"
-        "    sys.meta_path.insert(0, Broken())\n"
+        "import importlib.abc, sys\n"
+        "class Broken(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'jaxscope.tui.screens.overview': raise RuntimeError('no screens today')\n"
+        "sys.meta_path.insert(0, Broken())\n"
     )
     t = terminal("run", "short.py", PYTHONPATH=str(tmp_path))
     t.wait_for("no screens today", "the program goes on; this is its output", "line 3")

@@ -6,15 +6,22 @@ import itertools
 
 import pytest
 import runs_to_see
+import written
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxscope.analysis import programs as texts
+from jaxscope.errors import UsageError
+from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.model.run import Run
 from jaxscope.report.phrases import Places
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, editor, links, tokens
 from jaxscope.tui.cells import Column, fitted, parts, plain
 from jaxscope.tui.lines import LONGEST, MOST_LINES, Growing, Lines
-from jaxscope.tui.rows import chrome, death, functions, output, overview
+from jaxscope.tui.rows import chrome, death, functions, output, overview, program
 
 
 @given(st.text(alphabet="ab\n\r", max_size=200))
@@ -182,7 +189,7 @@ def test_a_dead_program_says_what_it_died_of_first(tmp_path):
     lines = directory.output.read_text().splitlines()
     said = death.why(load(directory), lines, Places(load(directory)))
     assert "RESOURCE_EXHAUSTED" in plain(said[0])
-    assert "line 140" in plain(said[1])
+    assert "train.py:140 in main" in plain(said[1])
 
 
 def test_a_program_that_ended_well_has_not_died(typical):
@@ -235,8 +242,118 @@ def test_every_action_says_what_it_does():
     assert len({a.id for a in actions.ACTIONS}) == len(actions.ACTIONS)
     for action in actions.ACTIONS:
         assert action.help.endswith(".")
-        assert actions.spelled(action.keys)
+        assert actions.spelled(action.keys) or action.group
 
 
 def test_a_column_without_a_width_takes_what_is_left():
     assert Column("x", lambda i, w: str(w)).width == 0
+
+
+def dying(path, output, code=1, *events):
+    run = store.create(path, name="dies", argv=["train.py"])
+    log = written.Log(run)
+    for event in events:
+        log.say(event)
+    log.end()
+    written.exited(run, code)
+    loaded = load(run)
+    return [plain(line) for line in death.why(loaded, output, Places(loaded))]
+
+
+TRACEBACK = [
+    "epoch 1",
+    "Traceback (most recent call last):",
+    '  File "train.py", line 3, in <module>',
+    "    main()",
+    '  File "train.py", line 2, in main',
+    "ValueError: too many",
+]
+
+
+def test_a_death_that_the_recording_did_not_see_is_told_by_the_traceback(tmp_path):
+    said = dying(tmp_path / "run", TRACEBACK)
+    assert said[0] == "✖ ValueError: too many"
+    assert said[1].strip() == 'File "train.py", line 2, in main'  # the innermost first
+
+
+def test_an_error_that_was_survived_is_not_what_a_program_died_of(tmp_path):
+    said = dying(tmp_path / "run", [*TRACEBACK, *(f"epoch {n}" for n in range(2, 9))], 5)
+    assert said == ["✖ exit code 5. It printed last:", "  epoch 6", "  epoch 7", "  epoch 8"]
+
+
+def test_a_death_by_a_deleted_array_names_who_had_been_given_it(tmp_path):
+    run = store.create(tmp_path / "run", name="dies", argv=["train.py"])
+    log = written.Log(run)
+    step = written.function("train_step")
+    log.say(step)
+    call = log.missed(step, written.key(written.leaf("state", 4, 4)))
+    log.phase(call, "lower", 0.1, program="p", donated=["state"])
+    site = Frame(f"{written.CWD}/train.py", 7, "main")
+    log.say(
+        ev.Died(error="RuntimeError", message="Array has been deleted with shape=float32[4,4].", stack=[site])
+    )
+    log.end()
+    written.exited(run, 1)
+    loaded = load(run)
+    said = [plain(line) for line in death.why(loaded, [], Places(loaded))]
+    assert said[0] == "✖ RuntimeError: Array has been deleted with shape=float32[4,4]."
+    assert said[1] == "  at train.py:7 in main"
+    assert "train_step donates state, f32[4,4]" in said[2]
+
+
+def test_want_of_memory_comes_with_what_was_asked_for_and_what_was_alive(tmp_path):
+    run = load(runs_to_see.failed(tmp_path / "run"))
+    said = [plain(line) for line in death.why(run, [], Places(run))]
+    assert "RESOURCE_EXHAUSTED: Out of memory" in said[0]
+    assert any("wants on each device: arguments" in line for line in said)
+    assert any("alive then: 12 arrays" in line for line in said)
+    assert any("state.opt_state[*].mu['dense']['kernel']  ●8" in line for line in said)
+
+
+def test_keys_can_be_given_to_actions_by_id():
+    table = actions.remapped({"find": "ctrl+f,/", "export.svg": "^e", "findings.hide": "H"})
+    assert {
+        a.id: a.keys for a in table if a.keys != next(b.keys for b in actions.ACTIONS if b.id == a.id)
+    } == {
+        "find": "ctrl+f,slash",
+        "export.svg": "ctrl+e",
+        "findings.hide": "H",
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"fnd": "x"}, "did you mean find?"),
+        ({"find": ""}, "for example"),
+        ({"find": "a b"}, "for example"),
+        ({"find": "j"}, "line.down"),
+        ({"functions.star": "z"}, "pane.zoom"),
+    ],
+)
+def test_keys_that_cannot_be_say_why(keys, said):
+    with pytest.raises(UsageError) as e:
+        actions.remapped(keys)
+    assert said in f"{e.value.message} {e.value.hint}"
+
+
+def test_no_key_of_the_table_is_for_two_things_at_once():
+    assert actions.remapped({a.id: a.keys for a in actions.ACTIONS if a.keys}) == actions.ACTIONS
+
+
+def test_a_page_of_differences_has_the_colours_of_before_and_after():
+    assert tokens.differences("- train-1") == [(0, 9, "before")]
+    assert tokens.differences("  all-gather: +2 of 3 MiB") == [(14, 25, "after")]
+    line = "    temp: 3 MiB → 4 MiB (+1 MiB)"
+    assert [(line[b:e], k) for b, e, k in tokens.differences(line)] == [
+        ("3 MiB", "before"),
+        ("4 MiB (+1 MiB)", "after"),
+    ]
+    assert tokens.differences("nothing") == []
+
+
+def test_fusions_come_by_what_they_move():
+    found = texts.analyse(runs_to_see.texts("train.py")["hlo"], None)
+    [fusion] = program.fusions(found)
+    cells = {c.title: plain(c.cell(fusion, 60)) for c in program.fusion_columns(Places(Run()))}
+    assert cells == {"fusion": "fusion.1", "kind": "loop", "runs": "1x", "moves": "256 B", "line": "train.py:6", "holds": "multiply"}  # fmt: skip

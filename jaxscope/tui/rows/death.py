@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from jaxscope.model import arrays as model
 from jaxscope.model import deaths
 from jaxscope.model.run import Run
 from jaxscope.report import arrays as report
+from jaxscope.report.header import ending
 from jaxscope.report.phrases import Places, count, function_name, size
 from jaxscope.tui.cells import Part
 
 FRAMES = 3
+LAST = 4  # lines from the end of the output in which its last words must stand
 HOLDING = 4
 WORDS = 400  # characters of a message
+
+_ERROR = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning)\b|[\w.]+: ")
 
 Lines = list[list[Part]]
 
@@ -27,7 +32,7 @@ def why(run: Run, output: Sequence[str], places: Places) -> Lines:
     if not ended_badly and died is None:
         return []
     if died is None and look is None:
-        return _from_output(output)
+        return _from_output(run, output)
     error = died.error if died is not None else "RESOURCE_EXHAUSTED"
     message = (died.message if died is not None else look.error or "" if look is not None else "").strip()
     first = message.splitlines()[0][:WORDS] if message else ""
@@ -57,14 +62,19 @@ def _alive(look: model.Snapshot) -> Lines:
     return made
 
 
-def _from_output(output: Sequence[str]) -> Lines:
-    """The recording does not say: the last traceback that was printed, its error first."""
+def _from_output(run: Run, output: Sequence[str]) -> Lines:
+    """The recording does not say: the traceback that was printed at the end, its error first; else the last lines."""
     tail = [line for line in output if line.strip()][-60:]
     start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
-    told = next((line for line in reversed(tail) if "RESOURCE_EXHAUSTED" in line or "Error" in line), None)
+    last = range(len(tail) - 1, max(-1, len(tail) - 1 - LAST), -1)
+    told = next((n for n in last if start is not None and n > start and _ERROR.match(tail[n])), None)
     if told is None:
-        return [[("✖ ", "error"), (line.strip(), "")] if n == 0 else [f"  {line}"] for n, line in enumerate(tail[-3:])]  # fmt: skip
-    made: Lines = [[("✖ ", "error"), (told.strip()[:WORDS], "error")]]
-    frames = [line.strip() for line in tail[start or 0 :] if line.lstrip().startswith("File ")]
+        told = next((n for n in last if "RESOURCE_EXHAUSTED" in tail[n]), None)
+    if told is None:
+        how, _ = ending(run, None)
+        made: Lines = [[("✖ ", "error"), (how, "error"), (". It printed last:" if tail else "", "dim")]]
+        return made + [[f"  {line}"] for line in tail[-FRAMES:]]
+    made = [[("✖ ", "error"), (tail[told].strip()[:WORDS], "error")]]
+    frames = [line.strip() for line in tail[start or 0 : told] if line.lstrip().startswith("File ")]
     made += [[("  ", ""), (line, "dim")] for line in reversed(frames[-FRAMES:])]
     return [*made, [("  all of it: ", "dim"), ("7", "key")]]
