@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABCMeta
 
-from textual.message_pump import MessagePump
+from textual.message_pump import _MessagePumpMeta  # of all its widgets; type(Widget) says nothing to a type checker
 
 
-class AbstractMeta(ABCMeta, type(MessagePump)):  # type: ignore[misc]  # a metaclass that is only known at run time
+class AbstractMeta(ABCMeta, _MessagePumpMeta):
     """``class Pane(Widget, metaclass=AbstractMeta)``: what is ``@abstractmethod`` in it must be there to make one."""

@@ -1,8 +1,13 @@
-"""What a person sees: the screen of an app under test as text, and waiting until it stands still."""
+"""What a person sees: the screen of an app under test as text and in its colours, and waiting until it stands still."""
 
 from __future__ import annotations
 
 import asyncio
+from xml.sax.saxutils import escape
+
+from rich.cells import cell_len
+from rich.color import Color
+from rich.style import Style
 
 from jaxscope.tui.app import App
 from jaxscope.tui.lineview import LineView
@@ -13,6 +18,61 @@ def screen(app: App) -> str:
     """The whole screen as text, without the spaces at line ends."""
     strips = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+def segments(app: App) -> list[list[tuple[str, Style]]]:
+    """(text, style) of every line, neighbours of one style together; no style without colours."""
+    made = []
+    for strip in app.screen._compositor.render_strips():
+        line: list[tuple[str, Style]] = []
+        for text, style, _ in strip:
+            style = (style or Style()).without_color + Style(
+                color=style and style.color, bgcolor=style and style.bgcolor
+            )
+            style = Style(
+                **{n: getattr(style, n) for n in ("color", "bgcolor", "bold", "underline", "reverse")}
+            )
+            if line and line[-1][1] == style:
+                line[-1] = (line[-1][0] + text, style)
+            else:
+                line.append((text, style))
+        made.append(line)
+    return made
+
+
+def svg(app: App) -> str:
+    """The screen in its colours, as small as can be: a rectangle for a background, a text for a run of one style."""
+    lines = segments(app)
+    width = max(sum(cell_len(text) for text, _ in line) for line in lines)
+    back = _colour(lines[0][0][1].bgcolor, "#000000")
+    made = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {8 * width} {16 * len(lines)}">',
+        "<style>text{font:13.3px monospace;white-space:pre}.b{font-weight:bold}.u{text-decoration:underline}</style>",
+        f'<rect width="100%" height="100%" fill="{back}"/>',
+    ]
+    for y, line in enumerate(lines):
+        x = 0
+        for text, style in line:
+            size = cell_len(text)
+            fore, behind = _colour(style.color, "#ffffff"), _colour(style.bgcolor, back)
+            if style.reverse:
+                fore, behind = behind, fore
+            if behind != back:
+                made.append(
+                    f'<rect x="{8 * x}" y="{16 * y}" width="{8 * size}" height="16" fill="{behind}"/>'
+                )
+            if text.strip():
+                kind = "".join(letter for letter, on in (("b", style.bold), ("u", style.underline)) if on)
+                known = f' class="{" ".join(kind)}"' if kind else ""
+                made.append(
+                    f'<text x="{8 * x}" y="{16 * y + 12}" fill="{fore}"{known}>{escape(text.rstrip())}</text>'
+                )
+            x += size
+    return "\n".join([*made, "</svg>\n"])
+
+
+def _colour(colour: Color | None, otherwise: str) -> str:
+    return otherwise if colour is None or colour.is_default else colour.get_truecolor().hex
 
 
 async def settled(pilot) -> None:

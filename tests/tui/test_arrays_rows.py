@@ -79,7 +79,7 @@ def test_names_add_up_and_open_one_by_one():
         group("batch", size=100),
     )
     rows = arrays.tree(found, [])
-    assert [(r.label, r.depth, r.count, r.global_bytes, r.open) for r in rows] == [
+    assert [(r.label, r.depth, r.arrays, r.global_bytes, r.open) for r in rows] == [
         ("batch", 0, 1, 100, None),
         ("state", 0, 3, 54, True),
         (".params", 1, 2, 50, False),

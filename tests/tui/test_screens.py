@@ -1,4 +1,5 @@
-"""Every screen of every kind of run at two sizes, as text, beside what it looked like when it was last looked at.
+"""Every screen of every kind of run at two sizes, as text and as an SVG in its colours, beside what it looked
+like when it was last looked at.
 
 ``JAXSCOPE_SNAPSHOTS=write pytest tests/tui/test_screens.py`` writes what is seen now; look at the difference.
 """
@@ -6,21 +7,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from pathlib import Path
 
 import pytest
-from seen import screen, settled
+import zstandard
+from rich.color import ColorSystem
+from seen import screen, segments, settled, svg
 
 from jaxscope.tui.actions import VIEWS
 from jaxscope.tui.app import App
 
 KEPT = Path(__file__).parents[1] / "data" / "screens"
+WRITE = os.environ.get("JAXSCOPE_SNAPSHOTS") == "write"
 SIZES = ((80, 24), (120, 40))
 
 
-async def _walk(directory, size) -> dict[str, str]:
+async def _walk(directory, size) -> dict[str, tuple[str, str, list]]:
     app = App(directory)
     found = {}
     async with app.run_test(size=size) as pilot:
@@ -28,27 +33,70 @@ async def _walk(directory, size) -> dict[str, str]:
         for key, name, _ in VIEWS:
             await pilot.press(key)
             await settled(pilot)
-            found[name] = screen(app)
+            found[name] = screen(app), svg(app), segments(app)
     return found
 
 
+def kept_images(file: Path) -> dict[str, str]:
+    return json.loads(zstandard.decompress(file.read_bytes())) if file.exists() else {}
+
+
+def same_images(name: str, images: dict[str, str], aside: Path) -> list[str]:
+    """What differs from the images kept of ``name``; both are left in ``aside`` to be looked at."""
+    file = KEPT / f"{name}.svg.zst"
+    if WRITE:
+        file.write_bytes(zstandard.ZstdCompressor(19).compress(json.dumps(images).encode()))
+    kept = kept_images(file)
+    different = []
+    for view, image in images.items():
+        if image != kept.get(view):
+            for which, text in (("was", kept.get(view, "")), ("is", image)):
+                (aside / f"{name}.{view}.{which}.svg").write_text(text)
+            different.append(f"colours of {name}.{view}: see {aside}")
+    return different
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
-def test_screens_look_as_they_did(every_run, size, monkeypatch):
+def test_screens_look_as_they_did(every_run, size, monkeypatch, tmp_path):
     name, directory = every_run
     monkeypatch.setenv("TERM", "xterm-256color")
     seen = asyncio.run(_walk(directory, size))
-    KEPT.mkdir(exist_ok=True)
     different = []
-    for view, text in seen.items():
+    images = {}
+    for view, (text, image, _) in seen.items():
         assert len(text.splitlines()) == size[1]
         text = text.replace(str(directory.path), "RUN")
+        images[view] = image.replace(str(directory.path), "RUN")
         file = KEPT / f"{name}.{view}.{size[0]}x{size[1]}.txt"
-        if os.environ.get("JAXSCOPE_SNAPSHOTS") == "write":
+        if WRITE:
             file.write_text(text)
         kept = file.read_text() if file.exists() else "(never looked at)\n"
         if text != kept:
             different.append(f"--- {file.name} was\n{kept}--- is\n{text}")
+    different += same_images(f"{name}.{size[0]}x{size[1]}", images, tmp_path)
     assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("how", ["light", "no-colour"])
+def test_in_other_colours_the_same_is_said(typical, how, monkeypatch, tmp_path):
+    monkeypatch.setenv(*{"light": ("COLORFGBG", "0;15"), "no-colour": ("NO_COLOR", "1")}[how])
+    seen = asyncio.run(_walk(typical, (120, 40)))
+    for view, (text, image, _) in seen.items():
+        assert text == (KEPT / f"typical.{view}.120x40.txt").read_text()
+        if how == "no-colour":
+            assert all(c[1:3] == c[3:5] == c[5:7] for c in re.findall(r'fill="(#\w{6})"', image))
+    assert not same_images(f"typical.{how}.120x40", {v: image for v, (_, image, _) in seen.items()}, tmp_path)
+
+
+@pytest.mark.parametrize("background", ["15;0", "0;15"], ids=["dark", "light"])
+def test_sixteen_colours_leave_no_text_in_the_colour_it_stands_on(typical, background, monkeypatch):
+    monkeypatch.setenv("COLORFGBG", background)
+    for view, (_, _, lines) in asyncio.run(_walk(typical, (80, 24))).items():
+        for line in lines:
+            for text, style in line:
+                if text.strip(" ━─│▁▂▃▄▅▆▇█"):  # a scroll bar's end is drawn with both
+                    fore, behind = (c.downgrade(ColorSystem.STANDARD) for c in (style.color, style.bgcolor))
+                    assert fore != behind, f"{view}: {text!r} in {style}"
 
 
 def test_nothing_from_the_program_reaches_the_terminal_raw(tmp_path, monkeypatch):

@@ -96,7 +96,7 @@ class Row(NamedTuple):
     open: bool | None
 
     @property
-    def count(self) -> int:
+    def arrays(self) -> int:
         return sum(g.count for g in self.groups)
 
     @property
@@ -245,7 +245,7 @@ def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
     return [
         Column("array", name, order=lambda r: r.prefix),
         Column("shape", lambda r, _: [(_form(r.groups[0]) if len(r.groups) == 1 else "", "dim")], 18, order=lambda r: _form(r.largest), wide=96),
-        Column("n", lambda r, _: f"{r.count:,}", 5, right=True, order=lambda r: r.count, first=True),
+        Column("n", lambda r, _: f"{r.arrays:,}", 5, right=True, order=lambda r: r.arrays, first=True),
         Column("global", lambda r, _: [(_size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True),
         Column("a device", each, 9, right=True, order=lambda r: r.device_bytes, first=True),
         Column("sharding", lambda r, _: placed(r), 16, order=lambda r: spelled(r.largest)),
@@ -298,10 +298,10 @@ def heading(r: Row) -> list[list[Part]]:
     name = r.prefix if g.path is not None else "no variable leads to these"
     if len(r.groups) > 1:
         return [
-            [(name, "title"), f"  {count(r.count, 'array')}, {_size(r.global_bytes)}"],
+            [(name, "title"), f"  {count(r.arrays, 'array')}, {_size(r.global_bytes)}"],
             [("the largest: ", "dim"), g.path or UNNAMED, f"  {_form(g)}"],
         ]
-    many = f"{r.count:,}x " if r.count > 1 else ""
+    many = f"{r.arrays:,}x " if r.arrays > 1 else ""
     return [[(name, "title"), f"  {many}{_form(g)}"]]
 
 

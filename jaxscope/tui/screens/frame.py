@@ -165,6 +165,10 @@ class View(Screen[None], metaclass=AbstractMeta):
         """The pane that keys go to, also while its search line has the focus."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
 
+    def views(self) -> list[LineView]:
+        """The panes made of lines, in their order."""
+        return [w for w in self.query("*").results() if isinstance(w, LineView)]
+
     def scopes(self) -> list[str]:
         view = self.focused_view()
         return [*self.SCOPES, *(view.SCOPES if view is not None else ()), "app"]
@@ -181,13 +185,13 @@ class View(Screen[None], metaclass=AbstractMeta):
     # -- searching --------------------------------------------------------------------------------
 
     def _searched(self) -> LineView | None:
-        return next((v for v in self.query(LineView) if v.has_class("searched")), None)
+        return next((v for v in self.views() if v.has_class("searched")), None)
 
     async def start_finding(self) -> None:
-        view = self.focused_view() or next(iter(self.query(LineView)), None)
+        view = self.focused_view() or next(iter(self.views()), None)
         if view is None:
             return
-        for other in self.query(LineView):
+        for other in self.views():
             other.set_class(other is view, "searched")
         self.query_one("#finding").display = True
         if not self.query("#find"):
