@@ -5,7 +5,8 @@ JAX's caches live in one process, so only keys of the same process are compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from operator import attrgetter
 from pathlib import PurePath
 
 from jaxscope.analysis import causes
@@ -19,6 +20,7 @@ from jaxscope.schema.findings import Cause
 
 # Earlier keys looked at, the latest first: a function with thousands of keys must not cost the square of it.
 LOOK_BACK = 256
+LOOK_AT = 2_048  # and how far back those are looked for: else all of 100,000 would cost the square of it
 LOOK_FURTHER = 32  # of the keys before those, that have the same shapes or static values
 # Calls of these two kinds serve one another; what was traced under a transform or inside another trace
 # is a thing of its own.
@@ -87,9 +89,10 @@ def recompilations(function: Function) -> list[Compilation]:
 
 
 def _earlier(c: Compilation) -> list[Compilation]:
-    found = [
-        o for o in c.function.compilations if o.process is c.process and o.call < c.call and o.key is not None
-    ]
+    own = c.function.compilations  # in order of time
+    at = bisect_right(own, c.t_ns, key=lambda o: o.t_ns)
+    before = own[max(0, at - LOOK_AT) : at]
+    found = [o for o in before if o.process is c.process and o.call < c.call and o.key is not None]
     alike = [o for o in found if o.entry == c.entry or {o.entry, c.entry} <= _DIRECT]
     if c.entry == "transform":  # forward and backward programs of one function are different things
         alike = [o for o in alike if _paths(o) == _paths(c) and _one_object(o, c)]
@@ -105,16 +108,11 @@ def _worth_a_look(earlier: list[Compilation], c: Compilation) -> list[Compilatio
         return latest
     found: dict[int, Compilation] = {}
     for name, fields in (("arguments", ("path", "shape")), ("static", ("path", "repr", "hash"))):
-        wanted = getattr(c.key, name)
-        matching = [o for o in older if o.key is not None and _agree(getattr(o.key, name), wanted, fields)]
+        told = attrgetter(*fields)
+        wanted = list(map(told, getattr(c.key, name)))
+        matching = [o for o in older if o.key is not None and list(map(told, getattr(o.key, name))) == wanted]
         found.update((o.call, o) for o in matching[-LOOK_FURTHER:])
     return [*(found[call] for call in sorted(found)), *latest]
-
-
-def _agree(a: Sequence[object], b: Sequence[object], fields: Sequence[str]) -> bool:
-    return len(a) == len(b) and all(
-        getattr(x, n) == getattr(y, n) for x, y in zip(a, b, strict=True) for n in fields
-    )
 
 
 def _paths(c: Compilation) -> list[str]:

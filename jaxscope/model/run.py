@@ -21,6 +21,7 @@ class Run(Fold):
     def __init__(self) -> None:
         super().__init__()
         self.overheard = Overheard(self)
+        self._numbered: dict[str, tuple[int, list[tuple[int, Compilation]]]] = {}
 
     @property
     def degraded(self) -> list[Lost]:
@@ -128,7 +129,10 @@ class Run(Fold):
     def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
         """The calls of ``function`` that traced, lowered or compiled (or tried to), counted from 1.
 
-        The number is what people say: ``train_step#4``.
+        The number is what people say: ``train_step#4``. Asked of every row of a view, so counted once a version.
         """
-        real = [c for c in function.compilations if c.reached != ["fast_path"]]
-        return list(enumerate(real, 1))
+        version, known = self._numbered.get(function.id, (-1, []))
+        if version != self.version:
+            known = list(enumerate((c for c in function.compilations if c.reached != ["fast_path"]), 1))
+            self._numbered[function.id] = self.version, known
+        return known

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -107,5 +107,9 @@ def find(text: str) -> Rule:
 
 def findings(run: Run) -> list[Finding]:
     """What all rules find in ``run``: errors first, then by seconds."""
-    found = [f for r in rules().values() for f in r.check(run)]
+    return ranked(f for r in rules().values() for f in r.check(run))
+
+
+def ranked(found: Iterable[Finding]) -> list[Finding]:
+    """Errors first, then by seconds."""
     return sorted(found, key=lambda f: (_ORDER[f.severity], -(f.seconds or 0.0), f.code, f.title))

@@ -26,6 +26,9 @@ PERIOD_S = 0.1
 SLICE = 500  # events folded at once: about 5 ms
 FOLD_S = 0.02  # of every period: the rest is for keys and drawing
 APART_BYTES = 2_000_000  # a larger text is read by another process: one regular expression holds all threads
+COMPARE_S = 0.01  # of comparing keys at a time
+TELL_S = 1.0  # how often it is shown how far that has come
+UNFINISHED = 200
 REST = 4  # conclusions are drawn again after this many times what they took
 
 
@@ -53,6 +56,7 @@ class Feed:
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
         self._folded = 0
+        self._compared = 0  # compilations, in the order in which they came
         self._batches: deque[Batch] = deque()
         self._lock = threading.Lock()  # held while the run changes, or while rules read it
         self._stop = threading.Event()
@@ -175,15 +179,38 @@ class Feed:
                 if complete or not self.running:
                     self.texts[program.id] = found
                     self.version += 1
-        with self._lock:
-            version = self.run.version
-            self.findings = registry.findings(self.run)
-        self.version += 1
-        compilations = list(self.run.compilations.values())
-        for at in range(0, len(compilations), SLICE):
-            with self._lock:  # what the lists of functions and compilations show of each
-                for c in compilations[at : at + SLICE]:
-                    causes.of(self.run, c)
+        version = self.run.version
+        if not self._compare():
+            return
+        found = []
+        for rule in registry.rules().values():  # between two of them the run may grow
+            with self._lock:
+                found += rule.check(self.run)
             if self._stop.wait(0.001):
                 return
+        self.findings = registry.ranked(found)
+        self.version += 1
         self.concluded = version
+
+    def _compare(self) -> bool:
+        """The cause of every compilation, a few at a time: the run grows and keys are heard in between.
+
+        First, as the rules are quick where it is done, and the lists show each as soon as it is known.
+        """
+        compilations = list(self.run.compilations.values())
+        told = time.monotonic()
+        while self._compared < len(compilations):
+            with self._lock:
+                end = time.monotonic() + COMPARE_S
+                while self._compared < len(compilations) and time.monotonic() < end:
+                    causes.of(self.run, compilations[self._compared])
+                    self._compared += 1
+            if time.monotonic() > told + TELL_S:
+                told = time.monotonic()
+                self.version += 1
+            if self._stop.wait(0.001):
+                return False
+        with self._lock:
+            for c in compilations[-UNFINISHED:]:  # what went on then may have come further
+                causes.of(self.run, c)
+        return True

@@ -141,7 +141,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.cursor = 0
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.scrollable_content_region.width  # without the scroll bar
         base = self.rich_style
         if y < self.heading and self.line_count:
             return self.draw_heading(width).crop_extend(0, width, base).apply_style(base)
