@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABCMeta
 
-from textual.message_pump import _MessagePumpMeta  # of all its widgets; type(Widget) says nothing to a type checker
+from textual.message_pump import (
+    _MessagePumpMeta,  # of all its widgets; type(Widget) says nothing to a type checker
+)
 
 
 class AbstractMeta(ABCMeta, _MessagePumpMeta):

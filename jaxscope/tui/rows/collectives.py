@@ -13,30 +13,57 @@ from jaxscope.model.run import Run
 from jaxscope.report.phrases import Places, count, function_name, size
 from jaxscope.tui.cells import Column, Part
 
+OP = 160  # characters of a name that XLA has put together
 ORIGINS = {"asked": "asked for in the program", "inserted": "inserted by the partitioner"}
 
 
 class Row(NamedTuple):
-    """One collective of one program."""
+    """Collectives of one program that are alike, but for their names: a layer of a model each."""
 
     program: Program
-    collective: Collective
+    alike: tuple[Collective, ...]
+
+    @property
+    def collective(self) -> Collective:
+        return self.alike[0]
 
 
 def rows(run: Run, texts: Mapping[str, Texts]) -> list[Row]:
     """Of all programs read so far, the most bytes on the wire in one call first."""
-    found = [
-        Row(run.programs[id], c)
-        for id, read in texts.items()
-        if id in run.programs and read.hlo is not None
-        for c in read.hlo.collectives
-    ]
-    return sorted(found, key=lambda r: (-(cost(r.collective) or 0), r.program.id, r.collective.name))
+    found: dict[tuple[object, ...], list[Collective]] = {}
+    for id, read in texts.items():
+        if id in run.programs and read.hlo is not None:
+            for c in read.hlo.collectives:
+                found.setdefault((id, *_look(c)), []).append(c)
+    rows = [Row(run.programs[str(key[0])], tuple(alike)) for key, alike in found.items()]
+    return sorted(rows, key=lambda r: (-(cost(r) or 0), r.program.id, r.collective.name))
 
 
-def cost(c: Collective) -> int | None:
-    """Bytes one device sends in one call of the program."""
-    return None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions
+def _look(c: Collective) -> tuple[object, ...]:
+    """Everything that is shown of it, but its name."""
+    axes = None if c.axes is None else tuple(c.axes)
+    line = (c.source.file, c.source.line) if c.source is not None else None
+    return (
+        c.kind,
+        axes,
+        c.groups,
+        c.group_size,
+        c.bytes,
+        c.wire_bytes,
+        c.executions,
+        c.origin,
+        c.is_async,
+        c.overlap,
+        line,
+    )
+
+
+def cost(r: Row) -> int | None:
+    """Bytes one device sends for all of them in one call of the program."""
+    c = r.collective
+    return (
+        None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions * len(r.alike)
+    )
 
 
 def row_id(r: Row) -> str:
@@ -67,8 +94,10 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
     return [
         Column("collective", lambda r, _: [(r.collective.kind, "collective")], 18, order=lambda r: r.collective.kind),
         Column("axes", lambda r, _: axes(r.collective), 12, order=lambda r: axes(r.collective)),
+        Column("n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True),
         Column("bytes", lambda r, _: "?" if r.collective.bytes is None else size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True),
-        Column("runs", lambda r, _: "?" if r.collective.executions is None else f"{r.collective.executions:,}x", 6, right=True, order=lambda r: r.collective.executions, first=True),
+        Column("sends", lambda r, _: [("?" if (n := cost(r)) is None else size(n), "bold")], 9, right=True, order=cost, first=True, wide=90),
+        Column("runs", lambda r, _: "?" if r.collective.executions is None else f"{r.collective.executions:,}x", 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84),
         Column("origin", lambda r, _: [(r.collective.origin or "?", "warning" if r.collective.origin == "inserted" else "")], 8, order=lambda r: r.collective.origin or "?"),
         Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100),
         Column("line", lambda r, _: line(r), order=line),
@@ -80,9 +109,15 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
     """Everything known of one, a line each."""
     c = r.collective
     made: list[list[Part]] = [
-        [(c.kind, "collective"), " ", (c.name, "bold"), f"  in {owner(run, r.program)}"]
+        [
+            (c.kind, "collective"),
+            " ",
+            (c.name, "bold"),
+            f" and {len(r.alike) - 1} alike" if len(r.alike) > 1 else "",
+            f"  in {owner(run, r.program)}",
+        ]
     ]
-    sent = cost(c)
+    sent = cost(r)
     if c.groups is not None and c.group_size is not None:
         made.append([f"{count(c.groups, 'group')} of {count(c.group_size, 'device')} over {axes(c)}"])
     else:
@@ -90,7 +125,7 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
     made.append([
         "result " + ("?" if c.bytes is None else size(c.bytes)) + " on a device · sends ",
         ("?" if c.wire_bytes is None else size(c.wire_bytes)), " each time · ",
-        ("?" if sent is None else size(sent)), " in one call of the program",
+        ("?" if sent is None else size(sent)), " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
     ])  # fmt: skip
     told = ORIGINS.get(c.origin or "", "asked for or inserted: not known")
     if c.is_async:
@@ -100,7 +135,9 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
         }.get(c.overlap, " · asynchronous")  # type: ignore[arg-type]
     made.append([told])
     if c.source is not None:
-        made.append([f"{places.frame(c.source)} in {c.source.function}", (f"   {c.op_name or ''}", "dim")])
+        made.append(
+            [f"{places.frame(c.source)} in {c.source.function}", (f"   {(c.op_name or '')[:OP]}", "dim")]
+        )
     elif c.op_name:
-        made.append([(c.op_name, "dim")])
+        made.append([(c.op_name[:OP], "dim")])
     return made

@@ -108,7 +108,7 @@ def lane_columns(axis: Axis) -> list[Column[Lane]]:
 def lane_name(lane: Lane) -> str:
     if lane.function is not None:
         return function_name(lane.function)
-    return f"({count(len(lane.members), 'library function')})"
+    return f"({len(lane.members):,} of libraries)"
 
 
 def lane_id(lane: Lane) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from textual.widget import Widget
 
+from jaxscope.report.phrases import count
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.rows import collectives as rows
@@ -43,7 +44,9 @@ class Collectives(View):
         self.table.show(found)
         self.table.entitle(
             "Collectives",
-            f"{len(found):,} in {len({r.program.id for r in found}):,} programs" if found else "",
+            f"{sum(len(r.alike) for r in found):,} in {count(len({r.program.id for r in found}), 'program')}"
+            if found
+            else "",
         )
         self._detail()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
+from jaxscope.report.phrases import count
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.cells import Part
@@ -57,7 +58,11 @@ class Overview(View):
         )
         self.findings.show(serious or told)
         rest = len(told) - len(serious) if serious else 0
-        self.findings.entitle("What to change", f"and {rest} notes: 6" if rest else "")
+        self.findings.entitle("What to change", f"and {count(rest, 'note')}: 6" if rest else "")
+        # No more room than it needs: what happened last stands right below.
+        self.findings.styles.height = (
+            "2fr" if self.narrow else max(4, min(len(serious or told) + 2, self.size.height // 3))
+        )
         self._advise()
         self.latest.show(rows.latest(run))
         width = max(20, self.query_one("#steps").size.width)
