@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping
 
 # Our words for colours, by the theme's darkness. Each has a glyph or a word beside it on the screen.
+# Whole colours: of a theme's "auto 60%" or "$primary 30%" nothing but the full one would reach a drawn line.
 DARK = {
+    "muted": "#9aa4ad", "faint": "#66717b", "marked": "#12395c", "searched": "#6b4a0f", "pressed": "#fea62b",
     "retrace": "#ffb454", "collective": "#d2a6ff", "before": "#f07178", "after": "#aad94c",
     "phase-trace": "#59c2ff", "phase-lower": "#95a5c6", "phase-compile": "#ffb454", "phase-hit": "#aad94c",
     "code-value": "#95c8f0", "code-type": "#7fd1ae", "code-op": "#ffd173", "code-attr": "#b0b8c8",
@@ -15,6 +17,7 @@ DARK = {
     "shard-4": "#f07178", "shard-5": "#73d0c0", "shard-6": "#e6e1a5", "shard-7": "#f29ecb",
 }  # fmt: skip
 LIGHT = {
+    "muted": "#57606a", "faint": "#858d95", "marked": "#c4ddf5", "searched": "#ffd98a", "pressed": "#9c4a00",
     "retrace": "#a35200", "collective": "#7b3fb5", "before": "#b3262e", "after": "#2f7000",
     "phase-trace": "#0067a3", "phase-lower": "#5c6780", "phase-compile": "#a35200", "phase-hit": "#2f7000",
     "code-value": "#1b5a90", "code-type": "#00695c", "code-op": "#8a4b00", "code-attr": "#4a5568",
@@ -33,17 +36,17 @@ def is_light(environ: Mapping[str, str] | None = None) -> bool:
 _LINES = "\n".join(
     f"    & > .line--{name}, &.line--{name}, .line--{name} {{ {rule} }}"
     for name, rule in {
-        "dim": "color: $text-muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
-        "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;", "note": "color: $text-muted;",
+        "dim": "color: $muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
+        "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;", "note": "color: $muted;",
         "good": "color: $text-success;", "retrace": "color: $retrace;", "collective": "color: $collective; text-style: bold;",
         "trace": "color: $phase-trace;", "lower": "color: $phase-lower;", "compile": "color: $phase-compile;", "hit": "color: $phase-hit;",
-        "before": "color: $before;", "after": "color: $after;", "key": "color: $accent; text-style: bold;",
+        "before": "color: $before;", "after": "color: $after;", "key": "color: $pressed; text-style: bold;",
         "value": "color: $code-value;", "type": "color: $code-type;", "op": "color: $code-op;", "attr": "color: $code-attr;",
         "string": "color: $code-string;", "number": "color: $code-number;", "comment": "color: $code-comment;",
         "word": "color: $code-word;", "symbol": "color: $code-symbol;",
-        "cursor": "background: $primary 30%; text-style: bold;", "linked": "color: $accent; text-style: bold;",
-        "match": "background: $warning 40%; text-style: bold underline;", "gutter": "color: $text-disabled;",
-        "heading": "color: $text-muted; text-style: underline;",
+        "cursor": "background: $marked; text-style: bold;", "linked": "color: $pressed; text-style: bold;",
+        "match": "background: $searched; text-style: bold underline;", "gutter": "color: $faint;",
+        "heading": "color: $muted; text-style: underline;",
         **{f"shard{n}": f"color: $shard-{n};" for n in range(8)},
     }.items()
 ).replace("    & > ", "    & > ")  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
@@ -44,30 +46,34 @@ def svg(app: App) -> str:
     """The screen in its colours, as small as can be: a rectangle for a background, a text for a run of one style."""
     lines = segments(app)
     width = max(sum(cell_len(text) for text, _ in line) for line in lines)
-    back = _colour(lines[0][0][1].bgcolor, "#000000")
+    area: Counter[str] = Counter()
+    for line in lines:
+        for text, style in line:
+            area[_colour(style.bgcolor, "#000000")] += cell_len(text)
+    back = area.most_common(1)[0][0]
     made = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {8 * width} {16 * len(lines)}">',
-        "<style>text{font:13.3px monospace;white-space:pre}.b{font-weight:bold}.u{text-decoration:underline}</style>",
+        "<style>text{font:13.3px monospace}.b{font-weight:bold}.u{text-decoration:underline}</style>",
         f'<rect width="100%" height="100%" fill="{back}"/>',
     ]
     for y, line in enumerate(lines):
         x = 0
         for text, style in line:
-            size = cell_len(text)
             fore, behind = _colour(style.color, "#ffffff"), _colour(style.bgcolor, back)
             if style.reverse:
                 fore, behind = behind, fore
             if behind != back:
                 made.append(
-                    f'<rect x="{8 * x}" y="{16 * y}" width="{8 * size}" height="16" fill="{behind}"/>'
+                    f'<rect x="{8 * x}" y="{16 * y}" width="{8 * cell_len(text)}" height="16" fill="{behind}"/>'
                 )
-            if text.strip():
-                kind = "".join(letter for letter, on in (("b", style.bold), ("u", style.underline)) if on)
-                known = f' class="{" ".join(kind)}"' if kind else ""
+            kind = " ".join(letter for letter, on in (("b", style.bold), ("u", style.underline)) if on)
+            look = f' class="{kind}" fill="{fore}"' if kind else f' fill="{fore}"'
+            for word in re.finditer(r"\S+(?: \S+)*", text):  # fonts do not agree on how wide a space is
+                at, size = x + cell_len(text[: word.start()]), cell_len(word.group())
                 made.append(
-                    f'<text x="{8 * x}" y="{16 * y + 12}" fill="{fore}"{known}>{escape(text.rstrip())}</text>'
+                    f'<text x="{8 * at}" y="{16 * y + 12}" textLength="{8 * size}"{look}>{escape(word.group())}</text>'
                 )
-            x += size
+            x += cell_len(text)
     return "\n".join([*made, "</svg>\n"])
 
 
