@@ -154,6 +154,7 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
     """``[tool.jaxscope.keys]``: keys of the view by the id of what they do."""
     from jaxscope.tui import actions
 
+    table = _flat(table)
     for id, keys in table.items():
         if not isinstance(keys, str):
             raise UsageError(
@@ -165,7 +166,15 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
         actions.remapped(table)
     except UsageError as e:
         raise UsageError(f"{path}: [tool.jaxscope.keys] {e.message}", hint=e.hint, slug=e.slug) from e
-    return dict(table)
+    return table
+
+
+def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """To TOML ``functions.star = "b"`` is a table in a table; to people it is one name."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        found.update(_flat(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value})
+    return found
 
 
 _KINDS: dict[type, str] = {

@@ -101,3 +101,44 @@ def test_looking_at_arrays_is_switched_off_by_option_environment_or_file(tmp_pat
     assert found.get("run", "arrays", environ={"JAXSCOPE_ARRAYS": "no"}) is False
     (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.run]\narrays = false\n")
     assert config.load(tmp_path).get("run", "arrays", environ={}) is False
+
+
+def test_keys_of_the_view_are_given_by_id_with_dots_or_in_quotes(write):
+    found = write(
+        '[tool.jaxscope.keys]\nfind = "ctrl+f,/"\nfunctions.star = "b"\n"export.text" = "f8"\n'
+        '[tool.jaxscope.keys.pane]\nzoom = "^z"\n'
+    )
+    assert found.values["keys"] == {
+        "find": "ctrl+f,/",
+        "functions.star": "b",
+        "export.text": "f8",
+        "pane.zoom": "^z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('functions.sta = "b"', "did you mean functions.star?"),
+        ("find = 3", "is not a text"),
+        ('find = "j"', "line.down"),
+        ('find = ""', "for example"),
+    ],
+)
+def test_keys_that_cannot_be_are_an_error_that_says_what_can(write, line, said):
+    with pytest.raises(UsageError) as e:
+        write(f"[tool.jaxscope.keys]\n{line}\n")
+    assert "pyproject.toml: [tool.jaxscope.keys]" in e.value.message
+    assert said in str(e.value)
+
+
+def test_reading_keys_loads_no_terminal_library(tmp_path):
+    import subprocess
+    import sys
+
+    (tmp_path / "pyproject.toml").write_text('[tool.jaxscope.keys]\nfind = "x"\n')
+    code = "import sys; from jaxscope.cli import config; config.load(); print([m for m in sys.modules if m.split('.')[0] in ('textual', 'rich')])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
