@@ -182,13 +182,13 @@ class Feed:
         version = self.run.version
         if not self._compare():
             return
-        found = []
+        drawn: list[Finding] = []
         for rule in registry.rules().values():  # between two of them the run may grow
             with self._lock:
-                found += rule.check(self.run)
+                drawn += rule.check(self.run)
             if self._stop.wait(0.001):
                 return
-        self.findings = registry.ranked(found)
+        self.findings = registry.ranked(drawn)
         self.version += 1
         self.concluded = version
 

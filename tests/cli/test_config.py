@@ -132,13 +132,13 @@ def test_keys_that_cannot_be_are_an_error_that_says_what_can(write, line, said):
     assert said in str(e.value)
 
 
-def test_reading_keys_loads_no_terminal_library(tmp_path):
+def test_reading_keys_loads_no_terminal_library(tmp_path, clean_env):
     import subprocess
     import sys
 
     (tmp_path / "pyproject.toml").write_text('[tool.jaxscope.keys]\nfind = "x"\n')
     code = "import sys; from jaxscope.cli import config; config.load(); print([m for m in sys.modules if m.split('.')[0] in ('textual', 'rich')])"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=tmp_path, env=clean_env, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
