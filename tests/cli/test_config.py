@@ -136,7 +136,7 @@ def test_reading_keys_loads_no_terminal_library(tmp_path, clean_env):
     import subprocess
     import sys
 
-    (tmp_path / "pyproject.toml").write_text('[tool.jaxscope.keys]\nfind = "x"\n')
+    (tmp_path / "pyproject.toml").write_text('[tool.jaxscope.keys]\nfind = "f9"\n')
     code = "import sys; from jaxscope.cli import config; config.load(); print([m for m in sys.modules if m.split('.')[0] in ('textual', 'rich')])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=clean_env, capture_output=True, text=True, check=True
