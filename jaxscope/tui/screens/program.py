@@ -252,7 +252,9 @@ class ProgramView(View):
             if c.program in run.programs:
                 self.feed.read(run.programs[c.program or ""])
         with self.feed.still():
-            text = rows.difference(run, self.feed.directory, before, after, min(118, self.app.size.width - 8))
+            text = rows.difference(
+                run, self.feed.directory, before, after, max(40, min(130, self.app.size.width * 9 // 10) - 8)
+            )
         title = f"{rows.name(run, after)} beside {rows.name(run, before)}"
         self.app.call_from_thread(self.app.push_screen, Page(title, text))
 
