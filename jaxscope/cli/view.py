@@ -54,7 +54,9 @@ def on_a_terminal() -> bool:
 
 def by_default() -> bool:
     """Is this a person at a terminal that can be drawn on, and are we in its foreground?"""
-    if not on_a_terminal() or os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("CI"):
+    if not on_a_terminal() or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    if os.environ.get("CI") or "JPY_PARENT_PID" in os.environ:  # a notebook's `!command` runs on a terminal
         return False
     try:
         return os.tcgetpgrp(0) == os.getpgrp()

@@ -35,7 +35,7 @@ for n in range(600):
 def terminal(tmp_path, clean_env):
     (tmp_path / "program.py").write_text(PROGRAM)
     env = {**clean_env, "TERM": "xterm-256color", "JAXSCOPE_HOME": str(tmp_path / "home")}
-    for name in ("NO_COLOR", "CI", "COLUMNS", "LINES"):
+    for name in ("NO_COLOR", "CI", "JPY_PARENT_PID", "COLUMNS", "LINES"):
         env.pop(name, None)
     started = []
 
@@ -126,13 +126,13 @@ def test_no_tui_leaves_the_program_the_terminal(terminal, tmp_path):
     assert t.code() == 0
 
 
-@pytest.mark.parametrize("how", ["pyproject", "live", "dumb", "CI"])
+@pytest.mark.parametrize("how", ["pyproject", "live", "dumb", "CI", "notebook"])
 def test_the_view_stays_away_where_it_is_not_wanted(terminal, tmp_path, how):
     (tmp_path / "short.py").write_text("print('my own terminal'); raise SystemExit(3)")
     if how == "pyproject":
         (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.run]\ntui = false\n")
     words = ["--live"] if how == "live" else []
-    more = {"dumb": {"TERM": "dumb"}, "CI": {"CI": "true"}}.get(how, {})
+    more = {"dumb": {"TERM": "dumb"}, "CI": {"CI": "true"}, "notebook": {"JPY_PARENT_PID": "1"}}.get(how, {})
     t = terminal("run", "-q", *words, "short.py", **more)
     t.wait_for("my own terminal")
     assert t.code() == 3

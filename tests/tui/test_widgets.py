@@ -8,7 +8,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from jaxscope.tui.cells import Column
-from jaxscope.tui.lines import Lines
+from jaxscope.tui.lines import Growing, Lines
 from jaxscope.tui.style import CSS, DARK
 from jaxscope.tui.tableview import TableView
 from jaxscope.tui.textview import TextView
@@ -162,5 +162,83 @@ def test_a_line_of_megabytes_is_drawn_at_once():
         await pilot.press("l", "j")
         assert view.cursor == 1
         assert len(view.copied(0)) < 5_000
+
+    drive(view, steps)
+
+
+async def finished(pilot, goes_on):
+    for _ in range(2000):
+        if not goes_on():
+            return
+        await pilot.pause(0.005)
+    raise AssertionError("it never ended")
+
+
+def test_a_long_search_goes_on_between_keys_and_finds_everything(monkeypatch):
+    monkeypatch.setattr("jaxscope.tui.textview.SEARCH_S", -1.0)  # one slice at a time
+    monkeypatch.setattr("jaxscope.tui.lines._SLICE", 100)
+    view = TextView()
+
+    async def steps(pilot):
+        view.show(Lines("".join(f"line {n} {'needle' if n % 7 == 3 else ''}\n" for n in range(400))))
+        view.go_to(200)
+        view.look_for("needle")
+        assert view._search is not None and view.position().endswith("…")
+        view.action_move(1)  # a key in between
+        assert view.cursor == 201
+        await finished(pilot, lambda: view._search is not None)
+        assert view.found == list(range(3, 400, 7))
+        assert view.cursor == 206  # the next one from where one was
+        assert view.position() == "/needle  30/57"
+        view.look_for("nowhere")
+        view.look_for("line 39")  # typed on before the other had ended
+        await finished(pilot, lambda: view._search is not None)
+        assert view.found == [39, *range(390, 400)]
+        view.look_for("")
+        assert view.found == [] and view._search is None
+
+    drive(view, steps)
+
+
+def test_a_search_takes_in_what_is_printed_meanwhile_and_lets_go_of_what_is_gone(monkeypatch):
+    monkeypatch.setattr("jaxscope.tui.lines.MOST_LINES", 100)
+    view = TextView(numbers=False)
+    text = Growing(["needle 0", "straw"])
+
+    async def steps(pilot):
+        view.show(text, name="output")
+        view.look_for("needle")
+        text.extend(["needle 2", "unfinished nee"])
+        view.grown()
+        assert view.found == [0, 2]
+        text.replace_last("unfinished needle")
+        view.grown()
+        assert view.found == [0, 2, 3]
+        text.extend(f"straw {n}" for n in range(98))  # the oldest lines go
+        view.grown()
+        assert text.dropped and view.found == [n for n in range(len(text)) if "needle" in text[n]]
+
+    drive(view, steps)
+
+
+def test_a_long_filter_goes_on_between_keys_and_takes_in_new_rows(monkeypatch):
+    monkeypatch.setattr("jaxscope.tui.tableview.FILTER_S", -1.0)
+    monkeypatch.setattr("jaxscope.tui.tableview.SLICE", 10)
+    view = table()
+
+    async def steps(pilot):
+        view.show(list(range(300)))
+        view.look_for("9")
+        assert view._filtering is not None and view.position().endswith("…")
+        view.action_move(1)
+        view.show(list(range(320)))  # there are more meanwhile
+        await finished(pilot, lambda: view._filtering is not None)
+        assert list(view.items) == [n for n in range(320) if "9" in str(n)]
+        view.look_for("99")
+        view.look_for("31")
+        await finished(pilot, lambda: view._filtering is not None)
+        assert list(view.items) == [31, 131, 231, *range(310, 320)]
+        view.look_for("")
+        assert len(view.items) == 320
 
     drive(view, steps)
