@@ -15,13 +15,6 @@ import runs_to_see
 from jaxscope.model import sources
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """The view looks for news more often than for people: tests wait less."""
-    for module in ("feed", "app"):
-        monkeypatch.setattr(f"jaxscope.tui.{module}.PERIOD_S", 0.02)
-
-
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """``made(name)``: the run of that name; where it has a source, in the directory of that."""
