@@ -67,7 +67,9 @@ from jaxscope.capture.seams.names import jax_module as jax_module
 from jaxscope.capture.seams.path import context_settings as context_settings
 from jaxscope.capture.seams.path import held_by_trace as held_by_trace
 from jaxscope.capture.seams.path import in_jax as in_jax
+from jaxscope.capture.seams.path import inside_trace as inside_trace
 from jaxscope.capture.seams.path import stack_of_call as stack_of_call
+from jaxscope.capture.seams.path import up as up
 from jaxscope.capture.seams.programs import asked_shardings as asked_shardings
 from jaxscope.capture.seams.programs import const_arrays as const_arrays
 from jaxscope.capture.seams.programs import debug_info as debug_info

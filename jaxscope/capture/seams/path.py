@@ -6,7 +6,14 @@ from types import FrameType
 from typing import Any
 
 from jaxscope.capture import frames
-from jaxscope.capture.seams.names import ADDRESS, CALL_FRAMES, ENTRANCES, TRACE_GUARD, jax_module
+from jaxscope.capture.seams.names import (
+    ADDRESS,
+    CALL_FRAMES,
+    ENTRANCES,
+    TRACE_GUARD,
+    TRACER_FRAMES,
+    jax_module,
+)
 
 
 def in_jax(frame: FrameType) -> bool:
@@ -60,3 +67,17 @@ def _short(value: object) -> str:
     if isinstance(sizes, dict):  # AxisEnv, which prints as an address
         return f"axes {sizes}, spmd {sorted(map(str, getattr(value, 'spmd_axis_names', ()) or ()))}"
     return ADDRESS.sub("", str(value))[:400]
+
+
+def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
+    """The nearest frame so named: one up from JAX's event, more where somebody else listens in between."""
+    for _ in range(8):
+        if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def inside_trace(frame: FrameType) -> bool:
+    """Does another trace stand further up?"""
+    return any(f.f_code.co_name in TRACER_FRAMES and in_jax(f) for f in frames.walk(frame))
