@@ -133,7 +133,7 @@ class Probe:
         elif name == seams.EVENT_LOWER:
             self._guarded("listeners", self._still_listening)
         elif self.puts is not None:
-            self._guarded("device_puts", self._put, name, sys._getframe(1))
+            self._guarded("device_puts", self.puts.heard, name, sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
             try:
@@ -185,14 +185,6 @@ class Probe:
             return self._repeats.counted(jaxpr, arguments) is not None
         except Exception:
             return False
-
-    def _put(self, name: str, event_frame: FrameType) -> None:
-        if self.puts is None:
-            return
-        if name == seams.EVENT_PUT_DONE:
-            self.puts.ended()
-        elif (frame := seams.up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))) is not None:
-            (self.puts.began if name == seams.EVENT_PUT else self.puts.copied)(frame)
 
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""
