@@ -133,7 +133,7 @@ class Probe:
         elif name == seams.EVENT_LOWER:
             self._guarded("listeners", self._still_listening)
         elif self.puts is not None:
-            self._guarded("device_puts", self._put, name, sys._getframe(1))
+            self._guarded("device_puts", self.puts.heard, name, sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
             try:
@@ -186,17 +186,9 @@ class Probe:
         except Exception:
             return False
 
-    def _put(self, name: str, event_frame: FrameType) -> None:
-        if self.puts is None:
-            return
-        if name == seams.EVENT_PUT_DONE:
-            self.puts.ended()
-        elif (frame := _up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))) is not None:
-            (self.puts.began if name == seams.EVENT_PUT else self.puts.copied)(frame)
-
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""
-        impl = _up(event_frame, (seams.IMPL_FRAME,))
+        impl = seams.up(event_frame, (seams.IMPL_FRAME,))
         local = frames.read(impl, "jaxpr", "args") if impl is not None else {}
         jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
         if jaxpr is not None and impl is not None:
@@ -214,7 +206,7 @@ class Probe:
 
     def _tracing(self, event_frame: FrameType) -> None:
         """A body is about to run under trace; only jit's own traces count, not a scan's or a cond's."""
-        tracer = _up(event_frame, seams.TRACER_FRAMES)
+        tracer = seams.up(event_frame, seams.TRACER_FRAMES)
         if tracer is None or tracer.f_back is None or tracer.f_back.f_code.co_name != seams.TRACE_FRAME:
             return
         self._heard_through = seams.test_listener()
@@ -225,7 +217,7 @@ class Probe:
             seen = self.once.describe(source["fun"]) if "fun" in source else None
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
-            call = self._begin(stack, frame, source, TRACE_RANK, nested=_inside_trace(tracer.f_back))
+            call = self._begin(stack, frame, source, TRACE_RANK, nested=seams.inside_trace(tracer.f_back))
             if not shield.attempt("nested_end", self._nested.begins, call, tracer.f_back):
                 call.told = True
                 self._writer.emit(ev.Traced(call=call.number))
@@ -409,17 +401,3 @@ class Probe:
     def flush(self) -> None:
         """Write what was only counted so far."""
         shield.attempt("repeats", self._repeats.flush)
-
-
-def _up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
-    """The nearest frame so named: one up from JAX's event, more where somebody else listens in between."""
-    for _ in range(8):
-        if frame is None or (frame.f_code.co_name in names and seams.in_jax(frame)):
-            return frame
-        frame = frame.f_back
-    return None
-
-
-def _inside_trace(frame: FrameType) -> bool:
-    """Does another trace stand further up?"""
-    return any(f.f_code.co_name in seams.TRACER_FRAMES and seams.in_jax(f) for f in frames.walk(frame))

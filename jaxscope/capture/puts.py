@@ -26,6 +26,13 @@ class Puts(threading.local):
         self._transfers = transfers
         self._open: list[tuple[int, list[tuple[Row, int]]]] = []
 
+    def heard(self, name: str, event_frame: FrameType) -> None:
+        """JAX's event ``name``, one of PUT_EVENTS."""
+        if name == seams.EVENT_PUT_DONE:
+            self.ended()
+        elif (frame := seams.up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))) is not None:
+            (self.began if name == seams.EVENT_PUT else self.copied)(frame)
+
     def began(self, frame: FrameType) -> None:
         """Parts of one array begin to be put on their devices, by JAX's ``frame``."""
         self._open.append((0, []))  # also where what follows fails: each end has its beginning

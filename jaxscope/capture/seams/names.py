@@ -1,0 +1,66 @@
+"""Names of JAX's functions as they stand on the stack, and of the events that come through its test slot."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
+
+# Function names of JAX's miss path, as they stand on the stack.
+TRANSFORM_FRAME = "call_impl_cache_miss"
+CALL_FRAMES = ("cache_miss", TRANSFORM_FRAME, "jit_trace")
+TRACE_FRAME = "_trace_for_jit"
+TRACE_GUARD = "elapsed_time_ctx"  # a new nullcontext where no event tells the end of the trace
+TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
+IMPL_FRAME = "_pjit_call_impl_python"
+AOT_FRAME = "lower"  # Traced.lower: what ``_pjit_call_impl_python`` is to a call
+RESOLVE_FRAME = "_resolve_and_lower"
+LOWERER_FRAME = "_pjit_lower"
+LOWER_FRAME = "_cached_lowering_to_hlo"
+COMPILE_FRAME = "_cached_compilation"
+EXECUTABLE_FRAME = "from_hlo"
+# What a user's frame calls: beyond it lies another call.
+ENTRANCES = ("reraise_with_filtered_traceback", "lower", "compile", "trace", "eval_shape", "__call__", "call")
+
+# Names that come through the test-event slot and matter here; everything else is dropped first
+# thing, because ``device_put`` and effects use the same slot on warm calls.
+EVENT_MISS = "jit_cpp_cache_miss"
+EVENT_TRACE = "trace_to_jaxpr"
+EVENT_LOWER = "lower_jaxpr_to_module"
+EVENT_PUT, EVENT_PUT_DONE = "batched_device_put_start", "batched_device_put_end"
+EVENT_COPIED = "batched_copy_array"  # arguments with their sharding's twin on other devices
+PUT_EVENTS = (EVENT_PUT, EVENT_PUT_DONE, EVENT_COPIED)
+PUT_FRAME, COPY_FRAME = "batched_device_put", "_array_shard_arg"
+
+# What a copy is called, by the outermost of JAX's functions between it and the program's line.
+ARGUMENT, CALLBACK, CONSTANT = "argument", "callback", "constant"
+TRANSFER_FRAMES = {
+    "__float__": "float", "__int__": "int", "__bool__": "bool", "__complex__": "complex",
+    "__index__": "int", "__hex__": "int", "__oct__": "int", "_item": "item", "tolist": "tolist",
+    "tobytes": "tobytes", "__format__": "format", "__str__": "print", "__repr__": "print",
+    "__array__": "np.asarray", "device_get": "device_get", "__iter__": "iteration", "_iter": "iteration",
+    "__reversed__": "iteration", "__reduce__": "pickle", "to_dlpack": "dlpack",
+    "process_allgather": "process_allgather", "check_special": "debug_nans", "_check_special": "debug_nans",
+    "device_put": "device_put", "asarray": "jnp.asarray", "array": "jnp.array",
+    "device_put_sharded": "device_put", "device_put_replicated": "device_put",
+    "make_array_from_callback": "make_array", "make_array_from_process_local_data": "make_array",
+    "make_array_from_single_device_arrays": "make_array",
+    "_array_mlir_constant_handler": CONSTANT,  # while lowering: an array that the function captured
+    **dict.fromkeys((*CALL_FRAMES, "shard_args"), ARGUMENT),
+    **dict.fromkeys(("pure_callback_impl", "io_callback_impl", "debug_callback_impl", "_flat_callback",
+                     "_wrapped_callback", "_callback"), CALLBACK),
+}  # fmt: skip
+
+# Methods of ArrayImpl through which its property ``_value`` brings an array to the host: the whole array
+# (0.12), one device's part (0.10). Each returns (NumPy array, whether it was copied), and is called only
+# where JAX has kept no NumPy array of an earlier time. ``float``, ``int``, ``bool``, ``print``, ``tolist``,
+# ``device_get`` and ``__array__`` all end here. On CPU ``np.asarray`` does not: NumPy asks for the buffer.
+COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
+ITEM = "item"  # on CPU it asks NumPy for the buffer, too: seen only where it is itself replaced
+VALUE_FRAME = "_value"
+
+
+def jax_module(name: str) -> Any:
+    return importlib.import_module(name)
