@@ -272,7 +272,7 @@ class Watch:
         since = "this block" if session.options.passing == "block" else None
         if self._after and None in part.values():
             if any(f.severity == ERROR for f in gate.recompiles_after(run, 0, names, part=part)):
-                raise gate.unknown_steps(run)
+                raise gate.unknown_steps(run, part)
             return []
         found = gate.recompiles_after(run, self._after, names, part=part, since=since)
         return [f for f in found if f.severity == ERROR]

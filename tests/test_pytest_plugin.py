@@ -161,7 +161,12 @@ def test_with_four_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
     (tmp_path / "conftest.py").write_text(ASYNC)
     code, _, said = session(tmp_path, "-n", "4", "--jaxscope-dir=kept", env={"TMPDIR": str(tmp_path)})
     # What a function was compiled for in an earlier test is warm only in the same worker.
-    depends = {"test_no_steps", "test_no_steps_and_nothing_compiled", "test_has_marks_of_its_own_besides"}
+    depends = {
+        "test_no_steps",
+        "test_no_steps_and_nothing_compiled",
+        "test_has_marks_of_its_own_besides",
+        "test_async_clean",
+    }
     alone = {name: outcome for name, (outcome, _) in marked[0][2].items() if name not in depends}
     assert code == 1 and {n: o for n, (o, _) in said.items() if n not in depends} == alone
     assert FAIL["test_late"] in said["test_late"][1]

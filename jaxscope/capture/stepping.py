@@ -16,10 +16,8 @@ from jaxscope.capture import frames, functions, seams, shield
 from jaxscope.capture.calls import Weak
 from jaxscope.capture.once import Once
 from jaxscope.capture.steps import Counter, Tally
+from jaxscope.schema import libraries
 from jaxscope.schema.events import FunctionSeen
-
-# Measured on JAX 0.10 and 0.12: the hook fires for some of the calls these wrappers make, not for all.
-UNHEARD = ("flax.", "equinox.")
 
 
 class StepFunction:
@@ -87,7 +85,7 @@ class StepFunction:
             return  # or a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:
             return  # another function of this name counts them
-        if seen.library or any(w.startswith(UNHEARD) for w in seen.wrappers):
+        if seen.library or any(w.startswith(libraries.UNHEARD) for w in seen.wrappers):
             self._given_up = True
             shield.switch_off(
                 "step_function",

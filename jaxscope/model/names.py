@@ -13,6 +13,8 @@ from jaxscope.errors import UsageError
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 
+FAR = 200  # lines: further down another function is meant
+
 
 def find_functions(run: Run, text: str) -> list[Function]:
     """The functions meant by ``text``: qualified name, name, ``file:line`` or an id; the user's first.
@@ -30,6 +32,9 @@ def find_functions(run: Run, text: str) -> list[Function]:
         found = [f for f in functions if matches(f, wanted)]
         if found:
             return [f for f in found if f.user] or found
+    around = _around(functions, wanted)
+    if around:
+        return around
     names = {f.name: f for f in reversed(functions)}
     near = difflib.get_close_matches(wanted, names, 3, 0.4)
     hint = None
@@ -97,6 +102,16 @@ def _place(f: Function, text: str) -> bool:
     if not wanted.parts or path.parts[-len(wanted.parts) :] != wanted.parts:
         return False
     return not line or f.seen.line == int(line[:9])
+
+
+def _around(functions: list[Function], text: str) -> list[Function]:
+    """The functions whose first line (a decorator's, often) is the nearest above ``file:line``."""
+    name, _, line = text.rpartition(":")
+    if not name or not line.isdecimal():
+        return []
+    above = [f for f in functions if _place(f, name) and 0 < int(line[:9]) - (f.seen.line or 0) < FAR]
+    nearest = max((f.seen.line or 0 for f in above), default=None)
+    return [f for f in above if f.seen.line == nearest]
 
 
 def _loose(f: Function, text: str) -> bool:

@@ -43,7 +43,7 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
     def judge(run: Run, part: gate.Part) -> Outcome:
         if after and None in part.values():
             if any(f.severity != NOTE for f in gate.recompiles_after(run, 0, names, part=part)):
-                raise gate.unknown_steps(run)
+                raise gate.unknown_steps(run, part)
             return _outcome([], names, run)
         return _outcome(gate.recompiles_after(run, after, names, part=part), names, run)
 

@@ -18,7 +18,7 @@ from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
-from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.libraries import JAX_ROOTS, UNHEARD
 
 CODE = "JX190"
 EVIDENCE = 5  # compilations named in one finding
@@ -107,19 +107,23 @@ def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compi
     return [c for c in compilations if part is None or c.id in part]
 
 
-def unknown_steps(run: Run | None = None) -> UsageError:
-    """Says how steps are given; with a run, for which function."""
+def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
+    """Says how steps are given; with a run (or a part of it), for which function."""
     busiest = None
     if run is not None:
-        users = [f for f in run.functions.values() if f.user and f.compiled]
+        users = [f for f in run.functions.values() if f.user and f.compiled and within(part, f.compilations)]
         busiest = max(users, key=lambda f: (f.compiled, f.seconds), default=None)
     name = busiest.seen.name if busiest is not None else "NAME"
     reasons = [lost.reason for lost in run.lost if lost.seam == "step_function"] if run is not None else []
     why = f" ({reasons[0]})" if reasons else ""
+    # Through a wrapper of a library calls cannot be counted from outside; a lambda has no name of its own.
+    wrappers = busiest.seen.wrappers if busiest is not None else []
+    outside = not reasons and name.isidentifier() and not any(w.startswith(UNHEARD) for w in wrappers)
+    option = f", or record with jaxscope run --step-function {name}" if outside else ""
     return UsageError(
         f"nothing counted the steps, so what came after which step is not known{why}",
-        hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function, "
-        f"or record with jaxscope run --step-function {name}; after step 0 (nothing may be compiled) needs no steps",
+        hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function"
+        f"{option}; after step 0 (nothing may be compiled) needs no steps",
         slug="steps-unknown",
     )
 

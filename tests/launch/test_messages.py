@@ -202,7 +202,8 @@ def test_a_directory_that_holds_a_run_is_not_written_over(place):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--check", "x=1", "a.py"], "unrecognized arguments: --check"),
+        (["--chek", "x=1", "a.py"], "unrecognized arguments: --chek"),
+        (["--check", "x=1", "a.py"], "--check has no option 'x'"),
         (["--target", "h100:9x9", "a.py"], "one host has 8 GPUs, not 9"),
         (["--target", "v5f:4x4", "a.py"], "names no target"),
         (["--dry-run", "a.py"], "--dry-run compiles for a target"),

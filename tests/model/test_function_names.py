@@ -38,6 +38,8 @@ def names(run, text):
     ("text", "found"),
     [
         ("train_step", ["train_step"]),
+        ("train.py:90", ["train_step"]),  # its first line is its decorator's
+        ("train.py:55", ["add"]),
         ("step", ["Trainer.step"]),
         ("Trainer.step", ["Trainer.step"]),
         ("app.train.Trainer.step", ["Trainer.step"]),

@@ -6,6 +6,7 @@ What stands in it was perhaps merged by hand, or written by somebody else: nothi
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ NAME = "jaxscope-baseline.json"
 MAX_BYTES = 16 << 20
 MOST = 1 << 62  # no figure is larger
 _AGAIN = "write it anew from a run that is good: jaxscope check --update-baseline"
+
+
+def _again(name: str) -> str:
+    return _AGAIN if name == NAME else f"{_AGAIN} --baseline {shlex.quote(name)}"
 
 
 class BaselineError(JaxscopeError):
@@ -45,7 +50,7 @@ def loads(data: bytes, name: str = NAME) -> Baseline:
     if any(line.startswith((b"<<<<<<< ", b">>>>>>> ")) for line in data.splitlines()):
         raise BaselineError(
             f"{name} holds the marks of a merge that was not finished",
-            hint="keep one side (any), then " + _AGAIN,
+            hint="keep one side (any), then " + _again(name),
             slug="baseline-merge",
         )
     try:
@@ -55,14 +60,14 @@ def loads(data: bytes, name: str = NAME) -> Baseline:
     if version is None:
         raise BaselineError(
             f"{name} is no baseline of jaxscope: it has no jaxscope_baseline",
-            hint=f"name another file with --baseline, or {_AGAIN}",
+            hint=f"name another file with --baseline, or {_again(name)}",
             slug="baseline-foreign",
         )
     if version != SCHEMA:
         newer = version > SCHEMA
         raise BaselineError(
             f"{name} is written in version {version} of the format; this jaxscope reads version {SCHEMA}",
-            hint="use the jaxscope that wrote it, or " + _AGAIN if newer else _AGAIN,
+            hint="use the jaxscope that wrote it, or " + _again(name) if newer else _again(name),
             slug="baseline-version",
         )
     try:
@@ -75,7 +80,7 @@ def loads(data: bytes, name: str = NAME) -> Baseline:
 
 def _damaged(name: str, error: Exception) -> BaselineError:
     return BaselineError(
-        f"{name} cannot be read: {error}", hint="restore it (git checkout), or " + _AGAIN, slug="baseline-damaged"
+        f"{name} cannot be read: {error}", hint="restore it (git checkout), or " + _again(name), slug="baseline-damaged"
     )  # fmt: skip
 
 
@@ -98,7 +103,7 @@ def _check(baseline: Baseline, name: str) -> None:
         if not 0 <= n <= MOST:
             raise BaselineError(
                 f"{name}: {path} is {n}, which nothing can be",
-                hint="restore it (git checkout), or " + _AGAIN,
+                hint="restore it (git checkout), or " + _again(name),
                 slug="baseline-damaged",
             )
 
@@ -122,7 +127,8 @@ def read(path: Path) -> Baseline:
             missing = not path.exists()
             raise BaselineError(
                 f"there is no baseline at {path}" if missing else f"{path} is no file",
-                hint="write one from the run: jaxscope check --update-baseline --baseline " + str(path)
+                hint="write one from the run: jaxscope check --update-baseline --baseline "
+                + shlex.quote(str(path))
                 if missing
                 else "name a file with --baseline",
                 slug="baseline-missing",
