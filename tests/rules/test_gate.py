@@ -83,6 +83,16 @@ def test_without_steps_it_is_an_error_that_names_the_most_compiled_function(log)
         assert way in e.value.hint
 
 
+def test_what_cannot_be_counted_from_outside_is_not_advised(log):
+    through = function("advance", line=30, wrappers=["equinox.filter_jit"])
+    log.say(through)
+    for n in (1, 2):
+        log.compiled(through, x(n))
+    with pytest.raises(UsageError) as e:
+        gate.recompiles_after(load(log.run), 1)
+    assert "watch(step=True)" in e.value.hint and "--step-function" not in e.value.hint
+
+
 @pytest.mark.parametrize("n", [-1, 1.5, True, "2", None])
 def test_a_step_that_is_no_count_is_refused(log, n):
     with pytest.raises(UsageError, match="the step is 0, 1, 2") as e:

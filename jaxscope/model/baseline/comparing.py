@@ -49,6 +49,9 @@ def compare(baseline: Baseline, now: Recorded) -> Comparison:
         note(UNUSED, f"{old} of the baseline is taken for {name}", REFRESH, now.functions.get(name))
         for old, name in moved.items()
     ]
+    if baseline.functions and now.functions and not baseline.functions.keys() & now.functions.keys():
+        text = "this run compiled none of the functions that the baseline knows: was it written from another program?"
+        found.append(note(UNUSED, text, "give each program a baseline of its own: --baseline FILE"))
     found += _functions(baseline, now)
     found += _eager(baseline, now)
     found += crossings.compare(baseline, now)

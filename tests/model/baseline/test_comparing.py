@@ -129,6 +129,14 @@ def test_a_function_the_baseline_does_not_know_is_told(making):
     assert only(found).title == "helper is compiled 1x and is not in the baseline"
 
 
+def test_a_baseline_of_another_program_is_called_that(making):
+    found = held(
+        making.read(function("other", line=9), (x(), "cc", None, None)), making.read((x(), "aa", None, None))
+    )
+    assert "written from another program?" in found.findings[0].title
+    assert found.findings[0].severity == NOTE
+
+
 def test_a_function_that_did_not_run_is_an_unused_entry(making):
     found = held(
         making.read((x(), "aa", None, None), function("helper", line=9), (x(), "cc", None, None)),
