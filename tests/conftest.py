@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -27,6 +28,28 @@ settings.register_profile("suite", deadline=None)  # machines are shared: no tes
 settings.load_profile("suite")
 
 sys.path.insert(0, str(Path(__file__).parent / "analysis"))  # keys written by hand
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests that share a module's fixture go to one worker, which makes it once; all others go wherever there is room.
+
+    xdist 3.8 does not heed ``xdist_group`` under pytest 9.2: the name of the group reaches nobody.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByModule(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if _shares(config.rootpath / file) else nodeid
+
+    return ByModule(config, log)
+
+
+@functools.cache
+def _shares(file: Path) -> bool:
+    text = file.read_text()
+    return 'scope="module"' in text or "xdist_group" in text
 
 
 @dataclass
