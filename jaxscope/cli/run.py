@@ -45,7 +45,7 @@ afterwards:
 Options before the script are jaxscope's, everything after it is the program's. Options of Python itself
 go before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: they inherit
 PYTHONPATH, which begins with a directory of jaxscope's while the program runs. Ctrl-C, kill and exit
-codes reach and leave the program as without jaxscope.
+codes reach and leave the program as without jaxscope; in the view Ctrl-C asks first, as q does.
 """
 
 CHECK_FAILED = 3

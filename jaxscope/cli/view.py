@@ -22,7 +22,7 @@ EXAMPLES = """\
 examples:
   jaxscope view                            the latest run
   jaxscope view train-20260102-0304        a run by name (or the beginning of it), or its directory
-inside: 1 to 7 are the screens, ? is help for the focused pane, ctrl+p finds every command, q leaves
+inside: 1 to 7 are the screens, ? is help for the focused pane, ctrl+p finds every command, q or Ctrl-C leaves
 """
 
 
@@ -65,7 +65,8 @@ def by_default() -> bool:
 
 
 def show(directory: RunDir, *, owned: bool = False) -> str | None:
-    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs.
+    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs. An answer that was
+    given is returned whatever becomes of the view after it.
 
     Raises:
       JaxscopeError: the view could not go on; Textual has said why on stderr.
@@ -74,14 +75,19 @@ def show(directory: RunDir, *, owned: bool = False) -> str | None:
     from jaxscope.tui.app import App
 
     app = App(directory, owned=owned, keys=keys)
-    asked = app.run()
-    if app.return_code:
+    try:
+        app.run()
+    except Exception as e:
+        if app.return_value is None:
+            raise
+        sys.stderr.write(f"jaxscope: after it was left the view failed: {type(e).__name__}: {e}\n")
+    if app.return_code and app.return_value is None:
         raise JaxscopeError(
             "the view ended with an error of its own",
             hint=f"the same as text: jaxscope report {directory.path}",
             slug="view-crashed",
         )
-    return asked
+    return app.return_value
 
 
 def _report(directory: RunDir) -> int:

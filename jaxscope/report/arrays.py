@@ -104,23 +104,35 @@ def out_of_memory(died: Died) -> bool:
 
 
 def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
-    """The memory table of the program that failed, as its compiler states it: the one called at ``site``; where the
-    program died waiting for a result elsewhere, the one that wants most."""
+    """The memory table of the program that failed, as its compiler states it: the one called at ``site``; of one that
+    its compiler found no room for, how it was compiled before; where the program died waiting for a result
+    elsewhere, the one that wants most."""
     compiled = [
         c
         for c in run.compilations.values()
         if c.process is run.main and c.compiled is not None and c.compiled.memory is not None
     ]
     here = [c for c in compiled if c.site and site and (c.site.file, c.site.line) == (site.file, site.line)]
-    failed = [c for c in run.compilations.values() if c.failed is not None and c.failed.phase == COMPILE]
-    for c in failed:
-        if c.process is run.main and c.site and site and (c.site.file, c.site.line) == (site.file, site.line):
-            yield line((function_name(c.function), "bold"), " was being compiled: it has not run", indent=2)
-            return
-    which = "compiled last at this line"
+    failed = [
+        c
+        for c in run.compilations.values()
+        if c.process is run.main and c.failed is not None and c.failed.phase == COMPILE
+        and c.site and site and (c.site.file, c.site.line) == (site.file, site.line)
+    ]  # fmt: skip
     last = max(here, key=lambda c: c.t_ns, default=None)
-    if last is None:
-        which = "which of all programs wants most"
+    broken = max(failed, key=lambda c: c.t_ns, default=None)
+    which = ", compiled last at this line,"
+    if broken is not None and (last is None or last.t_ns < broken.t_ns):
+        before = [c for c in compiled if c.function is broken.function and c.t_ns < broken.t_ns]
+        last = max(before, key=lambda c: c.t_ns, default=None)
+        which = " was being compiled: it has not run" + (
+            "; as it was compiled before, it" if last is not None else ""
+        )
+        if last is None:
+            yield line((function_name(broken.function), "bold"), which, indent=2)
+            return
+    elif last is None:
+        which = ", which of all programs wants most,"
         last = max(compiled, key=_peak, default=None)
     found = last.compiled if last is not None else None
     if last is None or found is None or found.memory is None:
@@ -139,7 +151,7 @@ def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
     ]
     yield line(
         (function_name(last.function), "bold"),
-        f", {which}, wants on each device: {', '.join(parts)}",
+        f"{which} wants on each device: {', '.join(parts)}",
         indent=2,
         hang=2,
     )

@@ -150,13 +150,13 @@ def replicated(run: Run) -> Iterator[Finding]:
         largest, dimension = max(members, key=lambda m: m[0].device_bytes or 0)
         count = sum(g.count for g, _ in members)
         one = len(members) == 1
-        name = largest.path if one else f"{tree} ({count:,} arrays, the largest {largest.path})"
+        name, told = (largest.path, "") if one else (tree, f" ({count:,} arrays, the largest {largest.path})")
         text = f"{held:,} bytes on each device, {saved:,} fewer where it is split over {axis!r}"
         yield Finding(
             code="JX502",
             severity=WARNING,
             certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
-            title=f"{name} lies {size} times along mesh axis {axis!r}: {text}",
+            title=f"{name} lies {size} times along mesh axis {axis!r}: {text}{told}",
             source=largest.origin,
             evidence=[
                 Evidence(

@@ -34,6 +34,7 @@ class Action(NamedTuple):
       help: one sentence.
       group: of the palette; empty: not in it.
       footer: 0 leaves it out; else how early it must be there where room is short.
+      prior: heard before what has the focus hears it, dialogs too.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Action(NamedTuple):
     help: str
     group: str = ""
     footer: int = 0
+    prior: bool = False
 
 
 ACTIONS = (
@@ -67,6 +69,7 @@ ACTIONS = (
     Action("help", "app", "question_mark,f1", "help", "help", "What this pane shows, and its keys.", "view", 2),
     Action("palette", "app", "ctrl+p,ctrl+o", "command_palette", "palette", "Every command by name; functions by name.", "", 6),
     Action("quit", "app", "q,ctrl+q", "leave", "quit", "Leave. A program that was started here is asked about first.", "run", 1),
+    Action("interrupt", "app", "ctrl+c", "leave", "quit", "As quit, also from a dialog or while you type.", prior=True),
     Action("line.up", "lines", "up,k", "move(-1)", "up", "One line up."),
     Action("line.down", "lines", "down,j", "move(1)", "down", "One line down."),
     Action("line.page_up", "lines", "pageup", "page(-1)", "page up", "A page up."),
@@ -155,7 +158,7 @@ def bindings(scope: str) -> list[Binding]:
     """What Textual needs to hear the keys of one scope."""
     from textual.binding import Binding  # late: who reads the configuration needs the ids alone
 
-    return [Binding(a.keys, a.does, a.words, show=False, id=a.id) for a in ACTIONS if a.scope == scope and a.keys]  # fmt: skip
+    return [Binding(a.keys, a.does, a.words, show=False, priority=a.prior, id=a.id) for a in ACTIONS if a.scope == scope and a.keys]  # fmt: skip
 
 
 def spelled(keys: str, *, all_of_them: bool = False) -> str:

@@ -1,4 +1,7 @@
-"""What stands over a screen: help for the focused pane, how to leave a running program, one of many to choose, a page to read."""
+"""What stands over a screen: help for the focused pane, how to leave a running program, one of many to choose, a page to read.
+
+None looks its parts up when it is mounted: where the app is being left they are gone before that.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,11 @@ class Help(ModalScreen[None]):
     def __init__(self, title: str, about: str, able: Sequence[actions.Action]) -> None:
         super().__init__()
         self.heading, self.about, self.able = title, about, able
+        self.said = Words(id="help")
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="dialog"):
-            yield Words(id="help")
+            yield self.said
 
     def on_mount(self) -> None:
         lines: list[list[Part]] = [[(self.heading, "title")], [self.about], []]
@@ -43,7 +47,7 @@ class Help(ModalScreen[None]):
             keys = actions.spelled(action.keys, all_of_them=True)
             lines.append([(f"{keys:<12} ", "key"), action.help])
         lines += [[], [("esc closes this · ↑ ↓ scroll", "dim")]]
-        self.query_one("#help", Words).say(*lines)
+        self.said.say(*lines)
 
 
 class Leave(ModalScreen[str | None]):
@@ -55,12 +59,16 @@ class Leave(ModalScreen[str | None]):
         Binding("escape", "choose('')", "stay", show=False),
     ]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = Words(id="leave")
+
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
-            yield Words(id="leave")
+            yield self.said
 
     def on_mount(self) -> None:
-        self.query_one("#leave", Words).say(
+        self.said.say(
             [("The program is still running.", "title")], [],
             [("d    ", "key"), "detach: it goes on, jaxscope view shows it again"],
             [("s    ", "key"), "stop it: SIGINT, as Ctrl-C; SIGTERM when it does not listen"],
@@ -85,16 +93,19 @@ class Picker(ModalScreen[T | None], Generic[T]):
         super().__init__()
         self.table: TableView[T] = TableView(columns, ident, title=title, empty="Nothing has that in it.", id="choice")  # fmt: skip
         self.items = items
+        self.wanted: Input | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog", classes="tall"):
-            yield Input(placeholder="type to filter, enter takes one, esc none", id="wanted")
+            self.wanted = Input(placeholder="type to filter, enter takes one, esc none", id="wanted")
+            yield self.wanted
             yield self.table
 
     def on_mount(self) -> None:
         self.table.can_focus = False  # the letters are for the filter
         self.table.show(self.items)
-        self.query_one("#wanted").focus()
+        if self.wanted is not None:
+            self.wanted.focus()
 
     def action_move(self, by: int) -> None:
         self.table.action_move(by)

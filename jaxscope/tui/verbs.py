@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import textual.app
+from rich.console import RenderableType
+from textual.actions import ActionParseResult
 from textual.app import SuspendNotSupported
+from textual.dom import DOMNode
 
 from jaxscope.model.names import number_of
 from jaxscope.report.escape import escape
@@ -30,6 +33,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     feed: Feed
     owned: bool
     trail: list[str]
+    leaving = False  # for good: what is asked for from now on has no screen to stand on
     actions: Sequence[Action]
     function: str | None
     compilation: str | None
@@ -38,6 +42,23 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     @abstractmethod
     def view(self) -> View | None:
         """The screen, where it is one of ours, with all its panes: none while one gives way to another."""
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Every key, click and command comes by here: none does anything once the app is being left."""
+        return self.leaving or await super().run_action(action, default_namespace, namespaces)
+
+    def exit(
+        self, result: str | None = None, return_code: int = 0, message: RenderableType | None = None
+    ) -> None:
+        """The first answer is the one that holds."""
+        if not self.leaving:
+            self.leaving = True
+            super().exit(result, return_code, message)
 
     async def action_show(self, name: str) -> None:
         """Awaited: a key that comes before the other screen stands would find none."""
@@ -72,14 +93,14 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     def action_theme(self) -> None:
         self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
 
-    def action_help(self) -> None:
+    async def action_help(self) -> None:
         screen = self.view
         if screen is None:
             return
         view = screen.focused_view()
         title = str(view.border_title) if view is not None else screen.NAME
         able = actions.of(screen.scopes(), self.actions)
-        self.push_screen(Help(title, view.about if view is not None else "", able))
+        await self.push_screen(Help(title, view.about if view is not None else "", able))
 
     def action_source(self) -> None:
         """The editor, at the line that is meant here; the terminal is its own meanwhile."""
@@ -97,7 +118,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
     # -- files ------------------------------------------------------------------------------------
 
-    def action_export(self) -> None:
+    async def action_export(self) -> None:
         able = [a for a in self.actions if a.id.startswith("export.")]
         columns = [Column[Action]("write", lambda a, _: a.words), Column[Action]("what it is", lambda a, _: [(a.help, "dim")])]  # fmt: skip
 
@@ -105,7 +126,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             if chosen is not None:
                 self.call_after_refresh(self.run_action, chosen.does)
 
-        self.push_screen(Picker("Export", columns, lambda a: a.id, able), write)
+        await self.push_screen(Picker("Export", columns, lambda a: a.id, able), write)
 
     def action_export_text(self) -> None:
         lines = [strip.text.rstrip() for strip in self.screen._compositor.render_strips()]
@@ -158,10 +179,12 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         self.notify(escape(text), severity="error" if bad else "information", markup=False)
 
     async def action_quit(self) -> None:  # Textual's own ctrl+q does not ask
-        self.action_leave()
+        await self.action_leave()
 
-    def action_leave(self) -> None:
+    async def action_leave(self) -> None:
+        if isinstance(self.screen, Leave):
+            return
         if self.owned and self.feed.running:
-            self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
+            await self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
         else:
             self.exit(None)

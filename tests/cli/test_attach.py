@@ -172,6 +172,61 @@ def test_a_view_that_fails_while_it_shows_something_leaves_the_programs_code(ter
     assert t.code() == 5
 
 
+@pytest.mark.parametrize("ahead", ["see", "s?", "sd"])
+def test_what_is_typed_ahead_of_the_end_of_the_view_does_not_lose_the_stop_that_was_asked_for(
+    terminal, ahead
+):
+    t = terminal("run", "program.py")
+    t.press("7")
+    t.wait_for("begun, a terminal: True")
+    t.press("q")
+    t.wait_for("still running")
+    t.press(ahead)
+    t.wait_for("SIGINT sent")
+    assert t.code() == 7
+    assert "Traceback" not in t.screen.text and "error of its own" not in t.screen.text
+
+
+def test_a_view_that_fails_after_a_stop_was_asked_for_stops_the_program_all_the_same(terminal, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, threading, time\n"
+        "def breaks():\n"
+        "    while 'jaxscope.tui.app' not in sys.modules or not hasattr(sys.modules['jaxscope.tui.app'], 'App'): time.sleep(0.01)\n"
+        "    def fails(self): raise RuntimeError('closed wrongly')\n"
+        "    sys.modules['jaxscope.tui.app'].App.on_unmount = fails\n"
+        "if sys.argv[0] == '-m': threading.Thread(target=breaks, daemon=True).start()\n"
+    )
+    t = terminal("run", "program.py", PYTHONPATH=str(tmp_path))
+    t.press("7")
+    t.wait_for("begun, a terminal: True")
+    t.press("q")
+    t.wait_for("still running")
+    t.press("s")
+    t.wait_for("closed wrongly", "SIGINT sent")
+    assert t.code() == 7
+
+
+def test_ctrl_c_in_the_view_asks_before_it_leaves_a_program_that_runs(terminal):
+    t = terminal("run", "program.py")
+    t.press("7")
+    t.wait_for("begun, a terminal: True")
+    t.press("\x03")
+    t.wait_for("still running")
+    t.press("s")
+    t.wait_for("SIGINT sent")
+    assert t.code() == 7
+
+
+@pytest.mark.parametrize("keys", ["qecho hi\r", "q?", "\x03e"])
+def test_a_view_that_is_left_hears_nothing_more_that_was_typed(terminal, tmp_path, keys):
+    written.training(tmp_path / "run")
+    t = terminal("view", "run")
+    t.wait_for("train_step", "q quit")
+    t.press(keys)
+    assert t.code() == 0
+    assert "error of its own" not in t.screen.text
+
+
 TRAINING = """
 import os, sys, time
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"

@@ -136,3 +136,28 @@ def test_a_program_that_its_compiler_found_no_room_for_is_named(tmp_path):
 
     shown, _ = page(tmp_path, seen(why="exhausted", error="RESOURCE_EXHAUSTED: no", site=LINE), before=failed)
     assert "step was being compiled: it has not run" in " ".join(shown.split())
+
+
+def test_of_a_program_that_its_compiler_found_no_room_for_it_is_told_what_it_wanted_before(tmp_path):
+    f = written.function("step", line=30)
+
+    def failed(log, *, again=False):
+        log.say(f)
+        log.compiled(f, written.key(written.leaf("x", 4)), line=30)
+        call = log.missed(f, written.key(written.leaf("x", 8)), line=30)
+        log.say(ev.PhaseBegan(call=call, phase="compile"))
+        log.now += 1
+        log.say(ev.PhaseFailed(call=call, phase="compile", seconds=1.0))
+        if again:
+            log.compiled(f, written.key(written.leaf("x", 6)), line=30)
+
+    def told(path, **how):
+        error = seen(why="exhausted", error="RESOURCE_EXHAUSTED: no", site=LINE)
+        return " ".join(page(path, error, before=lambda log: failed(log, **how))[0].split())
+
+    assert (
+        "step was being compiled: it has not run; as it was compiled before, it wants on each device: arguments 4.0 KiB"
+        in told(tmp_path / "one")
+    )
+    after = told(tmp_path / "other", again=True)  # that failure was seen to: this is another
+    assert "it has not run" not in after and "step, compiled last at this line, wants on each device" in after

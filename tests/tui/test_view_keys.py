@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import runs_to_see
 from seen import screen, settled
+from textual import events
 
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
@@ -366,6 +367,71 @@ def test_q_asks_before_it_leaves_a_program_that_runs(tmp_path, answer, result):
         return app.return_value, app._exit
 
     assert drive(directory, steps, owned=True) == (result, result is not None)
+
+
+def test_ctrl_c_leaves_a_run_that_is_over_also_out_of_a_dialog_or_a_search(typical):
+    for before in ([], ["e"], ["question_mark"], ["slash", "x"], ["ctrl+p"]):
+
+        async def steps(pilot, app, before=before):
+            await press(pilot, *before)
+            await pilot.press("ctrl+c")
+            return app.return_value, app._exit, app.return_code
+
+        assert drive(typical, steps, owned=True) == (None, True, 0), before
+
+
+@pytest.mark.parametrize("before", [[], ["e"], ["slash", "x"]], ids=["screen", "dialog", "search"])
+def test_ctrl_c_asks_once_before_it_leaves_a_program_that_runs(tmp_path, before):
+    directory = runs_to_see.running(tmp_path / "run")
+
+    async def steps(pilot, app):
+        await pilot.press(*before, "ctrl+c", "ctrl+c")
+        await pilot.pause()
+        assert "still running" in screen(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "still running" not in screen(app) and not app._exit
+        await pilot.press("ctrl+c", "s")
+        return app.return_value, app._exit
+
+    assert drive(directory, steps, owned=True) == ("stop", True)
+
+
+def at_once(app, *keys):
+    """As a terminal gives what was typed ahead: all of it in the app's queue before the first is heard."""
+    for key in keys:
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [["q", "e", "c", "h", "o", "enter"], ["q", "question_mark"], ["e", "ctrl+c"], ["question_mark", "ctrl+c"]]
+    + [["q", k, "q", "slash", "ctrl+p", "enter"] for k in "1234567"],
+    ids="".join,
+)
+def test_what_is_typed_after_leaving_is_not_heard(typical, keys):
+    async def steps(pilot, app):
+        at_once(app, *keys)
+        for _ in range(20):
+            await pilot.pause(0.01)
+        assert app._exit and app._exception is None and len(app.screen_stack) <= 2
+        return app.return_value, app.return_code, app.current_mode
+
+    assert drive(typical, steps) == (None, 0, "overview")
+
+
+@pytest.mark.parametrize("ahead", ["e", "?", "d", "q"])
+def test_the_first_answer_to_whether_to_stop_holds_whatever_is_typed_after_it(tmp_path, ahead):
+    directory = runs_to_see.running(tmp_path / "run")
+
+    async def steps(pilot, app):
+        at_once(app, "q", "s", {"?": "question_mark"}.get(ahead, ahead), "d", "e")
+        for _ in range(20):
+            await pilot.pause(0.01)
+        assert app._exit and app._exception is None
+        return app.return_value, app.return_code
+
+    assert drive(directory, steps, owned=True) == ("stop", 0)
 
 
 def test_q_does_not_ask_about_a_program_that_somebody_else_started(tmp_path):

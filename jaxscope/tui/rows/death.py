@@ -23,8 +23,11 @@ _ERROR = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning)\b|[\w.]+:
 Lines = list[list[Part]]
 
 
-def why(run: Run, output: Sequence[str], places: Places) -> Lines:
-    """Nothing where the program did not die; else the error, the way to it, and what is known of its cause."""
+def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False) -> Lines:
+    """Nothing where the program did not die; else the error, the way to it, and what is known of its cause.
+
+    ``brief``: where there is little room, the last frame alone and how much was alive.
+    """
     main = run.main
     died = main.died if main is not None else None
     look = next((s for s in reversed(model.of_main(run)) if s.error is not None), None) if main is not None and main.snapshots else None  # fmt: skip
@@ -38,7 +41,7 @@ def why(run: Run, output: Sequence[str], places: Places) -> Lines:
     first = message.splitlines()[0][:WORDS] if message else ""
     made: Lines = [[("✖ ", "error"), (error, "error"), f": {first}" if first else ""]]
     if died is not None:
-        for n, frame in enumerate(died.stack[:FRAMES]):
+        for n, frame in enumerate(died.stack[: 1 if brief else FRAMES]):
             made.append([("  at " if n == 0 else "  called at ", "dim"), (places.frame(frame) or "?", "bold" if n == 0 else ""), f" in {frame.function}"])  # fmt: skip
         for c, path in deaths.donors(run, died.message):
             made.append([("  → ", "good"), f"{function_name(c.function)} donates {path}, {deaths.aval(c, path)}: use what it returns, or do not donate it"])  # fmt: skip
@@ -46,7 +49,7 @@ def why(run: Run, output: Sequence[str], places: Places) -> Lines:
         made.append([("  at ", "dim"), (places.frame(look.site) or "?", "bold"), f" in {look.site.function}"])
     if look is not None:
         made += [[f"  {found.text.plain}"] for found in report.wanted(run, look.site)]
-        made += _alive(look)
+        made += _alive(look)[: 1 if brief else None]
     return made
 
 

@@ -74,9 +74,9 @@ class Overview(View):
         super().tick()
         if self.feed.ready:
             run = self.feed.run
-            died = death.why(run, self.scope.output_tail(), self.feed.places())
+            died = death.why(run, self.scope.output_tail(), self.feed.places(), brief=self.narrow)
             if self.narrow:
-                died = died[:4]
+                died = died[:5]
             now = rows.now(run, running=self.feed.running)
             self.words("now").say(*died, *([now] if now else []))
 
