@@ -11,8 +11,9 @@ import msgspec
 
 from jaxscope.analysis import causes as analysis
 from jaxscope.analysis.closure import Fed, Result, fed_back
-from jaxscope.analysis.keys import Facts
+from jaxscope.analysis.keys import Facts, placed
 from jaxscope.analysis.levels import FAST_PATH, TRACE, distance
+from jaxscope.analysis.spelling import below
 from jaxscope.model import causes
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
@@ -68,6 +69,34 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
             status, by = _status(run, c, fed, told)
             found.append(Prediction(c, fed.argument, fed.result, told, len(fed.leaves), status, by))
     return found
+
+
+def came_back(run: Run, c: Compilation, path: str) -> bool:
+    """Is what ``c`` was passed at or below ``path``, and lies elsewhere than before, a result of the function?
+
+    True where all of it lies as the compilation it is compared with returned it, and no other line made it.
+    """
+    comparison = causes.compared(run, c)
+    if comparison is None or comparison.nearest is None or comparison.nearest_facts is None:
+        return False
+    now, before = comparison.facts.leaves, comparison.nearest_facts
+    moved = [
+        p
+        for p, leaf in now.items()
+        if (p == path or below(p, {path}))
+        and p in before.leaves
+        and leaf.sharding != before.leaves[p].sharding
+    ]
+    feds = fed_back(before, _results(run, comparison.nearest))
+    returned = {p: leaf.sharding for fed in feds for p, leaf in fed.leaves.items()}
+    here = {(f.file, f.line) for f in (c.site, comparison.nearest.site) if f is not None}
+    for p in moved:
+        came, expected, made = now[p].sharding, returned.get(p), c.made_at(p)
+        if came is None or expected is None or placed(came) != placed(expected):
+            return False
+        if made is not None and (made.file, made.line) not in here:
+            return False
+    return bool(moved)
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:

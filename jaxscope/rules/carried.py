@@ -8,6 +8,7 @@ from jaxscope.model import predictions
 from jaxscope.model.predictions import PENDING, Prediction
 from jaxscope.model.run import Run
 from jaxscope.rules.arguments import typed
+from jaxscope.rules.placement import kept
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding
 
@@ -67,6 +68,8 @@ def fix(p: Prediction) -> str:
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):
         return f"start {path} as {typed(cause.after)}"
-    if cause.kind in ("sharding", "mesh", "committed", "device", "memory_kind", "layout"):
+    if cause.kind in ("sharding", "mesh"):
+        return kept(p.after.function.name.replace(".<locals>", ""), path, cause)
+    if cause.kind in ("committed", "device", "memory_kind", "layout"):
         return f"jax.device_put {path} to where it will lie ({cause.after}) before the first call"
     return f"start {path} as what the function returns for it"

@@ -266,21 +266,19 @@ def _finding(run: Run, n: int, group: Sequence[Late], since: str | None) -> Find
             )
             for x in (*group[: EVIDENCE - 1], *group[EVIDENCE - 1 :][-1:])
         ],
-        fix=_fix(n, group, since),
+        fix=_fix(run, n, group, since),
         seconds=sum(x.compilation.seconds for x in group),
     )
 
 
-def _fix(n: int, group: Sequence[Late], since: str | None) -> str | None:
+def _fix(run: Run, n: int, group: Sequence[Late], since: str | None) -> str | None:
     if group[-1].cause.kind == "first" and since is not None:
         return "record the whole program (jaxscope run, or jaxscope.record() around it) to be told what is new about it"
     if group[-1].cause.kind == "first":
         return (
             f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"
         )
-    known = recompiles.Group(
-        group[0].compilation.function, [x.compilation for x in group], [x.cause for x in group]
-    )
+    known = recompiles.group_of(run, [x.compilation for x in group], [x.cause for x in group])
     return recompiles.advice(known)
 
 

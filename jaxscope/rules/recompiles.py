@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from jaxscope.model import causes
+from jaxscope.model import causes, predictions
 from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
@@ -20,11 +20,15 @@ OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "com
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time."""
+    """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
+
+    ``came_back``: the array that lies elsewhere is what the function itself returned.
+    """
 
     function: Function
     compilations: list[Compilation]
     causes: list[Cause]
+    came_back: bool = False
 
     @property
     def cause(self) -> Cause:
@@ -49,6 +53,14 @@ def advice(group: Group) -> str | None:
     return advise(group) if advise is not None else None
 
 
+def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> Group:
+    """The group of these compilations with these decisive causes; at least one."""
+    last, cause = compilations[-1], found[-1]
+    moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
+    back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
+    return Group(last.function, compilations, found, back)
+
+
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
     """The misses of the user's functions whose decisive cause is one of ``kinds``.
 
@@ -65,8 +77,7 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
             if cause.kind in kinds:
                 found.setdefault((f.id, cause.kind, cause.path), []).append((c, cause))
     return [
-        Group(members[0][0].function, [c for c, _ in members], [cause for _, cause in members])
-        for members in found.values()
+        group_of(run, [c for c, _ in members], [cause for _, cause in members]) for members in found.values()
     ]
 
 
