@@ -19,6 +19,7 @@ from jaxscope.schema.keys import Frame, Sharding
 
 FEWEST = 4  # looks that make a trend
 LEAST_STEPS = 6  # steps between the first and the last of them
+NEAR = 0.9  # of the most bytes a look met: as full, or nearly
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -90,8 +91,16 @@ def of_main(run: Run) -> list[Snapshot]:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """The look that met the most bytes; of equals the last."""
-    return max(found, key=lambda s: (s.bytes or 0, s.t_ns), default=None)
+    """The look that met the most bytes, or nearly, if that one knows the names of more; of equals the last.
+
+    While a call returns, no variable leads to its results yet: what was donated for them has lost its bytes,
+    and the look that meets them there can be a few bytes fuller than those before and after it.
+    """
+    most = max((s.bytes or 0 for s in found), default=0)
+    near = [s for s in found if (s.bytes or 0) >= NEAR * most]
+    least = min((s.unnamed_share or 0.0 for s in near), default=0.0)
+    named = [s for s in near if (s.unnamed_share or 0.0) <= least + 1 - NEAR]
+    return max(named, key=lambda s: (s.bytes or 0, s.t_ns), default=None)
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:

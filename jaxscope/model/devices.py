@@ -14,12 +14,14 @@ from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 
+SPREAD = 0.05  # of the bytes of a look: with less on several devices, one of them is used
+
 
 class Uneven(msgspec.Struct, frozen=True):
     """Devices that work together and do not hold the same.
 
     Attributes:
-      by_device: bytes of live arrays on each of them.
+      by_device: bytes of live arrays on each of them, of those that have a name.
       fullest, emptiest: ids.
       groups: the arrays that make the difference, the largest first.
     """
@@ -69,25 +71,36 @@ class Want(msgspec.Struct, frozen=True):
 
 
 def uneven(look: Snapshot) -> Uneven | None:
-    """The devices that arrays are spread over, where one holds more than another; None: they hold the same."""
+    """The devices that arrays are spread over, where one holds more than another; None: they hold the same, or
+    next to nothing is spread.
+
+    An array without a name may be a result that no variable has taken yet, or a cycle that Python has not collected:
+    gone the next moment, and no reason to call devices uneven.
+    """
+    lying = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     together: set[int] = set()
-    for g in look.groups:
-        ids = None if g.sharding is None else sh.device_ids(g.sharding.devices)
-        if ids is not None and len(ids) > 1:
-            together.update(d for d in ids if d in look.by_device)
-    held = {d: look.by_device[d] for d in sorted(together)}
-    if len(held) < 2 or look.bytes is None:
+    spread = 0
+    for g, ids in lying:
+        if len(ids) > 1:
+            here = [d for d in ids if d in look.by_device]
+            together.update(here)
+            spread += (g.device_bytes or 0) * len(here)
+    if len(together) < 2 or look.bytes is None or spread < SPREAD * look.bytes:
         return None
+    held = dict.fromkeys(sorted(together), 0)
+    for g, ids in lying:
+        for d in ids if g.path is not None else ():
+            if d in held:
+                held[d] += g.device_bytes or 0
     fullest, emptiest = max(held, key=lambda d: held[d]), min(held, key=lambda d: held[d])
     if held[fullest] == held[emptiest]:
         return None
-    alone = [g for g in look.groups if _on(g, fullest) and not _on(g, emptiest)]
+    alone = [g for g, ids in lying if g.path is not None and fullest in ids and emptiest not in ids]
     return Uneven(look, held, fullest, emptiest, sorted(alone, key=lambda g: -(g.device_bytes or 0)))
 
 
-def _on(g: Group, device: int) -> bool:
-    ids = None if g.sharding is None else sh.device_ids(g.sharding.devices)
-    return ids is not None and device in ids
+def _ids(g: Group) -> tuple[int, ...] | None:
+    return None if g.sharding is None else sh.device_ids(g.sharding.devices)
 
 
 def capacities(process: Process) -> dict[int, int]:

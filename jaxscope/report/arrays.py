@@ -163,7 +163,7 @@ def _peak(c: Compilation) -> int:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """The look that met the most bytes."""
+    """The look that met the most bytes, or nearly."""
     looks = model.of_main(run)
     s = model.fullest(looks)
     if s is None or not s.count:
@@ -177,10 +177,11 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
             if s.step == 0
             else "before a compilation"
         )
+    most = "the most" if s.bytes == max(look.bytes or 0 for look in looks) else "nearly the most"
     yield BLANK
     yield line(
         ("Live arrays", "underline"),
-        f"  {when}, the most of {count(len(looks), 'look')}: {count(s.count, 'array')}, {_size(s.bytes)}{_devices(s)}",
+        f"  {when}, {most} of {count(len(looks), 'look')}: {count(s.count, 'array')}, {_size(s.bytes)}{_devices(s)}",
         hang=4,
     )
     if s.error is None or everything:
@@ -201,8 +202,8 @@ def _devices(s: Snapshot) -> str:
         said = f"; device {most.device} has {size(most.in_use or 0)} of {size(most.limit or 0)} in use"
     if len(held) < 2:
         return said
-    low, high = min(held.values()), max(held.values())
-    each = f"{size(low)} each" if low == high else f"{size(low)} to {size(high)} each"
+    low, high = size(min(held.values())), size(max(held.values()))
+    each = f"{low} each" if low == high else f"{low} to {high} each"
     return f" on {len(held)} devices, {each}{said}"
 
 

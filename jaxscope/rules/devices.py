@@ -19,7 +19,7 @@ FULL = 0.9  # of a device's memory
 def uneven_devices(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds devices that arrays are spread over, and of which one holds at least 1 MiB and a fifth more than another,
-    with the arrays that make the difference.
+    with the arrays that make the difference. Arrays that no variable leads to are left out.
 
     ## Why is this bad?
     The fullest device runs out of memory first: what the others have free is of no use. Usually an array was made
@@ -52,14 +52,10 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
     u = max(found, key=lambda u: u.difference, default=None)
     if u is None or u.difference < MIB or u.difference < SHARE * u.by_device[u.fullest]:
         return
-    first = next((g for g in u.groups if g.path is not None), u.groups[0] if u.groups else None)
+    first = u.groups[0] if u.groups else None
     low = u.by_device[u.emptiest]
     text = f"device {u.fullest} holds {mib(u.by_device[u.fullest])}, device {u.emptiest} {mib(low)}"
-    named = (
-        ""
-        if first is None
-        else f": {first.path or 'arrays without a name'} ({mib(first.device_bytes or 0)}) lies there"
-    )
+    named = "" if first is None else f": {first.path} ({mib(first.device_bytes or 0)}) lies there"
     source = None if first is None else first.origin
     yield Finding(
         code="JX509",
@@ -71,7 +67,7 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
             Evidence(f"device {d}: {n:,} bytes", source=source, step=u.look.step)
             for d, n in sorted(u.by_device.items())
         ],
-        fix=f"spread {first.path if first is not None and first.path else 'them'} over the mesh: jax.device_put(x, "
+        fix=f"spread {first.path if first is not None else 'them'} over the mesh: jax.device_put(x, "
         "NamedSharding(mesh, P(...)))",
     )
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import msgspec
+
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.spelling import tokens
 from jaxscope.model import arrays
-from jaxscope.model.arrays import Group, Growth
+from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import mib
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
 
@@ -132,43 +135,96 @@ def replicated(run: Run) -> Iterator[Finding]:
     jaxscope.snapshot()
     ```
     """
-    s = arrays.fullest(arrays.of_main(run))
-    if s is None:
-        return
-    most = max(s.by_device.values(), default=0)
-    alike: dict[tuple[str, str, int], list[tuple[Group, int]]] = {}
-    for g in s.groups:
-        found = _split(g)
-        if found is not None and g.device_bytes is not None and g.path is not None:
-            axis, size, dimension = found
-            alike.setdefault((_tree(g.path), axis, size), []).append((g, dimension))
-    for (tree, axis, size), members in alike.items():
-        held = sum(g.device_bytes or 0 for g, _ in members)
-        saved = sum((g.device_bytes or 0) - (g.device_bytes or 0) // size for g, _ in members)
-        if saved < SMALL_SAVING or held < SMALL_SHARE * most:
-            continue
-        largest, dimension = max(members, key=lambda m: m[0].device_bytes or 0)
-        count = sum(g.count for g, _ in members)
-        one = len(members) == 1
-        name, told = (largest.path, "") if one else (tree, f" ({count:,} arrays, the largest {largest.path})")
-        text = f"{held:,} bytes on each device, {saved:,} fewer where it is split over {axis!r}"
-        yield Finding(
-            code="JX502",
-            severity=WARNING,
-            certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
-            title=f"{name} lies {size} times along mesh axis {axis!r}: {text}{told}",
-            source=largest.origin,
-            evidence=[
-                Evidence(
-                    f"{g.path}: {g.device_bytes:,} bytes on each device, dimension {d} divides",
-                    source=g.origin,
-                    step=s.step,
-                )
-                for g, d in sorted(members, key=lambda m: -(m[0].device_bytes or 0))[:MOST_EVIDENCE]
-            ],
-            fix=f"give dimension {dimension} of {largest.path} the axis {axis!r} in its PartitionSpec"
-            + ("" if one else ", and the others one that it divides"),
-        )
+    alike: dict[tuple[str, tuple[tuple[str, int], ...], str], list[_Copied]] = {}
+    for tree, members in _trees(run).items():
+        for g, look in members:
+            if (found := _copied(g, look, [m for m, _ in members])) is not None:
+                alike.setdefault((tree, found.missing, found.axis), []).append(found)
+    for (tree, _, _), several in alike.items():
+        if (finding := _replicated(tree, several)) is not None:
+            yield finding
+
+
+class _Copied(msgspec.Struct, frozen=True):
+    """Arrays with copies along ``missing`` (axes and their sizes), to be split over ``axis`` in ``dimension``.
+
+    ``like``: the largest arrays of the same tree that are split over it, the largest first.
+    """
+
+    group: Group
+    look: Snapshot
+    missing: tuple[tuple[str, int], ...]
+    axis: str
+    dimension: int
+    like: list[Group]
+
+    @property
+    def held(self) -> int:
+        return self.group.device_bytes or 0
+
+    @property
+    def saved(self) -> int:
+        return self.held - self.held // dict(self.missing)[self.axis]
+
+
+def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
+    """The named arrays by the tree they belong to, each as the fullest look that met it has it.
+
+    Not all of the fullest look alone: what it does not meet, or has no name for, can be as large.
+    """
+    looks = arrays.of_main(run)
+    first = arrays.fullest(looks)
+    looks.sort(key=lambda s: (s is not first, -(s.bytes or 0)))
+    trees: dict[str, list[tuple[Group, Snapshot]]] = {}
+    met: dict[tuple[object, ...], Snapshot] = {}
+    for look in looks:
+        for g in look.groups:
+            if g.path is not None and met.setdefault((g.path, g.shape, g.dtype), look) is look:
+                trees.setdefault(_tree(g.path), []).append((g, look))
+    return trees
+
+
+def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
+    """``members`` are copied along the same axes; None: too little to tell."""
+    members = sorted(members, key=lambda m: -m.held)
+    first = members[0]
+    held, saved = sum(m.held for m in members), sum(m.saved for m in members)
+    most = max(first.look.by_device.values(), default=0)
+    if saved < SMALL_SAVING or held < SMALL_SHARE * most:
+        return None
+    one = len(members) == 1
+    count = sum(m.group.count for m in members)
+    name = first.group.path if one else f"{tree} ({count:,} arrays, the largest {first.group.path})"
+    axes = [repr(a) for a, _ in first.missing]
+    along = f" along mesh axis {axes[0]}" if len(axes) == 1 else f", along mesh axes {_listed(axes)}"
+    like = ""
+    if first.like:
+        more = sum(g.count for g in first.like) - 1
+        others = "" if not more else f" and {more:,} more of {tree}"
+        like = f" ({first.like[0].path}{others} {'are' if more else 'is'} split over {first.axis!r})"
+    return Finding(
+        code="JX502",
+        severity=WARNING,
+        certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
+        title=f"{name} lies {math.prod(n for _, n in first.missing):,} times{along}{like}: {mib(held)} on each device, "
+        f"{mib(saved)} fewer where it is split over {first.axis!r}",
+        source=first.group.origin,
+        evidence=[
+            Evidence(
+                f"{m.group.path}: {m.held:,} bytes on each device, dimension {m.dimension} divides",
+                source=m.group.origin,
+                step=m.look.step,
+            )
+            for m in members[:MOST_EVIDENCE]
+        ],
+        fix=f"give dimension {first.dimension} of {first.group.path} the axis {first.axis!r} in its PartitionSpec"
+        + (f", as {first.like[0].path} has it" if first.like else "")
+        + ("" if one else ", and the others one that it divides"),
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _tree(path: str) -> str:
@@ -180,16 +236,32 @@ def _tree(path: str) -> str:
     return "".join(steps[:2] if len(steps) > 1 and steps[1].startswith(".") else steps[:1]) or path
 
 
-def _split(g: Group) -> tuple[str, int, int] | None:
-    """The largest axis the group holds copies along, its size, and the dimension it divides; None: none."""
+def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
+    """Over which axis ``g`` can be split that it holds copies along: one that others of its tree are split over, else
+    the largest. None: there is no such axis, or no dimension divides."""
     shape = [d for d in g.shape or () if isinstance(d, int)]
-    if g.sharding is None or not shape or len(shape) != len(g.shape or ()):
+    if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
         return None
     found = sh.layout(g.sharding, len(shape))
     if found is None or math.prod(shape) == 0:
         return None
-    for axis, size in sorted(sh.missing_axes(g.sharding), key=lambda a: -a[1]):
+    missing = sh.missing_axes(g.sharding)
+    like = {axis: _split_over(axis, size, tree) for axis, size in missing}
+    for axis, size in sorted(missing, key=lambda a: (not like[a[0]], -a[1])):
         for dimension in sorted(range(len(shape)), key=lambda d: -shape[d]):
             if shape[dimension] % (found.parts[dimension] * size) == 0:
-                return axis, size, dimension
+                return _Copied(g, look, tuple(missing), axis, dimension, like[axis])
     return None
+
+
+def _split_over(axis: str, size: int, tree: list[Group]) -> list[Group]:
+    """Those of ``tree`` that are split over ``axis`` of that many devices, the largest first."""
+    return sorted((g for g in tree if _is_split(g, axis, size)), key=lambda g: -(g.global_bytes or 0))
+
+
+def _is_split(g: Group, axis: str, size: int) -> bool:
+    mesh = None if g.sharding is None else sh.grid(g.sharding)
+    spec = None if g.sharding is None else sh.spec_axes(g.sharding.spec)
+    if mesh is None or spec is None or dict(mesh.axes).get(axis) != size:
+        return False
+    return any(axis in names for names in spec[0])

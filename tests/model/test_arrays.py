@@ -157,3 +157,15 @@ def test_the_look_that_met_the_most_is_the_fullest(run_of):
     run = run_of(seen(group("a"), step=1), seen(group("a", 9), step=2), seen(group("a"), step=3))
     assert arrays.fullest(arrays.of_main(run)).step == 2
     assert arrays.fullest([]) is None
+
+
+def test_of_looks_that_met_nearly_the_same_the_one_that_knows_names_is_the_fullest(run_of):
+    """While a call returns no variable leads to its results."""
+    between = [seen(group(None, 10), group("labels"), step=n) for n in (1, 2)]
+    run = run_of(seen(group("w", 10), step=0), *between, seen(group("w", 10), why="exit"))
+    assert arrays.fullest(arrays.of_main(run)).why == "exit"
+
+
+def test_a_look_that_met_far_more_is_the_fullest_without_any_names(run_of):
+    run = run_of(seen(group("w", 4), step=0), seen(group(None, 10), step=1))
+    assert arrays.fullest(arrays.of_main(run)).step == 1

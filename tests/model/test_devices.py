@@ -96,6 +96,8 @@ def test_the_array_that_lies_on_one_device_alone_is_named(run_of):
         [group("table", 1, 8 * MIB)],  # nothing is spread: one device of several is used
         [group("batch", 0, 100 * MIB), group("table", 1, 2 * MIB)],  # a fiftieth
         [group("batch", 0, 1000), group("table", 1, 100_000)],
+        [group("batch", 0, 256), group("table", 1, 16 * MIB)],  # next to nothing is spread
+        [group("batch", 0, MIB), group(None, 1, 8 * MIB)],  # gone when Python collects it
         [],
     ],
 )

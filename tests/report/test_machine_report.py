@@ -65,7 +65,18 @@ COMPILATION = [
     "causes",
     "program",
 ]
-LEAF = ["path", "type", "shape", "dtype", "weak_type", "sharding", "committed", "memory_kind", "layout"]
+LEAF = [
+    "path",
+    "type",
+    "shape",
+    "dtype",
+    "weak_type",
+    "sharding",
+    "committed",
+    "memory_kind",
+    "layout",
+    "origin",
+]
 PROGRAM = [
     "id",
     "of",

@@ -1,0 +1,161 @@
+"""JX502 on looks written by hand and on a real program: whose copies, how many, and what to split them over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import written
+from written import Log
+
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.keys import Frame, Sharding
+
+MIB = 1 << 20
+EIGHT = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+SPECS = ["P()", "P(None, 'tp')", "P('tp', None)", "P('dp',)", "P('dp', 'tp')"]
+LINE = Frame(f"{written.CWD}/train.py", 30, "main")
+
+
+def named(spec, axes):
+    text = ",".join(f"{a}={n}" for a, n, _ in axes)
+    return Sharding("NamedSharding", f"{spec} on {text}", "0-7", axes, spec, "device")
+
+
+TWO = [named(s, [("dp", 4, "Auto"), ("tp", 2, "Auto")]) for s in SPECS]
+ONE = [named("P()", [("data", 8, "Auto")]), named("P('data',)", [("data", 8, "Auto")])]
+
+
+def array(path, spec, mib, shape=(1024, 512)):
+    """``mib``: of it on each device."""
+    return ArrayGroup(path, 1, shape, "float32", mib * MIB, mib * MIB, spec, True, "(0, 1)", LINE)
+
+
+def look(*groups, table=TWO, why="asked"):
+    return ev.ArraysSeen(why=why, count=len(groups), groups=list(groups), shardings=table, addressable="0-7")
+
+
+@pytest.fixture
+def found(tmp_path):
+    def make(*looks):
+        directory = store.create(tmp_path / "run", name="run", argv=[])
+        log = Log(directory)
+        log.backend(8)
+        for one in looks:
+            log.say(one, after=1.0)
+        log.end()
+        return [f for f in registry.findings(load(directory)) if f.code == "JX502"]
+
+    return make
+
+
+def test_what_its_siblings_are_split_over_is_told_apart_from_plain_data_parallelism(found):
+    siblings = [array("params['up']", 1, 4), array("params['down']", 2, 3)]
+    rest, mistake = sorted(
+        found(look(array("params['emb']", 0, 8), *siblings)), key=lambda f: "emb" in f.title
+    )
+    assert mistake.title == (
+        "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp' (params['up'] and 1 more of params are split over "
+        "'tp'): 8.0 MiB on each device, 4.0 MiB fewer where it is split over 'tp'"
+    )
+    assert (
+        mistake.fix
+        == "give dimension 0 of params['emb'] the axis 'tp' in its PartitionSpec, as params['up'] has it"
+    )
+    assert rest.title.startswith(
+        "params (2 arrays, the largest params['up']) lies 4 times along mesh axis 'dp': 7.0 MiB"
+    )
+
+
+def test_with_the_mistake_mended_another_thing_is_said(found):
+    [finding] = found(
+        look(array("params['emb']", 1, 4), array("params['up']", 1, 4), array("params['down']", 2, 3))
+    )
+    assert finding.title.startswith(
+        "params (3 arrays, the largest params['emb']) lies 4 times along mesh axis 'dp'"
+    )
+    assert "split over 'tp'" not in finding.title
+
+
+def test_where_nothing_of_the_tree_is_split_the_largest_axis_is_advised(found):
+    [finding] = found(look(array("params['emb']", 0, 8), array("other", 1, 1)))
+    assert finding.title == (
+        "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp': 8.0 MiB on each device, 6.0 MiB fewer where it is "
+        "split over 'dp'"
+    )
+
+
+def test_an_axis_that_no_dimension_divides_is_not_advised(found):
+    [finding] = found(look(array("p['emb']", 0, 8, (2, 511)), array("p['up']", 3, 1)))
+    assert "fewer where it is split over 'tp'" in finding.title
+
+
+def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
+    assert found(look(array("p['emb']", 0, 8, (17, 511)))) == []
+
+
+def test_plain_data_parallelism_is_said_in_one_sentence(found):
+    [finding] = found(look(array("params['a']", 0, 8), array("params['b']", 0, 2), table=ONE))
+    assert finding.title == (
+        "params (2 arrays, the largest params['a']) lies 8 times along mesh axis 'data': 10.0 MiB on each device, "
+        "8.8 MiB fewer where it is split over 'data'"
+    )
+
+
+def test_what_the_fullest_look_does_not_name_is_found_in_another(found):
+    fuller = look(array(None, 0, 20), array("batch", 3, 1))
+    [finding] = found(fuller, look(array("params['emb']", 0, 8)))
+    assert finding.title.startswith("params['emb'] lies 8 times")
+
+
+def test_what_is_split_in_the_fullest_look_has_been_mended(found):
+    fuller = look(array("params['emb']", 4, 8), array("moments", 4, 8))
+    assert found(look(array("params['emb']", 0, 8)), fuller) == []
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from functools import partial
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("dp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+put = lambda a, *spec: jax.device_put(a, NamedSharding(mesh, P(*spec)))
+
+def main():
+    params = {"up": put(jnp.ones((256, 512)), None, "tp"), "emb": put(jnp.ones((4096, 512)))}
+    kept = {k: v.sharding for k, v in params.items()}
+
+    @partial(jax.jit, donate_argnums=0, out_shardings=(kept, None))
+    def update(params, x):
+        loss, g = jax.value_and_grad(lambda p: jnp.mean((x @ p["emb"] @ p["up"].T) ** 2))(params)
+        return jax.tree.map(lambda a, b: a - 0.1 * b, params, g), loss
+
+    for step in range(6):
+        params, loss = update(params, put(jnp.full((8, 4096), step), "dp"))
+        float(loss)
+    return params
+
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.parametrize(
+    "end", ["main()", "params = main()"]
+)  # its arrays are gone when the program ends, or not
+@pytest.mark.parametrize("options", [[], ["--step-function", "update"]])
+def test_donated_parameters_are_named_however_steps_are_counted(options, end, tmp_path, clean_env):
+    (tmp_path / "train.py").write_text(PROGRAM + end)
+    command = [sys.executable, "-m", "jaxscope", "run", "-q", "-o", "recorded", *options, "train.py"]
+    subprocess.run(command, cwd=tmp_path, env={**clean_env, **EIGHT}, check=True, timeout=240)
+    findings = registry.findings(load(RunDir(tmp_path / "recorded")))
+    [finding] = [f for f in findings if f.code == "JX502" and "8 times" in f.title]
+    assert (
+        "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp' (params['up'] is split over 'tp')"
+        in finding.title
+    )
