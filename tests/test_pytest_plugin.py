@@ -154,6 +154,7 @@ def test_the_recording_is_kept_where_it_is_asked_for(marked):
     assert not list(marked[1].glob("jaxscope-*"))
 
 
+@pytest.mark.costly
 @group
 @pytest.mark.capture
 def test_with_four_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
@@ -228,6 +229,7 @@ def kinds(tmp_path_factory):
 of_kinds = pytest.mark.xdist_group("kinds of causes")
 
 
+@pytest.mark.costly
 @of_kinds
 @pytest.mark.capture
 @pytest.mark.parametrize("kind", CASES["changed"])
@@ -238,12 +240,14 @@ def test_a_recompile_in_the_third_step_fails_with_the_right_words(kinds, kind):
         assert re.search(WORDS[kind], said.partition("after step 2: ")[2]), (name, said)
 
 
+@pytest.mark.costly
 @of_kinds
 @pytest.mark.capture
 def test_what_only_leaves_the_fast_path_passes(kinds):
     assert [n for n in CASES["noise"] if kinds[f"test_changed[{n}]"][0] != "passed"] == []
 
 
+@pytest.mark.costly
 @of_kinds
 @pytest.mark.capture
 def test_the_clean_twin_passes(kinds):
