@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from jaxscope.analysis.spelling import tokens
 from jaxscope.model import causes, predictions
 from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
@@ -61,6 +62,13 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     return Group(last.function, compilations, found, back)
 
 
+def container(cause: Cause) -> str | None:
+    """Where leaves came into a container: its path."""
+    if cause.kind != "tree" or cause.path is None or cause.before is not None or cause.after is None:
+        return None
+    return "".join(tokens(cause.path)[:-1]) or None
+
+
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
     """The misses of the user's functions whose decisive cause is one of ``kinds``.
 
@@ -75,7 +83,9 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
         for c in slow if fast_path else recompilations(f):
             cause = causes.of(run, c)[0]
             if cause.kind in kinds:
-                found.setdefault((f.id, cause.kind, cause.path), []).append((c, cause))
+                where = container(cause)  # of what grows, each call brings another path
+                key = (f.id, cause.kind, cause.path if where is None else where, where is None)
+                found.setdefault(key, []).append((c, cause))
     return [
         group_of(run, [c for c, _ in members], [cause for _, cause in members]) for members in found.values()
     ]
