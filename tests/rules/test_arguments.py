@@ -8,6 +8,7 @@ from written import Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.rules import registry
+from jaxscope.schema.keys import Static
 
 STEP = function("step")
 ODD = "pad the odd batch to the usual size, with a mask for what is padding, or drop it"
@@ -90,3 +91,14 @@ def test_none_for_an_array_is_told_against_the_call_with_that_array(found):
     was, between = tree({"t": "dict"}, "t['a']"), tree({"t": "tuple"}, "t[0]")
     titles = [title for title, _ in found(was, between, tree({"t": "dict", "t['a']": "None"}))]
     assert "step was traced and compiled once more: t['a'] is now None, before f32[2]" in titles
+
+
+def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for n, count in enumerate((0, 1, 2, 3)):
+        log.compiled(
+            STEP, key(leaf("xs", 8 + min(n, 2)), static=[Static("seen", str(count), "int", "value")])
+        )
+    [fix] = [f.fix for f in registry.findings(load(log.run)) if f.code == "JX107"]
+    assert fix.endswith(" (xs changed shape in 2 of these, too)")
