@@ -36,7 +36,7 @@ def test_a_recompile_after_the_step_raises_before_the_next_call(said):
     assert found["text"].startswith(
         "JX190 step was traced and compiled in step 3, after step 1: x is now f32[4], before f32[3]"
     )
-    assert "guarded.py:" in found["text"] and "pad the odd batch" in found["text"]
+    assert "guarded.py:" in found["text"] and "pad it to the larger size" in found["text"]
     assert found["notes"] == [3, "JX190", "error", True]  # the call that came next did not happen
 
 

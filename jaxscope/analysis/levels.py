@@ -122,7 +122,11 @@ def told_apart(before: Facts, after: Facts) -> Iterator[str]:
             if was is None or now is None or not same_static(was, now):
                 yield TRACE
     if before.nodes and after.nodes and before.nodes != after.nodes:
-        yield TRACE
+        for path in union(before.nodes, after.nodes):
+            # Where a leaf became a None or a container, the leaf that went has said it.
+            leaf = (path in before.leaves) != (path in after.leaves)
+            if before.nodes.get(path) != after.nodes.get(path) and not leaf:
+                yield TRACE
     if before.whole != after.whole:
         for name in union(before.whole, after.whole):
             x, y = before.whole.get(name), after.whole.get(name)

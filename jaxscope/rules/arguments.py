@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from jaxscope.rules.recompiles import Group, recompile_rule
+import re
+from collections import Counter
+from itertools import pairwise
+
+from jaxscope.analysis.spelling import below
+from jaxscope.rules.recompiles import Group, container, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
+
+_AXES = re.compile(r"\baxis (\d+): (\d+)\b")
+_AVAL = re.compile(r"\[(\d+(?:,\d+)*)\]")
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")
@@ -45,14 +53,48 @@ def changing_shape(group: Group) -> str:
     Or drop the incomplete batch. Where sizes vary widely, pad to a few of them: the report offers sets of
     sizes with what they cost in padding.
     """
-    sizes = {c.after for c in group.causes}
-    if group.cause.kind == "rank":
-        return f"pass {group.cause.path or 'it'} with the same number of axes in every call"
-    if len(sizes) > 2:
+    cause = group.cause
+    if cause.kind == "rank":
+        return f"pass {cause.path or 'it'} with the same number of axes in every call"
+    seen = Counter(_shapes(group))
+    if max(len(seen), len({text for c in group.causes for text in (c.before, c.after)})) > 2:
         return (
             "pad it to a few sizes, with a mask for what is padding (the report lists sizes to choose from)"
         )
-    return "pad the odd batch to the usual size, with a mask for what is padding, or drop it"
+    before, after = _dimensions(cause.before), _dimensions(cause.after)
+    if None in (before, after) or len(before or ()) != len(after or ()):
+        return "pad it to one size, with a mask for what is padding"
+    assert before is not None and after is not None
+    if all(b >= a for b, a in zip(before, after, strict=True)) and seen[after] <= max(1, seen[before]):
+        return "pad the odd batch to the usual size, with a mask for what is padding, or drop it"
+    # The larger came later, or the smaller one came often: no sign that one of them is odd.
+    larger = [str(max(b, a)) for b, a in zip(before, after, strict=True)]
+    size = _folded(cause.after, larger) or f"[{','.join(larger)}]"
+    return f"pad it to the larger size, {size}, in every call, with a mask for what is padding"
+
+
+def _shapes(group: Group) -> list[tuple[int, ...]]:
+    """Of the argument in all calls that were recorded, where it is one array."""
+    return [
+        tuple(n for n in leaf.shape if isinstance(n, int))
+        for c in group.function.compilations
+        if c.key is not None
+        for leaf in c.key.arguments
+        if leaf.path == group.cause.path and leaf.shape is not None
+    ]
+
+
+def _dimensions(aval: str | None) -> tuple[int, ...] | None:
+    """``(8, 14)`` of ``f32[8,14]``, ``(14,)`` of ``axis 1: 14``; None where it is neither, or has no numbers."""
+    found = _AVAL.search(aval or "")
+    numbers = found[1].split(",") if found is not None else [n for _, n in _AXES.findall(aval or "")]
+    return tuple(map(int, numbers)) or None
+
+
+def _folded(text: str | None, sizes: list[str]) -> str | None:
+    """``axis 1: 16`` for a cause of several leaves, which names the axes that differ; None for that of one."""
+    axes = [axis for axis, _ in _AXES.findall(text or "")]
+    return ", ".join(f"axis {axis}: {n}" for axis, n in zip(axes, sizes, strict=False)) or None
 
 
 @recompile_rule("JX102", "changing-dtype", WARNING, "dtype")
@@ -223,9 +265,22 @@ def changing_tree(group: Group) -> str:
     cause = group.cause
     if cause.before and cause.after and "None" in (cause.before, cause.after):
         return f"pass an array for {cause.path} in every call, or None in every call"
-    if len(group.compilations) > 1:
+    if _grows(group):
         return "keep one structure: an array of the final size in place of a collection that grows"
     return "pass the same containers with the same keys in every call"
+
+
+def _grows(group: Group) -> bool:
+    """Did each call bring more in one container than the one before?"""
+    inside = container(group.cause)
+    if len(group.compilations) < 2 or inside is None:
+        return False
+    counts = [
+        sum(below(leaf.path, {inside}) for leaf in c.key.arguments)
+        for c in group.compilations
+        if c.key is not None
+    ]
+    return all(a < b for a, b in pairwise(counts))
 
 
 @recompile_rule("JX106", "call-form", NOTE, "call_form")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import msgspec
 
+from jaxscope.analysis.spelling import tokens
 from jaxscope.model import causes, predictions
 from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
@@ -15,6 +17,7 @@ from jaxscope.rules import registry
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Cause, Evidence, Finding
 
 EVIDENCE = 5  # compilations named in one finding
+SIZES = frozenset({"shape", "rank"})
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"})  # fmt: skip
 
@@ -61,6 +64,13 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     return Group(last.function, compilations, found, back)
 
 
+def container(cause: Cause) -> str | None:
+    """Where leaves came into a container: its path."""
+    if cause.kind != "tree" or cause.path is None or cause.before is not None or cause.after is None:
+        return None
+    return "".join(tokens(cause.path)[:-1]) or None
+
+
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
     """The misses of the user's functions whose decisive cause is one of ``kinds``.
 
@@ -75,7 +85,9 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
         for c in slow if fast_path else recompilations(f):
             cause = causes.of(run, c)[0]
             if cause.kind in kinds:
-                found.setdefault((f.id, cause.kind, cause.path), []).append((c, cause))
+                where = container(cause)  # of what grows, each call brings another path
+                key = (f.id, cause.kind, cause.path if where is None else where, where is None)
+                found.setdefault(key, []).append((c, cause))
     return [
         group_of(run, [c for c, _ in members], [cause for _, cause in members]) for members in found.values()
     ]
@@ -120,7 +132,7 @@ def finding(run: Run, code: str, severity: str, group: Group, fix: str, what: st
             for c, cause in list(zip(group.compilations, group.causes, strict=True))[-EVIDENCE:]
         ]
         + _maker(last, group.cause),
-        fix=fix,
+        fix=fix + _too(run, group),
         seconds=group.seconds,
         path=group.cause.path,
     )
@@ -132,6 +144,22 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
     if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
         return []
     return [Evidence(f"{cause.path} was made there", compilation=c.id, source=made, step=c.step)]
+
+
+def _too(run: Run, group: Group) -> str:
+    """`` (xs changed shape in these, too)``: what the fix alone leaves to be compiled again; or nothing."""
+    if group.cause.kind in SIZES:
+        return ""
+    found: Counter[str] = Counter()
+    for c in group.compilations:
+        others = [o for o in causes.of(run, c)[1:] if o.kind in SIZES and o.level == group.cause.level]
+        found.update({o.path for o in others[:1] if o.path})
+    path, times = next(iter(found.most_common(1)), (None, 0))
+    if path is None:
+        return ""
+    n = len(group.compilations)
+    which = ("this one" if n == 1 else "these") if times == n else f"{times:,} of these"
+    return f" ({path} changed shape in {which}, too)"
 
 
 def _verb(group: Group) -> str:

@@ -59,6 +59,14 @@ def test_of_equally_near_keys_the_latest_is_taken():
     assert near(a, []) is None
 
 
+def test_every_container_that_differs_counts_and_a_leaf_that_became_none_once():
+    was = key(array("t['a']"), nodes={"t": "dict"}, tree="{'a': *}")
+    between = key(array("t[0]"), nodes={"t": "tuple"}, tree="(*,)")
+    gone = key(nodes={"t": "dict", "t['a']": "None"}, tree="{'a': None}")
+    assert near(gone, [was, between]) == 0
+    assert distance(flatten(was), flatten(gone))[TRACE] == 2, "the leaf, and the text of the tree"
+
+
 def test_a_key_that_differs_in_the_trace_did_not_serve_a_call_that_was_not_traced():
     uncommitted = key(array("x", (4,), committed=False))
     other_shape = key(array("x", (8,)))

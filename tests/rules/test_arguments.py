@@ -1,0 +1,104 @@
+"""What to do about arguments of other sizes and in other containers, on runs written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from written import Log, function, key, leaf
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+from jaxscope.schema.keys import Static
+
+STEP = function("step")
+ODD = "pad the odd batch to the usual size, with a mask for what is padding, or drop it"
+FEW = "pad it to a few sizes, with a mask for what is padding (the report lists sizes to choose from)"
+SAME = "pass the same containers with the same keys in every call"
+FINAL = "keep one structure: an array of the final size in place of a collection that grows"
+
+
+@pytest.fixture
+def found(tmp_path):
+    """``found(key, key, ...)``: (title, fix) of what is found after calls with these keys."""
+
+    def make(*keys):
+        log = Log(store.create(tmp_path / "run"))
+        log.say(STEP)
+        for k in keys:
+            log.compiled(STEP, k)
+        return [(f.title, f.fix) for f in registry.findings(load(log.run)) if f.code in ("JX101", "JX105")]
+
+    return make
+
+
+def x(*shape):
+    return key(leaf("x", *shape))
+
+
+def batch(n, width=8):
+    return key(*(leaf(f"batch['{name}']", width, n) for name in "abcdef"))
+
+
+def tree(nodes, *paths):
+    return key(*(leaf(p, 2) for p in paths), nodes=nodes, tree=f"{nodes} {paths}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        ([x(32, 6), x(17, 6)], ODD),
+        ([x(10), x(14)], "pad it to the larger size, [14], in every call, with a mask for what is padding"),
+        ([x(3, 5), x(5, 3)], "pad it to the larger size, [5,5], in every call, with a mask for what is padding"),
+        ([x(8), x(6), x(4)], FEW),
+        ([batch(16), batch(12)], ODD),
+        ([batch(12), batch(16)], "pad it to the larger size, axis 1: 16, in every call, with a mask for what is padding"),
+    ],
+)  # fmt: skip
+def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
+    assert [f for _, f in found(*keys)] == [fix]
+
+
+def test_a_smaller_size_that_is_compiled_more_often_than_the_larger_is_not_odd(found):
+    def again(n, static):
+        return key(leaf("x", n), context=static)
+
+    fixes = dict(found(again(9, "a"), again(5, "a"), again(5, "b"), again(5, "c")))
+    assert [f for title, f in fixes.items() if "x is now" in title] == [
+        "pad it to the larger size, [9], in every call, with a mask for what is padding"
+    ]
+
+
+def test_a_list_that_grows_is_one_finding_and_is_to_be_an_array_of_its_final_size(found):
+    lists = [tree({"history": "list"}, *(f"history[{i}]" for i in range(n))) for n in (1, 2, 3, 4)]
+    assert found(*lists) == [
+        ("step was traced and compiled 3 times more; most recently history[3] is new: f32[2]", FINAL)
+    ]
+
+
+def test_containers_of_other_kinds_do_not_grow(found):
+    kinds = [("dict", "t['a']"), ("list", "t[0]"), ("tuple", "t[0]")]
+    assert [f for _, f in found(*(tree({"t": kind}, path) for kind, path in kinds))] == [SAME]
+
+
+def test_keys_that_come_instead_of_others_do_not_grow(found):
+    trees = [
+        tree({"t": "dict"}, *paths) for paths in (["t['a']"], ["t['a']", "t['b']"], ["t['a']", "t['c']"])
+    ]
+    assert [f for _, f in found(*trees)] == [SAME]
+
+
+def test_none_for_an_array_is_told_against_the_call_with_that_array(found):
+    was, between = tree({"t": "dict"}, "t['a']"), tree({"t": "tuple"}, "t[0]")
+    titles = [title for title, _ in found(was, between, tree({"t": "dict", "t['a']": "None"}))]
+    assert "step was traced and compiled once more: t['a'] is now None, before f32[2]" in titles
+
+
+def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for n, count in enumerate((0, 1, 2, 3)):
+        log.compiled(
+            STEP, key(leaf("xs", 8 + min(n, 2)), static=[Static("seen", str(count), "int", "value")])
+        )
+    [fix] = [f.fix for f in registry.findings(load(log.run)) if f.code == "JX107"]
+    assert fix.endswith(" (xs changed shape in 2 of these, too)")
