@@ -262,7 +262,7 @@ def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: 
     if "dtype" in aval:
         found.append(wording.aval("dtype", TRACE, path, old, new, set(fields)))
     if "weak_type" in aval and not ("dtype" in aval and _both_python(old, new)):
-        found.append(wording.aval("weak_type", TRACE, path, old, new, set(fields)))
+        found.append(wording.weak_type(TRACE, path, old, new, set(fields), told=bool(found)))
     if "memory_kind" in fields:
         found.append(wording.memory_kind(TRACE, path, old, new))
     placed = old.sharding is not None and new.sharding is not None
@@ -278,7 +278,7 @@ def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: 
     if "layout" in fields:
         found.append(wording.layout(LOWER, path, old, new))
     if "type" in fields and not found:
-        found.append(wording.argument_kind(FAST_PATH, path, old, new))
+        found.append(wording.argument_kind(FAST_PATH, path, old, new, compiled=at.level != FAST_PATH))
     return found
 
 

@@ -54,6 +54,17 @@ def aval(kind: str, level: str, path: str, old: LeafFacts, new: LeafFacts, chang
     return Cause(kind, level, path, a, b, CERTAIN, text)
 
 
+def weak_type(
+    level: str, path: str, old: LeafFacts, new: LeafFacts, changed: set[str], *, told: bool
+) -> Cause:
+    """``told``: another cause says what the array is now and was before."""
+    cause = aval("weak_type", level, path, old, new, changed)
+    if not told:
+        return cause
+    text = f"{path} is {'now' if new.weak_type else 'no longer'} weakly typed"
+    return msgspec.structs.replace(cause, text=text)
+
+
 def memory_kind(level: str, path: str, old: LeafFacts, new: LeafFacts) -> Cause:
     text = f"{path} lies in {new.memory_kind} memory, before in {old.memory_kind} memory"
     return Cause("memory_kind", level, path, old.memory_kind, new.memory_kind, CERTAIN, text)
@@ -104,11 +115,16 @@ def sharding_texts(a: Sharding | None, b: Sharding | None) -> tuple[str | None, 
     )
 
 
-def argument_kind(level: str, path: str, old: LeafFacts, new: LeafFacts) -> Cause:
+def argument_kind(level: str, path: str, old: LeafFacts, new: LeafFacts, *, compiled: bool) -> Cause:
+    """``compiled``: the call went further than the fast path, for another cause."""
     a, b = type_text(old.type), type_text(new.type)
-    return Cause(
-        "argument_kind", level, path, a, b, CERTAIN, f"{path} is a {b}, before a {a}; nothing was compiled"
-    )
+    text = f"{path} is {_one(b)}, before {_one(a)}" + ("" if compiled else "; nothing was compiled")
+    return Cause("argument_kind", level, path, a, b, CERTAIN, text)
+
+
+def _one(name: str) -> str:
+    """``an int``, ``a numpy array``; what is not known has no article."""
+    return name if name == "?" else f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 # -- containers and static values ------------------------------------------------------------------------

@@ -246,12 +246,23 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
     return {n: (x[n], y[n]) for n in x if x[n] != y[n]}
 
 
+def _words(argv: list[str]) -> list[str]:
+    """What the interpreter was given, without flags that change nothing of what a program does.
+
+    ``jaxscope run`` passes its own on: with ``PYTHONDONTWRITEBYTECODE`` set there is a ``-B`` that nobody typed.
+    """
+    flags = next(
+        (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)
+    )
+    return [word for word in argv[1:flags] if word not in ("-B", "-u")] + argv[flags:]
+
+
 def _about(run: Run) -> dict[str, str | None]:
     started = run.main.started if run.main is not None else None
     devices = Counter(d.kind for d in run.devices)
     ended = run.exited
     return {
-        "arguments": " ".join(started.argv[1:]) if started is not None else None,
+        "arguments": " ".join(_words(started.argv)) if started is not None else None,
         "jax": started.jax if started is not None else None,
         "jaxlib": started.jaxlib if started is not None else None,
         "python": started.python if started is not None else None,

@@ -89,7 +89,7 @@ def _function(
         yield from _key(run, n, c, comparison, varying, places, everything=everything)
     if same:
         yield BLANK
-        title = "The key" if len(rows) == 1 else f"The same in all {len(rows)} keys"
+        title = {1: "The key", 2: "The same in both keys"}.get(len(rows), f"The same in all {len(rows)} keys")
         yield line((title, "underline"))
         yield from _table(
             [(label, _text(names, rows[0]), False) for label, names in same], everything=everything

@@ -211,7 +211,7 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
         source=first.group.origin,
         evidence=[
             Evidence(
-                f"{m.group.path}: {m.held:,} bytes on each device, dimension {m.dimension} divides",
+                f"{m.group.path}: {mib(m.held)} on each device, dimension {m.dimension} divides",
                 source=m.group.origin,
                 step=m.look.step,
             )

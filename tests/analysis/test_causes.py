@@ -108,6 +108,24 @@ def test_a_leaf_that_changed_in_two_ways_has_two_causes_the_shape_first():
     assert [(c.kind, c.path) for c in found] == [("shape", "x"), ("dtype", "x")]
 
 
+def test_what_an_array_is_now_and_was_before_is_said_once():
+    found = between(key(scalar("x")), key(numpy("x", (3,))))
+    assert [(c.kind, c.text) for c in found] == [
+        ("rank", "x is now numpy array f32[3], before float f32[]"),
+        ("weak_type", "x is no longer weakly typed"),
+    ]
+
+
+def test_nothing_was_compiled_is_said_where_that_is_so():
+    before = key(scalar("n", "int", "int32"), scalar("m"))
+    counted = array("n", (), "int32", weak_type=True, committed=False)
+    assert between(before, key(counted, scalar("m")), FAST_PATH)[0].text == (
+        "n is a jax.Array, before an int; nothing was compiled"
+    )
+    found = between(before, key(counted, array("m", (), committed=False)), TRACE)
+    assert [c.text for c in found if c.kind == "argument_kind"] == ["n is a jax.Array, before an int"]
+
+
 def test_many_leaves_that_changed_alike_are_one_cause_with_their_common_path():
     paths = [f"state.params['l{i}']['{n}']" for i in range(74) for n in ("w", "b")]
     before = key(*[array(p, (i % 7, 3)) for i, p in enumerate(paths)])

@@ -107,6 +107,13 @@ def test_a_run_does_not_differ_from_itself_nor_from_its_repetition(making):
     assert not diff.runs(one, again).differs
 
 
+def test_flags_of_the_interpreter_that_nobody_typed_are_no_difference(making):
+    one = making.run(argv=["/usr/bin/python3", "-B", "-u", "train.py", "-B"])
+    assert not diff.runs(one, making.run(argv=["python", "train.py", "-B"])).facts
+    found = diff.runs(one, making.run(argv=["python", "-O", "-m", "train"])).facts
+    assert found == {"arguments": ("train.py -B", "-O -m train")}
+
+
 def test_a_gather_more_is_named_with_axes_bytes_and_line(making):
     a = making.run((x(), "aa", hlo([(64, 1)]), None))
     b = making.run((x(), "bb", hlo([(64, 1), (64, 1)]), None))

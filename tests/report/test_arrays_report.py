@@ -44,6 +44,27 @@ def page(tmp_path, *events, before=None):
     return out.getvalue(), load(run)
 
 
+def test_figures_that_look_the_same_are_one_figure(tmp_path):
+    full = seen()
+    shown, _ = page(tmp_path, msgspec.structs.replace(full, groups=[full.groups[0], full.groups[2]]))
+    assert "8.0 MiB on 8 devices, 1.0 MiB each" in " ".join(shown.split())  # and 8 bytes more on the first
+
+
+def test_a_look_that_is_not_the_fullest_does_not_say_so(tmp_path):
+    full = seen()
+    between = msgspec.structs.replace(
+        full, groups=[msgspec.structs.replace(g, path=None) for g in full.groups]
+    )
+    bare = msgspec.structs.replace(full, groups=[full.groups[0]], count=1, step=8)
+    shown, _ = page(tmp_path, between, bare)
+    assert "Live arrays after step 8, nearly the most of 2 looks" not in " ".join(shown.split())  # 8 of 9 MiB
+    near = msgspec.structs.replace(full.groups[1], bytes=MIB // 2, device_bytes=MIB // 2, path="moments")
+    again = tmp_path / "again"
+    again.mkdir()
+    close = msgspec.structs.replace(full, groups=[full.groups[0], near], step=8)
+    assert "after step 8, nearly the most of 2 looks" in " ".join(page(again, between, close)[0].split())
+
+
 def test_the_fullest_look_is_told_group_by_group(tmp_path):
     memory = [DeviceMemory(3, 6 << 30, None, 8 << 30)]
     shown, _ = page(

@@ -148,6 +148,17 @@ def test_a_function_is_shown_with_its_keys_one_below_the_other(directory):
     assert "batch['ids'] is a numpy array, before a jax.Array; nothing was compiled" in text
 
 
+def test_two_keys_are_both(tmp_path):
+    run = store.create(tmp_path / "run")
+    log = written.Log(run)
+    step = written.function("step")
+    log.say(step)
+    for n in (8, 7):
+        log.compiled(step, written.key(written.leaf("x", n), written.leaf("y", 4)))
+    log.end()
+    assert "The same in both keys" in one(load(run), "step")
+
+
 def test_one_compilation_can_be_asked_for(directory):
     text = one(load(directory), "train_step#3")
     assert "#3  step 204" in text and "#2  step" not in text
