@@ -93,6 +93,13 @@ def transfers(run: Run) -> list[Transfer]:
     )
 
 
+def waits(run: Run) -> list[Transfer]:
+    """The lines of the main process that copied to the host and are known to have waited, the longest first."""
+    seen = [_seen(run.main, e) for e in run.main.transfers.values()] if run.main is not None else []
+    waited = [t for t in seen if t.direction == TO_HOST and t.blocked_seconds]
+    return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))
+
+
 def steps(run: Run, process: Process) -> int | None:
     """How many steps the process has begun; None: nothing counts them."""
     if process.step is not None:

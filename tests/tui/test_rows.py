@@ -324,6 +324,35 @@ def test_want_of_memory_is_told_in_four_lines_where_there_is_little_room(tmp_pat
         assert words in line
 
 
+def waiting(path, *lines):
+    """A run whose lines (number, text, times, seconds) copied to the host."""
+    run = store.create(path, name="waits", argv=["train.py"])
+    log = written.Log(run)
+    log.now = 10.0
+    for number, text, times, seconds in lines:
+        site = Frame(f"{written.CWD}/train.py", number, "main")
+        log.say(ev.Transferred(direction="device_to_host", via="float", site=site, text=text, count=times, seconds=seconds))  # fmt: skip
+    log.end()
+    return load(run)
+
+
+def test_the_overview_says_how_long_the_program_waited_for_values_and_where_most(tmp_path):
+    found = waiting(tmp_path / "two", (7, "float(loss)", 40, 1.5), (9, "print(\x1b[2Jx)", 2, 2.5))
+    assert plain(overview.waited(found, Places(found))) == (
+        "4.0 s waiting for values from the devices, 2.5 s of it in print(\\x1b[2Jx) 2x  train.py:9"
+    )
+    one = waiting(tmp_path / "one", (7, "float(loss)", 40, 1.5))
+    assert plain(overview.waited(one, Places(one))) == (
+        "1.5 s waiting for values from the devices in float(loss) 40x  train.py:7"
+    )
+
+
+def test_the_overview_is_silent_where_nothing_worth_a_word_was_waited_for(tmp_path):
+    for n, lines in enumerate(([], [(7, "float(x)", 40, None)], [(7, "float(x)", 40, 0.001)])):
+        found = waiting(tmp_path / str(n), *lines)
+        assert overview.waited(found, Places(found)) == []
+
+
 def test_keys_can_be_given_to_actions_by_id():
     table = actions.remapped({"find": "ctrl+f,/", "export.svg": "^e", "findings.hide": "H"})
     assert {

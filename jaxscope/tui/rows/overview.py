@@ -10,7 +10,9 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report.phrases import count, function_name, seconds
+from jaxscope.model.transfers import waits
+from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.report.transfers import LONG_S, LONG_SHARE
 from jaxscope.schema.findings import ERROR, NOTE, Finding
 from jaxscope.tui.cells import Cell, Column, Part
 
@@ -142,6 +144,24 @@ def now(run: Run, *, running: bool) -> list[Part]:
     if spent_all is not None and total:
         made = [(seconds(spent_all), "bold"), f" of {seconds(total)} ({100 * min(spent_all, total) / total:.0f} %) went into tracing, lowering and compiling"]  # fmt: skip
     return made
+
+
+def waited(run: Run, places: Places) -> list[Part]:
+    """How long the program stood waiting for values from the devices, and where most; nothing where it is not worth a word."""
+    found = waits(run)
+    total = sum(t.blocked_seconds or 0.0 for t in found)
+    if total <= min(LONG_S, LONG_SHARE * (run.seconds or 0.0)):
+        return []
+    most = found[0]
+    made: list[Part] = [(seconds(total), "bold"), " waiting for values from the devices"]
+    if len(found) > 1:
+        made.append(f", {seconds(most.blocked_seconds)} of it in")
+    else:
+        made.append(" in")
+    made.append((f" {most.text or most.kind}"[:80], "bold"))
+    times = f" {most.count:,}x" if most.count is not None else ""
+    where = places.frame(most.source)
+    return [*made, times, (f"  {where}" if where else "", "dim")]
 
 
 class Event(NamedTuple):

@@ -78,7 +78,7 @@ class Overview(View):
             if self.narrow:
                 died = died[:5]
             now = rows.now(run, running=self.feed.running)
-            self.words("now").say(*died, *([now] if now else []))
+            self.words("now").say(*died, *([p for p in (now, rows.waited(run, self.feed.places())) if p]))
 
     def _advise(self) -> None:
         """The finding under the cursor in full: its row rarely has room for it."""
