@@ -194,7 +194,9 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
         return None
     one = len(members) == 1
     count = sum(m.group.count for m in members)
-    name = first.group.path if one else f"{tree} ({count:,} arrays, the largest {first.group.path})"
+    name, told = (
+        (first.group.path, "") if one else (tree, f" ({count:,} arrays, the largest {first.group.path})")
+    )
     axes = [repr(a) for a, _ in first.missing]
     along = f" along mesh axis {axes[0]}" if len(axes) == 1 else f", along mesh axes {_listed(axes)}"
     like = ""
@@ -207,7 +209,7 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
         severity=WARNING,
         certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
         title=f"{name} lies {math.prod(n for _, n in first.missing):,} times{along}{like}: {mib(held)} on each device, "
-        f"{mib(saved)} fewer where it is split over {first.axis!r}",
+        f"{mib(saved)} fewer where it is split over {first.axis!r}{told}",
         source=first.group.origin,
         evidence=[
             Evidence(
