@@ -214,8 +214,8 @@ WORDS = {
 CASES = json.loads((DATA / "gate" / "cases.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def kinds(tmp_path_factory):
+@pytest.fixture(scope="module", params=[("-p", "no:xdist"), ("-n", "4")], ids=["one process", "four workers"])
+def kinds(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("kinds")
     (folder / "test_recompiling.py").write_text((DATA / "gate" / "recompiling.py").read_text())
     chosen = {
@@ -223,7 +223,7 @@ def kinds(tmp_path_factory):
         "clean": CASES["clean"],
     }
     env = {"GATE_CASES": json.dumps(chosen)}
-    return session(folder, "-p", "no:xdist", env=env)[2]
+    return session(folder, *request.param, env=env)[2]
 
 
 of_kinds = pytest.mark.xdist_group("kinds of causes")
