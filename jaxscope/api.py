@@ -27,7 +27,7 @@ class _Watched:
     # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` see what they
     # saw before. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
 
-    __slots__ = ("__weakref__", "_jaxscope_add", "_jaxscope_function", "_jaxscope_guard", "_jaxscope_step")
+    __slots__ = ("__weakref__", "_jaxscope_counter", "_jaxscope_function", "_jaxscope_guard", "_jaxscope_step")
 
     # A class has these of its own, and they would hide the function's.
     __module__ = property(lambda self: self._jaxscope_function.__module__)
@@ -36,12 +36,17 @@ class _Watched:
     def __init__(self, function: Any, step: bool) -> None:
         object.__setattr__(self, "_jaxscope_function", function)
         object.__setattr__(self, "_jaxscope_step", step)
-        object.__setattr__(self, "_jaxscope_add", None)
+        object.__setattr__(self, "_jaxscope_counter", None)
         object.__setattr__(self, "_jaxscope_guard", None)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        add = self._jaxscope_add
-        if add is None or not add():
+        counter = self._jaxscope_counter
+        if counter is None:
+            return self._jaxscope_function(*args, **kwargs)
+        # What Counter.add does, without a call of its own: half of what it would cost.
+        counter.value = value = counter.value + 1
+        counter.cells[counter.index] = value
+        if value < counter.due or not counter.came_due(value):
             return self._jaxscope_function(*args, **kwargs)
         result = self._jaxscope_function(*args, **kwargs)
         if self._jaxscope_guard is not None:
@@ -168,19 +173,30 @@ def _register(watched: _Watched, *, when_called: bool = False) -> Any:
     _watched.append(weakref.ref(watched, _watched.remove))
     if when_called and _session is not None:
         # A tree map makes watched functions by the dozen, and calls none of them.
-        object.__setattr__(watched, "_jaxscope_add", functools.partial(_first_call, weakref.ref(watched)))
+        object.__setattr__(watched, "_jaxscope_counter", _FirstCall(watched))
     else:
         _attach(watched)
     return watched
 
 
-def _first_call(ref: weakref.ref[_Watched]) -> bool:
-    watched = ref()
-    if watched is not None:
-        _attach(watched)
-        if watched._jaxscope_add is not None:
-            return bool(watched._jaxscope_add())
-    return False
+class _FirstCall:
+    # Stands for the counter of a watched object that may never be called, until it is.
+
+    due = 0
+    index = 0
+
+    def __init__(self, watched: _Watched) -> None:
+        self.watched = weakref.ref(watched)
+        self.value = 0
+        self.cells = [0]
+
+    def came_due(self, value: int) -> bool:
+        watched = self.watched()
+        if watched is not None:
+            _attach(watched)
+            if watched._jaxscope_counter is not None:
+                return bool(watched._jaxscope_counter.add())
+        return False
 
 
 def step() -> None:
@@ -200,7 +216,7 @@ def _attach(watched: _Watched) -> None:
     if _session is not None:
         counter, guard = _session.watch(watched._jaxscope_function, watched._jaxscope_step)
     object.__setattr__(watched, "_jaxscope_guard", guard)
-    object.__setattr__(watched, "_jaxscope_add", counter.add if counter is not None else None)
+    object.__setattr__(watched, "_jaxscope_counter", counter)
 
 
 def _follow(session: Any) -> None:

@@ -19,7 +19,7 @@ from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame
 
 SHARE = 0.01
-GLANCES = 0.25  # of SHARE goes to counting alone
+GLANCES = 0.1  # of SHARE goes to counting alone
 FIRST_STEPS = 4
 GROWN = 1.25
 RISES = 3  # looks in a row at which unnamed arrays were more: then what holds them is looked for
@@ -101,7 +101,9 @@ class Sampler:
         self._asked = step, now
         if now >= self._next:
             shield.attempt("arrays", self._after_step, step, sys._getframe(1))
-            self._next = self.budget.next_glance
+            ended = self._clock()
+            # What was saved while nothing ran is not for a row of steps that are all looked at.
+            self._next = max(self.budget.next_glance, ended + (ended - now) / (SHARE * GLANCES))
         until = min((self._next - self._clock()) / max(took, 1e-9), MAX_STEPS)
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 

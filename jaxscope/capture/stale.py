@@ -24,7 +24,7 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
 RARELY = 31  # calls between two looks, at most; odd, so that functions called in turn all have theirs
-SHARE = 400  # a look may take one part in so many of the time of the calls since the last
+SHARE = 1000  # a look may take one part in so many of the time of the calls since the last
 NOTHING_YET = 1 << 40  # calls: until a trace begins, which asks for a look
 MAX_SNAPSHOTS = 64  # of one function: a static self each
 
@@ -66,6 +66,9 @@ class Guard:
             if snapshot is None:
                 self._without += 1
                 self.counter.look_in(1 if self._without <= EAGER else RARELY)
+                return
+            if not snapshot.reads and self.static is None:
+                self.counter.look_in(NOTHING_YET)
                 return
             for read in snapshot.differing() or ():
                 shield.attempt("stale_captures", self.compare, snapshot, read, CALL)

@@ -45,10 +45,13 @@ class Counter(Count):
         self.due = 0
 
     def add(self) -> bool:
-        """One more call; about 0.2 us. True: whoever watches it is to look when the call has returned."""
+        """One more call. True: whoever watches it is to look when the call has returned.
+
+        The wrapper of ``watch`` has these lines in its own frame.
+        """
         self.value = value = self.value + 1
         self.cells[self.index] = value
-        return value >= self.due and self._came_due(value)
+        return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
         """``add`` says True in so many calls."""
@@ -64,7 +67,8 @@ class Counter(Count):
         alarmed = self.tally.alarmed and self.rings
         self.due = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
 
-    def _came_due(self, value: int) -> bool:
+    def came_due(self, value: int) -> bool:
+        """Call ``value`` is one at which something is due; True as from ``add``."""
         tally = self.tally
         looks, stepped, tells = value >= self.look_at, value >= self.step_at, value >= self.tell_at
         if looks:
