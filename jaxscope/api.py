@@ -27,7 +27,13 @@ class _Watched:
     # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` see what they
     # saw before. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
 
-    __slots__ = ("__weakref__", "_jaxscope_counter", "_jaxscope_function", "_jaxscope_guard", "_jaxscope_step")
+    __slots__ = (
+        "__weakref__",
+        "_jaxscope_counter",
+        "_jaxscope_function",
+        "_jaxscope_guard",
+        "_jaxscope_step",
+    )
 
     # A class has these of its own, and they would hide the function's.
     __module__ = property(lambda self: self._jaxscope_function.__module__)
@@ -46,10 +52,13 @@ class _Watched:
         # What Counter.add does, without a call of its own: half of what it would cost.
         counter.value = value = counter.value + 1
         counter.cells[counter.index] = value
-        if value < counter.due or not counter.came_due(value):
+        if value < counter.due:
             return self._jaxscope_function(*args, **kwargs)
+        each, looks = counter.each, counter.came_due(value)
         result = self._jaxscope_function(*args, **kwargs)
-        if self._jaxscope_guard is not None:
+        if each is not None:
+            each(args, kwargs)
+        if looks and self._jaxscope_guard is not None:
             self._jaxscope_guard.look(args)
         return result
 
@@ -182,8 +191,8 @@ def _register(watched: _Watched, *, when_called: bool = False) -> Any:
 class _FirstCall:
     # Stands for the counter of a watched object that may never be called, until it is.
 
-    due = 0
-    index = 0
+    due = index = 0
+    each = None
 
     def __init__(self, watched: _Watched) -> None:
         self.watched = weakref.ref(watched)

@@ -41,6 +41,11 @@ class Count:
         self.cells[self.index] = value
         return False
 
+    def grow(self, by: int) -> None:
+        """So many more."""
+        self.value = value = self.value + by
+        self.cells[self.index] = value
+
     def flush(self) -> None:
         """Write the count to the log, where it grew."""
         if self.value != self._written:

@@ -363,6 +363,9 @@ class Probe:
         )
         if self.tally is not None:
             self.tally.missed(call.number)
+            if entry == "call" and key is not None and frame is not None:
+                leaves = sum(leaf.type.startswith("numpy.") for leaf in key.arguments)
+                shield.attempt("transfers", self.tally.brought, call.function, frame, leaves)
         if self.sampler is not None and call.detail and entry == "call":
             self.sampler.missed(sys._getframe())
         if read is not None and entry != "aot":

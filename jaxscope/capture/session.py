@@ -64,7 +64,11 @@ class Session:
         shield.reset(self._degraded)
         self.probe = Probe(self.writer, options.ir)
         self.tally = Tally(
-            self.writer, self.probe.fates, lambda: self.probe.look("next_call"), self._step_ended
+            self.writer,
+            self.probe.fates,
+            lambda: self.probe.look("next_call"),
+            self._step_ended,
+            transfers=options.transfers,
         )
         self.probe.tally = self.probe.stale.tally = self.tally
         self.sampler: Sampler | None = None

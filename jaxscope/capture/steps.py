@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
+from jaxscope.capture.arguments import Arguments
 from jaxscope.capture.blocks import Block
 from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.fates import Fates
@@ -23,10 +26,12 @@ class Counter(Count):
     be asked, and raise, before a call; not where the count is made in a hook of ours.
 
     A warm call adds, stores and compares with ``due``: after a long computation every further word it
-    reads is far away. All else waits for the call that is due.
+    reads is far away. All else waits for the call that is due. ``each``: sees the arguments of every call.
     """
 
-    __slots__ = ("due", "function", "look_at", "rings", "step", "step_at", "tally", "tell_at")
+    __slots__ = (
+        "arguments", "due", "each", "function", "look_at", "next", "rings", "step", "step_at", "tally", "tell_at",
+    )  # fmt: skip
 
     def __init__(self, tally: Tally, function: str, step: bool = False) -> None:
         super().__init__(
@@ -34,6 +39,8 @@ class Counter(Count):
         )
         self.tally = tally
         self.function = function
+        self.each: Any = None
+        self.arguments = Arguments(tally.writer, function) if tally.transfers else None
         self.step = step
         self.rings = True
         self.look_at = NEVER
@@ -42,7 +49,7 @@ class Counter(Count):
         super().restart()
         # Calls at which the watched is looked at, a step ends that is to be looked at, steps are told.
         self.look_at, self.step_at, self.tell_at = 1, NEVER, 0
-        self.due = 0
+        self.due = self.next = 0
 
     def add(self) -> bool:
         """One more call. True: whoever watches it is to look when the call has returned.
@@ -65,10 +72,25 @@ class Counter(Count):
 
     def set_due(self) -> None:
         alarmed = self.tally.alarmed and self.rings
-        self.due = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
+        self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
+        self.due = self.next if self.each is None else 0
+
+    def missed(self, frame: FrameType, numpy_leaves: int) -> None:
+        """The call that was counted last left the fast path at JAX's ``frame``."""
+        if self.arguments is not None:
+            self.arguments.missed(frame, numpy_leaves, self.value)
+            self.each = self.arguments.each
+            self.set_due()
+
+    def flush(self) -> None:
+        super().flush()
+        for count in list(self.arguments.counts.values()) if self.arguments is not None else ():
+            count.flush()
 
     def came_due(self, value: int) -> bool:
         """Call ``value`` is one at which something is due; True as from ``add``."""
+        if value < self.next:
+            return False
         tally = self.tally
         looks, stepped, tells = value >= self.look_at, value >= self.step_at, value >= self.tell_at
         if looks:
@@ -100,9 +122,16 @@ class Tally:
     """
 
     def __init__(
-        self, writer: Writer, fates: Fates, look: Callable[[], None], step_ended: Callable[[], None]
+        self,
+        writer: Writer,
+        fates: Fates,
+        look: Callable[[], None],
+        step_ended: Callable[[], None],
+        *,
+        transfers: bool = False,
     ) -> None:
         self.writer = writer
+        self.transfers = transfers  # is what calls bring to devices counted?
         self.fates = fates
         fates.noticed = self._all_due
         self.look = look
@@ -133,12 +162,12 @@ class Tally:
         if step and not self._explicit:
             self._explicit = True
             self.stepper = counter
-            counter.tell_at = counter.due = 0
+            counter.tell_at = counter.due = counter.next = 0
         return counter
 
     def _all_due(self) -> None:
         for counter in list(self._counters.values()):
-            counter.due = 0
+            counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
         """A call of the step function ended ``step``: after how many more is the next to be told?"""
@@ -217,6 +246,12 @@ class Tally:
             if block.first is None:
                 block.first = counter
 
+    def brought(self, function: str, frame: FrameType, numpy_leaves: int) -> None:
+        """A call of ``function`` left the fast path at JAX's ``frame``; its key has so many NumPy arguments."""
+        counter = self._counters.get(function)
+        if counter is not None:
+            counter.missed(frame, numpy_leaves)
+
     def missed(self, call: int) -> None:
         """Call ``call`` left the fast path: the blocks are told, and want to be asked when it is over."""
         if self.blocks:
@@ -255,6 +290,9 @@ class Tally:
         self._tell_at = 0
         for count in (*self._counters.values(), self._marks):
             count.restart()
+        for counter in self._counters.values():
+            for brought in counter.arguments.counts.values() if counter.arguments is not None else ():
+                brought.restart()
         self.blocks = []
         self._set_alarm(False)
 

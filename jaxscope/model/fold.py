@@ -14,6 +14,7 @@ import msgspec
 from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program, StaleCapture
 from jaxscope.schema import events as ev
+from jaxscope.schema.counted import Counted
 from jaxscope.schema.targets import Target
 
 UNKNOWN_FUNCTION = "<unknown>"
@@ -30,9 +31,7 @@ class Fold:
         self.functions: dict[str, Function] = {}
         self.compilations: dict[str, Compilation] = {}
         self.programs: dict[str, Program] = {}
-        self.retargeted: dict[
-            str, Program
-        ] = {}  # for machines that are not there; none of them in ``programs``
+        self.retargeted: dict[str, Program] = {}  # for machines that are not there; not in ``programs``
         self.targets: list[Target] = []
         self.forced_devices: int | None = None  # CPU devices made for them
         self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
@@ -45,13 +44,11 @@ class Fold:
         self.damaged = 0  # lines of the logs that were no events
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
-        self.texts_of: Callable[[Program], Texts] = lambda _: (
-            NOTHING
-        )  # model.load sets it: texts lie in files
+        self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: they lie in files
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
-        self._cells: dict[str, dict[int, ev.Called | ev.MissesCounted | ev.Step]] = {}  # by log
+        self._cells: dict[str, dict[int, Counted]] = {}  # by log
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
         """Take in one event; ``log`` names the file it stood in (tells recycled pids apart).
@@ -78,7 +75,7 @@ class Fold:
             self._target(event)  # the compiler is no process of the program either
             return None
         process = self._process(event, log)
-        if isinstance(event, (ev.Called, ev.MissesCounted, ev.Step)) and event.cell is not None and log:
+        if log and isinstance(event, Counted) and event.cell is not None:
             self._cells.setdefault(log, {})[event.cell] = event
         found: Compilation | None = handler(self, process, event)
         return found
@@ -245,6 +242,13 @@ class Fold:
         counted = self._function(event.function).counted_calls
         counted[process.id] = max(event.count, counted.get(process.id, 0))
 
+    def _brought(self, process: Process, event: ev.Brought) -> None:
+        brought = self._function(event.function).brought
+        if event.lost:
+            brought[process.id] = None
+        elif (figures := brought.setdefault(process.id, {})) is not None:
+            figures[event.bytes] = max(event.count, figures.get(event.bytes, 0))
+
     def _degraded(self, process: Process, event: ev.Degraded) -> None:
         lost = Lost(event.seam, event.reason)
         if lost not in self.lost:  # every process says it: once is enough
@@ -377,6 +381,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Step: Fold._step,
     ev.Watched: Fold._watched,
     ev.Called: Fold._called,
+    ev.Brought: Fold._brought,
     ev.ArgumentFate: Fold._fate,
     ev.CaptureChanged: Fold._capture_changed,
     ev.CaptureRenewed: Fold._capture_renewed,

@@ -163,6 +163,7 @@ class Function(msgspec.Struct, eq=False):
     persistent_cache_hits: int = 0
     counted_misses: dict[str, int] = {}  # process id -> fast-path misses that were counted only
     counted_calls: dict[str, int] = {}  # process id -> calls, where watched
+    brought: dict[str, dict[int, int] | None] = {}  # process id -> calls by bytes (Brought); None: not known
 
     @property
     def name(self) -> str:

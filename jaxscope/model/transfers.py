@@ -162,6 +162,10 @@ def _of_function(
             if m.direction == direction:
                 moving += 1
                 first.setdefault(m, c)
+    brought = f.brought.get(process.id)
+    if brought and first and direction == TO_DEVICE and f.watched and all(_to_one_device(c) for c in mine):
+        yield _counted(f, process, list(first.items()), brought)
+        return
     # A call with other arguments would have left the fast path: with one kind, all calls are of it.
     calls = f.counted_calls.get(process.id) if f.watched else None
     exact = calls is not None and len(first) == 1 and moving == len(mine)
@@ -180,6 +184,33 @@ def _of_function(
             first_ns=c.t_ns,
             last_ns=c.t_ns,
         )
+
+
+def _counted(
+    f: Function, process: Process, moved: list[tuple[_Moved, Compilation]], brought: dict[int, int]
+) -> Transfer:
+    """What was counted call by call, because calls bring different arguments."""
+    calls = sum(n for size, n in brought.items() if size)
+    begun = min((c for _, c in moved), key=lambda c: c.t_ns)
+    return Transfer(
+        process=process,
+        direction=TO_DEVICE,
+        kind=ARGUMENT,
+        source=begun.site,
+        count=calls,
+        bytes=sum(size * n for size, n in brought.items()),
+        steps=calls if f.step else None,
+        function=f,
+        paths=tuple(dict.fromkeys(path for m, _ in moved for path in m.paths)),
+        first_ns=begun.t_ns,
+        last_ns=max(c.t_ns for _, c in moved),
+    )
+
+
+def _to_one_device(c: Compilation) -> bool:
+    """Not announced by JAX, as copies to several are."""
+    target = devices_of_program(c)
+    return target is not None and len(target) == 1
 
 
 def _moved(c: Compilation) -> list[_Moved]:

@@ -11,6 +11,10 @@ from typing import Any
 import msgspec
 
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.counted import Brought as Brought
+from jaxscope.schema.counted import Called as Called
+from jaxscope.schema.counted import MissesCounted as MissesCounted
+from jaxscope.schema.counted import Step as Step
 from jaxscope.schema.event import Event as Event
 from jaxscope.schema.keys import Captured, Device, Frame, Key, Memory, OutLeaf, Sharding
 from jaxscope.schema.retargeting import Retargeted as Retargeted
@@ -194,40 +198,11 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
     bytes: int = 0
 
 
-class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """Further fast-path misses with an unchanged key, counted only: ``count`` since the start.
-
-    ``cell``: where in the process's counts (log.counts) the number goes on growing; None: only here.
-    """
-
-    function: str = ""
-    count: int = 0
-    cell: int | None = None
-
-
-class Step(Event, frozen=True, tag="Step"):
-    """Step ``index`` (from 1) ended. At most ten a second are written; misses carry their step.
-
-    ``cell``: as of MissesCounted.
-    """
-
-    index: int = 0
-    cell: int | None = None
-
-
 class Watched(Event, frozen=True, tag="Watched"):
     """A function is being watched: its calls are counted."""
 
     function: str = ""
     step: bool = False
-
-
-class Called(Event, frozen=True, tag="Called"):
-    """``count`` calls of a watched function so far. ``cell``: as of MissesCounted."""
-
-    function: str = ""
-    count: int = 0
-    cell: int | None = None
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
@@ -378,7 +353,7 @@ class Unknown(msgspec.Struct, frozen=True):
 
 AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
-    | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called
+    | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
     | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
     | StderrWatched | CompilerWarned | Transferred | TargetsWanted | Retargeted | TargetCompiling | TargetCompiled
 )  # fmt: skip

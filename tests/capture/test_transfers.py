@@ -154,10 +154,95 @@ def test_numpy_arguments_are_counted_where_calls_are_and_told_per_call_elsewhere
     assert told == {
         ("counted", 40, 40 * (64 * 8 * 4 + 4), ("x", "s")),
         ("uncounted", None, 4 * 2 * 4, ("x",)),
-        ("varying", None, 32, ("x",)),
-        ("varying", None, 36, ("x",)),
+        ("varying", 40, 20 * (32 + 36), ("x",)),
     }
     assert all(t.blocked_seconds is None for t in found)
+
+
+VARYING = """
+import os, signal, sys, equinox as eqx, jax, jax.numpy as jnp, numpy as np, jaxscope
+from flax import nnx
+
+@jaxscope.watch
+@jax.jit
+def step(w, batch, *, scale=None):
+    r = (batch["x"] @ w).sum() + batch["y"].sum()
+    return w + r * (1 if scale is None else scale)
+
+class Model(nnx.Module):
+    def __init__(self): self.w = nnx.Param(jnp.ones((4, 2)))
+
+@jaxscope.watch
+@nnx.jit
+def apply(model, x): return (x @ model.w[...]).sum()
+
+@jaxscope.watch
+@eqx.filter_jit
+def loss(linear, x): return jax.vmap(linear)(x).sum()
+
+model, linear = Model(), eqx.nn.Linear(4, 2, key=jax.random.key(0))
+def run(epochs):
+    w = jnp.ones(8)
+    for _ in range(epochs):
+        for k in range(10):
+            rows = 3 if k < 9 else 2
+            batch = {"x": np.ones((rows, 8)), "y": np.ones(rows, "float32")}
+            if k == 3: batch = jax.tree.map(jnp.asarray, batch)
+            w = step(w, batch, scale=np.float32(2) if k == 5 else None)
+            apply(model, np.ones((rows, 4), "float32"))
+            loss(linear, np.ones((rows, 4), "float32") if k % 2 else jnp.ones((rows, 4)))
+run(3)
+"""
+# Calls with something of NumPy's in them, and its bytes as float32, in one epoch.
+ONE_EPOCH = {
+    "step": (9, 8 * (3 * 8 * 4 + 3 * 4) + (2 * 8 * 4 + 2 * 4) + 4),
+    "apply": (10, 9 * 3 * 4 * 4 + 2 * 4 * 4),
+    "loss": (5, 4 * 3 * 4 * 4 + 2 * 4 * 4),
+}
+
+
+def brought(run):
+    return {
+        (t.function.name, t.process.id): (t.count, t.bytes)
+        for t in model.transfers(run)
+        if t.function is not None and t.direction == "host_to_device"
+    }
+
+
+@pytest.mark.parametrize("ends", ["", "os.kill(os.getpid(), signal.SIGKILL)"], ids=["at its end", "killed"])
+def test_numpy_arguments_that_differ_from_call_to_call_are_counted_exactly(record, ends):
+    found = brought(load(record(VARYING + ends, check=False).run))
+    assert {name: figures for (name, _), figures in found.items()} == {
+        name: (3 * calls, 3 * size) for name, (calls, size) in ONE_EPOCH.items()
+    }
+
+
+def test_numpy_arguments_of_a_forked_child_are_not_counted_as_the_parents(record):
+    forks = """
+pid = os.fork()
+if pid == 0:
+    run(2)
+    from jaxscope.capture import session
+    session.stop("exit"); os._exit(0)
+os.waitpid(pid, 0)
+"""
+    run = load(record(VARYING + forks, check=False).run)
+    found = brought(run)
+    parent = run.main.id
+    assert {name: figures for (name, p), figures in found.items() if p == parent} == {
+        name: (3 * calls, 3 * size) for name, (calls, size) in ONE_EPOCH.items()
+    }
+
+
+def test_what_is_not_known_of_numpy_arguments_is_not_claimed(record):
+    done = record(
+        """
+        import jax, numpy as np, jaxscope
+        f = jaxscope.watch(jax.jit(lambda x, n: x.sum() * n, static_argnums=1))
+        for i in range(10): f(np.ones(3 + i % 2, "float32"), np.int32(2))  # NumPy's, and no array
+        """
+    )
+    assert {figures[0] for figures in brought(load(done.run)).values()} == {None}
 
 
 def test_numpy_arguments_for_several_devices_are_counted_exactly(record):
