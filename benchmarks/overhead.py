@@ -1,8 +1,10 @@
 """What recording costs: a warm call, a call off the fast path, and a compilation.
 
-Warm calls are timed in one process in interleaved blocks of random order, with a null (bare against
-bare), so that the machine's drift falls on all alike; what counts is the difference to bare and its
-spread. For comparison: a Python wrapper that keeps attributes, and JAX's own explain flag.
+Warm calls are timed in interleaved blocks of random order, with a null (bare against bare), so that
+the machine's drift falls on all alike; what counts is the difference to bare and its spread. Where a
+process happens to lay out its memory shifts a call with 300 arrays by a microsecond, the null too: so
+all of it is done in several processes, and told are the medians over them. For comparison: a Python
+wrapper that keeps attributes, and JAX's own explain flag.
 
     python benchmarks/overhead.py [--quick] [-o FILE]
 """
@@ -25,6 +27,8 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+PROCESSES = 5
 
 
 def timed(call, argument, count: int) -> float:
@@ -81,9 +85,9 @@ def warm_calls(quick: bool) -> dict:
     many = jax.jit(lambda t: sum(v[0] for v in jax.tree.leaves(t)))
     results = {}
     for label, function, argument, count, blocks in (
-        ("1 array", one, jnp.ones(8), 2000, 61),
-        ("1 array, 4 values read from outside", reading, jnp.ones(8), 2000, 41),
-        ("1 NumPy array", one, np.ones(8, "f4"), 500, 41),
+        ("1 array", one, jnp.ones(8), 2000, 21),
+        ("1 array, 4 values read from outside", reading, jnp.ones(8), 2000, 21),
+        ("1 NumPy array", one, np.ones(8, "f4"), 500, 21),
         ("300 arrays", many, tree, 60, 61),
     ):
         watched, wrapped = jaxscope.watch(function), Plain(function)
@@ -137,6 +141,37 @@ def warm_calls(quick: bool) -> dict:
         rows = [row(name, times[name], times["bare"]) for name in variants]
         results[label] = {"callbacks_run_on_warm_calls": callbacks, "rows": rows}
     return results
+
+
+def in_processes(quick: bool) -> dict:
+    """``warm_calls`` in PROCESSES fresh processes, one after the other: the medians over them, and each one's."""
+    runs = []
+    with tempfile.TemporaryDirectory() as directory:
+        for n in range(1 if quick else PROCESSES):
+            out = Path(directory) / f"{n}.json"
+            flags = ["--quick"] if quick else []
+            subprocess.run([sys.executable, __file__, "--warm-only", "-o", str(out), *flags], check=True)
+            runs.append(json.loads(out.read_text()))
+    merged = {}
+    for label in runs[0]:
+        rows = []
+        for same in zip(*(run[label]["rows"] for run in runs), strict=True):
+
+            def median(pick, same=same) -> int:
+                return round(statistics.median(pick(r) for r in same))
+
+            rows.append(
+                {
+                    "variant": same[0]["variant"],
+                    "median_ns": median(lambda r: r["median_ns"]),
+                    "delta_ns": median(lambda r: r["delta_ns"]),
+                    "iqr_ns": [median(lambda r: r["iqr_ns"][0]), median(lambda r: r["iqr_ns"][1])],
+                    "delta_ns_by_process": sorted(r["delta_ns"] for r in same),
+                }
+            )
+        callbacks = sum(run[label]["callbacks_run_on_warm_calls"] for run in runs)
+        merged[label] = {"callbacks_run_on_warm_calls": callbacks, "rows": rows}
+    return merged
 
 
 def off_the_fast_path(quick: bool) -> dict:
@@ -293,14 +328,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a quarter of the blocks: a look, not a figure")
     parser.add_argument("-o", "--out", type=Path, help="also write the figures as JSON")
+    parser.add_argument("--warm-only", action="store_true", help="warm calls in this process alone, as JSON")
     options = parser.parse_args()
+    if options.warm_only:
+        options.out.write_text(json.dumps(warm_calls(options.quick)))
+        return
     import jax
 
     figures = {
         "jax": jax.__version__,
         "python": sys.version.split()[0],
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "warm_call": warm_calls(options.quick),
+        "warm_call": in_processes(options.quick),
         "off_the_fast_path": off_the_fast_path(options.quick),
         "transformer_12_layers": compile_share(options.quick),
     }

@@ -15,7 +15,17 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxscope.capture import frames, functions, origins, seams, shield, signature, sources, wrappers
+from jaxscope.capture import (
+    frames,
+    functions,
+    listeners,
+    origins,
+    seams,
+    shield,
+    signature,
+    sources,
+    wrappers,
+)
 from jaxscope.capture.caches import Clearings
 from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
 from jaxscope.capture.fates import Fates
@@ -74,47 +84,15 @@ class Probe:
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none
 
     def install(self) -> None:
-        self._listen()
+        listeners.register(self)
         if seams.has_test_slot():
             self._previous = seams.test_listener()
             seams.set_test_listener(self.on_test)
 
     def remove(self) -> None:
-        import jax
-
-        for name, listener in (
-            ("unregister_event_duration_listener", self.on_duration),
-            ("unregister_event_listener", self.on_event),
-            ("unregister_scalar_listener", self.on_scalar),
-        ):
-            try:
-                getattr(jax.monitoring, name)(listener)
-            except Exception:  # dropped by clear_event_listeners(), or no such function
-                pass
+        listeners.unregister(self)
         if seams.has_test_slot() and seams.test_listener() == self.on_test:
             seams.set_test_listener(self._previous)
-
-    def _listen(self) -> None:
-        import jax
-
-        jax.monitoring.register_event_duration_secs_listener(self.on_duration)
-        jax.monitoring.register_event_listener(self.on_event)
-        if hasattr(jax.monitoring, "register_scalar_listener"):
-            jax.monitoring.register_scalar_listener(self.on_scalar)
-
-    def _still_listening(self) -> None:
-        """``jax.monitoring.clear_event_listeners()`` drops ours with all others: come back."""
-        import jax
-
-        if seams.is_listening(self.on_duration):
-            return
-        try:
-            jax.monitoring.unregister_scalar_listener(self.on_scalar)  # 0.10 and 0.12 forget to clear these
-        except Exception:
-            pass
-        self._listen()
-        reason = "the program called jax.monitoring.clear_event_listeners(); one trace may be missing"
-        self._writer.emit(ev.Degraded(seam="listeners", reason=reason))
 
     # -- callbacks: each begins with the cheapest possible look ------------------------------------
 
@@ -131,8 +109,10 @@ class Probe:
         elif name == seams.EVENT_TRACE:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
         elif name == seams.EVENT_LOWER:
-            self._guarded("listeners", self._still_listening)
-        elif self.puts is not None:
+            self._guarded("listeners", listeners.come_back, self, self._writer)
+        elif self.puts is None or (name == seams.EVENT_PUT_DONE and not shield.busy() and self.puts.over()):
+            pass
+        else:
             self._guarded("device_puts", self.puts.heard, name, sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
@@ -222,7 +202,7 @@ class Probe:
                 call.told = True
                 self._writer.emit(ev.Traced(call=call.number))
         else:
-            self._still_listening()
+            listeners.come_back(self, self._writer)
         call.retraced = True
         if self.stale:
             shield.attempt(

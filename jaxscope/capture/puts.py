@@ -36,8 +36,17 @@ class Puts(threading.local):
     def began(self, frame: FrameType) -> None:
         """Parts of one array begin to be put on their devices, by JAX's ``frame``."""
         self._open.append((0, []))  # also where what follows fails: each end has its beginning
+        if self._transfers.for_callback(frame):
+            return
         moved = self._moved(frame)
         self._open[-1] = (time.perf_counter_ns(), moved)
+
+    def over(self) -> bool:
+        """That is over, and nothing of it was to be counted. False: there is more to do than to know it."""
+        if not self._open or self._open[-1][1]:
+            return False
+        self._open.pop()
+        return True
 
     def ended(self) -> None:
         """That is over."""

@@ -134,6 +134,20 @@ class Transfers:
             found = self._places[key] = (f.f_code, above, row)
         return found[2]
 
+    def for_callback(self, frame: FrameType) -> bool:
+        """Is ``frame``, which is JAX's, on its way to a callback of the program's? Then it is nobody's line."""
+        f: FrameType | None = frame
+        while f is not None:
+            known = self._codes.get(id(f.f_code))
+            if known is None or known.code is not f.f_code:
+                known = self._learn(f)
+            if known.whose != _JAX:
+                return False
+            if known.via == seams.CALLBACK:
+                return True
+            f = f.f_back
+        return False
+
     def add(self, row: Row, count: int, size: int | None, ns: int | None, *, view: bool = False) -> None:
         """``count`` more (0: another part of one that was counted) of ``size`` bytes, that took ``ns``."""
         step = self._step()
