@@ -12,6 +12,7 @@ import weakref
 from typing import Any, TypeVar, overload
 
 from jaxscope.capture import announce
+from jaxscope.capture.warm import Call, Tick
 
 F = TypeVar("F")
 
@@ -19,7 +20,7 @@ _session: Any = None  # the recording of this process
 _watched: list[Any] = []  # weak references to the watched functions of this process
 
 
-class _Watched:
+class _Watched(Call):
     # Stands for the function it wraps, counts its calls while something records, and has what its trace
     # took in from outside looked after.
     #
@@ -27,13 +28,7 @@ class _Watched:
     # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` see what they
     # saw before. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
 
-    __slots__ = (
-        "__weakref__",
-        "_jaxscope_counter",
-        "_jaxscope_function",
-        "_jaxscope_guard",
-        "_jaxscope_step",
-    )
+    __slots__ = ("__weakref__", "_jaxscope_guard", "_jaxscope_step")
 
     # A class has these of its own, and they would hide the function's.
     __module__ = property(lambda self: self._jaxscope_function.__module__)
@@ -45,16 +40,10 @@ class _Watched:
         object.__setattr__(self, "_jaxscope_counter", None)
         object.__setattr__(self, "_jaxscope_guard", None)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def _jaxscope_due(self, /, *args: Any, **kwargs: Any) -> Any:
+        # The call that was counted last, where there is more to do than to count it.
         counter = self._jaxscope_counter
-        if counter is None:
-            return self._jaxscope_function(*args, **kwargs)
-        # What Counter.add does, without a call of its own: half of what it would cost.
-        counter.value = value = counter.value + 1
-        counter.cells[counter.index] = value
-        if value < counter.due:
-            return self._jaxscope_function(*args, **kwargs)
-        each, looks = counter.each, counter.came_due(value)
+        each, looks = counter.each, counter.came_due(counter.value)
         result = self._jaxscope_function(*args, **kwargs)
         if each is not None:
             each(args, kwargs)
@@ -188,15 +177,14 @@ def _register(watched: _Watched, *, when_called: bool = False) -> Any:
     return watched
 
 
-class _FirstCall:
+class _FirstCall(Tick):
     # Stands for the counter of a watched object that may never be called, until it is.
 
-    due = index = 0
     each = None
 
     def __init__(self, watched: _Watched) -> None:
         self.watched = weakref.ref(watched)
-        self.value = 0
+        self.value = self.due = self.index = 0
         self.cells = [0]
 
     def came_due(self, value: int) -> bool:

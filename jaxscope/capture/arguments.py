@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import frames, shield
+from jaxscope.capture import shield
 from jaxscope.capture.count import Count
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import Brought
 
-WRAPPER = "jaxscope.api"  # the module of what ``watch`` makes
 NUMPY = (np.ndarray, np.generic)
 WIDE = 8  # bytes: what JAX may make smaller
 MOST = 64  # different sizes; calls remembered
@@ -50,12 +48,18 @@ class Arguments:
         self.counts: dict[int, Count] = {}
         self.each: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
 
-    def missed(self, frame: FrameType, leaves: int, calls: int) -> None:
-        """A call, the ``calls``-th, left the fast path at JAX's ``frame``; its key has ``leaves`` NumPy arrays."""
-        call = None if self._lost else _call(frame)
-        if call is None:
+    def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
+        """A call, the ``calls``-th, with arguments and keywords ``given``, left the fast path.
+
+        ``leaves``: NumPy arrays in its key.
+        """
+        args, kwargs = given
+        if self._lost or calls == 0:
+            return  # 0: jit is not in what is watched but around it
+        if args is None or kwargs is None:
+            self._lose()
             return
-        found, size = self._read(_slots(*call))
+        found, size = self._read(_slots(args, kwargs))
         if sum(_is_numpy(sign) for sign in found.values()) != leaves or (self._size is None and calls > 1):
             self._lose()  # something static is NumPy's, or calls were served from before the recording
             return
@@ -124,17 +128,6 @@ class Arguments:
         if not self._lost:
             self._lost, self._telling = True, None
             self._writer.emit(Brought(function=self._function, lost=True))
-
-
-def _call(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments of the watched object's call that ``frame`` is in; None: what is watched is not around it."""
-    for f in frames.walk(frame):
-        if f.f_globals.get("__name__") == WRAPPER:
-            local = frames.read(f, "args", "kwargs")
-            return (local["args"], local["kwargs"]) if len(local) == 2 else None
-        if frames.is_user(f):
-            return None
-    return None
 
 
 def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:

@@ -10,23 +10,25 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxscope.capture import shield
+from jaxscope.capture.warm import Tick
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import Event
 
 INTERVAL_NS = 100_000_000
 
 
-class Count:
+class Count(Tick):
     """Counts from 0. ``told(value, cell)`` makes the event that says the count and where it goes on.
 
     ``cells[index] = value`` stores it: to the mapped page, or to what stands in its place.
     """
 
-    __slots__ = ("_told", "_writer", "_written", "cell", "cells", "index", "value")
+    __slots__ = ("_told", "_writer", "_written", "cell")
 
     def __init__(self, writer: Writer, told: Callable[[int, int | None], Event]) -> None:
         self._writer = writer
         self._told = told
+        self.due = 0
         self.restart()
 
     def restart(self) -> None:

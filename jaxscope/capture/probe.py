@@ -343,9 +343,14 @@ class Probe:
         )
         if self.tally is not None:
             self.tally.missed(call.number)
-            if entry == "call" and key is not None and frame is not None:
+            if entry == "call" and key is not None:
                 leaves = sum(leaf.type.startswith("numpy.") for leaf in key.arguments)
-                shield.attempt("transfers", self.tally.brought, call.function, frame, leaves)
+                given = (
+                    (user.args, user.kwargs)
+                    if user is not None
+                    else (source.get("args"), source.get("kwargs"))
+                )
+                shield.attempt("transfers", self.tally.brought, call.function, given, leaves)
         if self.sampler is not None and call.detail and entry == "call":
             self.sampler.missed(sys._getframe())
         if read is not None and entry != "aot":

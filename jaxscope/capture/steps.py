@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from jaxscope.capture.arguments import Arguments
@@ -30,7 +29,7 @@ class Counter(Count):
     """
 
     __slots__ = (
-        "arguments", "due", "each", "function", "look_at", "next", "rings", "step", "step_at", "tally", "tell_at",
+        "arguments", "each", "function", "look_at", "next", "rings", "step", "step_at", "tally", "tell_at",
     )  # fmt: skip
 
     def __init__(self, tally: Tally, function: str, step: bool = False) -> None:
@@ -54,7 +53,7 @@ class Counter(Count):
     def add(self) -> bool:
         """One more call. True: whoever watches it is to look when the call has returned.
 
-        The wrapper of ``watch`` has these lines in its own frame.
+        What ``watch`` makes does the same before it calls (capture.warm).
         """
         self.value = value = self.value + 1
         self.cells[self.index] = value
@@ -75,10 +74,10 @@ class Counter(Count):
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         self.due = self.next if self.each is None else 0
 
-    def missed(self, frame: FrameType, numpy_leaves: int) -> None:
-        """The call that was counted last left the fast path at JAX's ``frame``."""
+    def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
+        """The call that was counted last, with the arguments and keywords ``given``, left the fast path."""
         if self.arguments is not None:
-            self.arguments.missed(frame, numpy_leaves, self.value)
+            self.arguments.missed(given, numpy_leaves, self.value)
             self.each = self.arguments.each
             self.set_due()
 
@@ -246,11 +245,11 @@ class Tally:
             if block.first is None:
                 block.first = counter
 
-    def brought(self, function: str, frame: FrameType, numpy_leaves: int) -> None:
-        """A call of ``function`` left the fast path at JAX's ``frame``; its key has so many NumPy arguments."""
+    def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
+        """A call of ``function`` left the fast path; its key has so many NumPy arguments."""
         counter = self._counters.get(function)
         if counter is not None:
-            counter.missed(frame, numpy_leaves)
+            counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
         """Call ``call`` left the fast path: the blocks are told, and want to be asked when it is over."""

@@ -55,6 +55,11 @@ def handle(args: argparse.Namespace) -> int:
     said = importlib.import_module("jaxscope.capture.seams").untested(jax) if jax is not None else None
     if said:
         fact("", said)
+    built = importlib.import_module("jaxscope.capture.warm").IN_C
+    fact(
+        "watched calls",
+        "counted in C" if built else "counted in Python: jaxscope was installed without a C compiler",
+    )
     home = store.runs_home()
     problem = unwritable(home)
     fact("run directory", str(home) if problem is None else f"{home}: {problem}", problem is None)
