@@ -5,6 +5,7 @@ In C where that was built (``jaxscope/_warm.c`` says why); here the same in Pyth
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +45,19 @@ class PythonCall:
         raise NotImplementedError
 
 
-if TYPE_CHECKING or os.environ.get(PURE):
-    Tick, Call = PythonTick, PythonCall
-else:
+def _built() -> tuple[Any, Any] | None:
+    if os.environ.get(PURE):
+        return None
     try:
-        from jaxscope._warm import Call, Tick
+        found: Any = importlib.import_module("jaxscope._warm")
     except ImportError:  # no compiler where it was installed, or used where it lies
-        Tick, Call = PythonTick, PythonCall
+        return None
+    return found.Tick, found.Call
 
-IN_C = Tick is not PythonTick
+
+Tick = PythonTick
+Call = PythonCall
+IN_C = False
+if not TYPE_CHECKING and (_found := _built()) is not None:
+    Tick, Call = _found
+    IN_C = True
