@@ -66,6 +66,11 @@ class Fit(msgspec.Struct, frozen=True):
     largest: list[Allocation] = []
     space: str | None = None
 
+    @property
+    def temporaries(self) -> int | None:
+        """Bytes of them, where the compiler divides what it used."""
+        return next((self.parts[n] for n in ("HLO temporaries", "HLO temp") if n in self.parts), None)
+
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
     """Bytes of one device (not chip) of ``target``, and who says so; None where nobody does."""

@@ -106,7 +106,12 @@ def findings(run: Run, further: Iterable[Run] = ()) -> list[Finding]:
     ``further``: the same program on other numbers of devices (store.sub_runs). What is true of the program as it
     ran is in ``run``; the same words for another target are told there, too.
     """
-    found = registry.findings(run)
+    return registry.in_order(joined(registry.findings(run), further))
+
+
+def joined(said: Sequence[Finding], further: Iterable[Run]) -> list[Finding]:
+    """``said`` of a run, with what the rules find of the targets of ``further``."""
+    found = list(said)
     for other in further:
         free = list(range(len(found)))
         for f in registry.findings(other):
@@ -119,7 +124,7 @@ def findings(run: Run, further: Iterable[Run] = ()) -> list[Finding]:
             free.remove(at)
             ran = not found[at].targets or found[at].title.endswith(_suffix(found[at].targets, True))
             found[at] = told(found[at], f.targets, [(None, f)], ran=ran)
-    return registry.in_order(found)
+    return found
 
 
 def _same(a: Finding, b: Finding) -> bool:

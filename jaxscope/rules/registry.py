@@ -51,7 +51,7 @@ class Rule(msgspec.Struct, frozen=True):
     """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for.
     ``asked``: it needs a limit that somebody sets, and is no finding of a run by itself; ``check`` takes the
     limit of its documentation. ``told``: a run alone does not have it; whoever compares it with something else
-    tells it. ``target``: the machine that its example is compiled for (``run --target``).
+    tells it. ``target``: the machine that its example is compiled for (``run --target``). ``recompiles``: it tells why functions were compiled again.
     """
 
     code: str
@@ -63,6 +63,7 @@ class Rule(msgspec.Struct, frozen=True):
     asked: bool = False
     told: bool = False
     target: str | None = None
+    recompiles: bool = False
 
     @property
     def summary(self) -> str:
@@ -84,6 +85,7 @@ def add(
     slow: bool = False,
     asked: bool = False,
     target: str | None = None,
+    recompiles: bool = False,
 ) -> None:
     """Register a rule.
 
@@ -92,7 +94,9 @@ def add(
     """
     if code in _rules or not doc:
         raise ValueError(f"{code}: taken, or without a docstring")
-    _rules[code] = Rule(code, name, severity, check, inspect.cleandoc(doc), slow, asked, target=target)
+    _rules[code] = Rule(
+        code, name, severity, check, inspect.cleandoc(doc), slow, asked, target=target, recompiles=recompiles
+    )
 
 
 def rule(
