@@ -151,13 +151,14 @@ def nearest(text: str) -> str:
     that is most like it; how it begins counts as much as what is in it.
     """
     known, low = rules(), text.strip()[:80].casefold()
-    if re.fullmatch(r"jx\d*", low):
-        families = [low[:n].upper() for n in range(len(low), 2, -1)]
-        for family in families:
-            there = [code for code in known if code.startswith(family)]
+    number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
+    if number is not None:
+        for n in range(len(number[1]), 0, -1):
+            there = [code for code in known if code.startswith(f"JX{number[1][:n]}")]
             if there:
-                return f"of {family} there {'is' if len(there) == 1 else 'are'} {', '.join(there)}"
-        return f"there are {', '.join(sorted({f'{code[:3]}xx' for code in known}))}: jaxscope rule lists them"
+                return f"did you mean {there[0]}?" if len(there) == 1 else f"there are {', '.join(there)}"
+        families = sorted({f"{code[:3]}xx" for code in known})
+        return f"there are {', '.join(families)}: jaxscope rule lists them"
 
     def likeness(name: str) -> float:
         same = next(
