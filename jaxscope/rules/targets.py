@@ -158,7 +158,9 @@ def _told(c: Contributor) -> tuple[str, str | None]:
         size = f"{gib(c.global_bytes)} on all devices together"
     else:
         size = "of a size that is not known"
-    return f"{c.of} {c.path or 'without a name'}: {size}", c.path if c.of == "argument" else None
+    if c.of == "argument":
+        return f"argument {c.path or 'without a name'}: {size}", c.path
+    return f"{c.path or 'a result'}: {size}", None
 
 
 def _advice(f: Function | None, fit: Fit, given: Sequence[Contributor]) -> str:
