@@ -25,7 +25,8 @@ DESCRIPTION = """\
 Hold a recorded run against what you allow: no recompile after step N, budgets for compilations, seconds,
 collectives and memory ([tool.jaxscope.check] in pyproject.toml), or against a baseline: a committed file of what
 the compiler made of your functions (jaxscope-baseline.json, where there is one). Where nothing is asked for, the
-findings of the run are what is checked.
+findings of the run are what is checked. What does not fit into a machine that the run was compiled for (run --target)
+fails in any case; with --target, limits of programs hold for that machine's programs instead of those that ran.
 
 The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage. What is not known is
 said; with --strict it fails.
