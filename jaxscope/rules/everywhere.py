@@ -15,7 +15,7 @@ from jaxscope.model import retargeted
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import registry
-from jaxscope.schema.findings import Evidence, Finding
+from jaxscope.schema.findings import NOTE, Evidence, Finding
 
 MOST = 3  # targets named in a title
 
@@ -49,7 +49,10 @@ def _latest(run: Run) -> dict[str, tuple[Program, Function]]:
 
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
-    """What ``look`` sees in the latest program of each of the user's functions, here and for each target."""
+    """What ``look`` sees in the latest program of each of the user's functions, here and for each target.
+
+    What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is a note.
+    """
     latest, targets = _latest(run), {f.id: ps for f, ps in retargeted.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
         here = [latest[id][0]] if id in latest else []
@@ -62,8 +65,17 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
                 alike.setdefault((same, times[same]), []).append((p, f))
         for several in alike.values():
             (first, found), rest = several[0], several[1:]
+            if not rest and first in here and run.platform == "cpu":
+                found = _of_stand_in(found, [p for p in there if "hlo" in p.texts])
             names = [p.target or "a target" for p, _ in several if p not in here]
             yield told(found, names, [(p.target, f) for p, f in rest], ran=first in here)
+
+
+def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
+    if not others:
+        return f
+    absent = [Evidence(f"not found in what was compiled for {p.target}", program=p.id) for p in others]
+    return msgspec.structs.replace(f, severity=NOTE, evidence=[*f.evidence, *absent])
 
 
 def told(

@@ -57,6 +57,17 @@ def test_what_only_the_targets_compiler_does_says_so(aimed):
     assert all(everywhere.of_target_alone(load(a.run), f) for f in found)
 
 
+def test_what_only_the_compiler_of_the_stand_in_does_is_a_note(aimed):
+    a = aimed("v5e:4x4")
+    on_both(a, "v5e:4x4", there="zero_nested_loops__tpuv5e_jax0102")
+    found = inserted(a.end())
+    assert found and {f.severity for f in found} == {"note"} and not any(f.targets for f in found)
+    assert found[0].evidence[-1].text == "not found in what was compiled for v5e:4x4"
+    waiting = aimed("v5e:4x4", at="waiting")
+    waiting.lowered(waiting.called(texts=texts(CPU)), "v5e:4x4")
+    assert {f.severity for f in inserted(waiting.end())} == {"warning"}  # nobody knows yet
+
+
 def test_many_targets_are_counted_after_the_third(aimed):
     names = ["v5e:4x4", "v5p:2x2x4", "v6e:4x4", "v4:2x2x4"]
     a = aimed(*names)
