@@ -95,7 +95,8 @@ def options_parser() -> argparse.ArgumentParser:
         "--check",
         metavar="SPEC",
         help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
-        "exit code 3 where the program succeeded and this fails",
+        "exit code 3 where the program succeeded and this fails; with --target of what was compiled for it, "
+        "which is waited for",
     )
     for_ = parser.add_argument_group("for a machine that is not there")
     for_.add_argument(
