@@ -51,9 +51,9 @@ class CompiledFor:
     @property
     def fit(self) -> Fit | None:
         """Its memory on one device beside what a device has; None where it was not compiled."""
-        from jaxscope.report import targets
+        from jaxscope.model import retargeted
 
-        return targets.fit(self.run, self.program)
+        return retargeted.fit(self.run, self.program)
 
     @property
     def fits(self) -> bool | None:

@@ -47,12 +47,14 @@ class NoRecompiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Of several threads in one object each closes what it opened.
+        if not self._open:
+            return
+        # Of several threads in one object each closes what it opened; what was opened in another thread (an ExitStack
+        # that was handed over) is the latest.
         here = threading.get_ident()
-        watch = next(w for w in reversed(self._open) if w.thread == here) if self._open else None
-        if watch is not None:
-            self._open.remove(watch)
-            watch.end(failed=error is not None)
+        watch = next((w for w in reversed(self._open) if w.thread == here), self._open[-1])
+        self._open.remove(watch)
+        watch.end(failed=error is not None)
 
     def __call__(self, function: Any) -> Any:
         """Each call of ``function`` is a block of its own."""

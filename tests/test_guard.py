@@ -146,6 +146,13 @@ def test_threads_belong_to_the_block(said):
     assert said["thread"]["raised"] == "RecompileError" and said["thread"]["notes"] == ["thread ended well"]
 
 
+def test_a_block_that_is_closed_in_another_thread_is_judged_there(said):
+    passed, late = said["closed_in_another_thread"]["notes"]
+    assert passed == "passed" and late.startswith(
+        "RecompileError: JX190 step was traced and compiled in step 2"
+    )
+
+
 def test_a_warm_call_inside_a_block_runs_no_callback_of_ours(said):
     assert said["warm_calls"]["notes"] == [0]
 

@@ -19,9 +19,9 @@ from jaxscope.schema.targets import Target
 # Units are binary: 15.75G of a 16 GiB chip. libtpu says the first before it has laid out the program (0.0.42,
 # 0.0.50), the second, with its largest buffers, after.
 _TEMPORARIES = re.compile(
-    r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available \w+ \(([\d.]+)([KMGT]?)B?\)"
+    r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available (?P<space>\w+) \((?P<room>[\d.]+)(?P<scale>[KMGT]?)B?\)"
 )
-_USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) (\w+)")
+_USED = re.compile(r"Used ([\d.]+)([KMGT]?) of (?P<room>[\d.]+)(?P<scale>[KMGT]?) (?P<space>\w+)")
 _PART = re.compile(
     r"^\s*(reserved|program|arguments|global|scoped|HLO temp|stack)\s+([\d.]+)([KMGT]?)B?\b", re.M
 )
@@ -55,6 +55,7 @@ class Fit(msgspec.Struct, frozen=True):
       stated_by: ``compiler`` or ``vendor``: whose capacity that is.
       parts: the compiler's own division of what it used, by its names for them.
       largest: the largest buffers, where the compiler names any.
+      space: which of the device's memories, as the compiler calls it (``hbm``, ``vmem``); None: it does not say.
     """
 
     fits: bool | None
@@ -63,6 +64,12 @@ class Fit(msgspec.Struct, frozen=True):
     stated_by: str | None
     parts: dict[str, int] = {}
     largest: list[Allocation] = []
+    space: str | None = None
+
+    @property
+    def temporaries(self) -> int | None:
+        """Bytes of them, where the compiler divides what it used."""
+        return next((self.parts[n] for n in ("HLO temporaries", "HLO temp") if n in self.parts), None)
 
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
@@ -89,7 +96,7 @@ def of_message(target: Target | None, message: str) -> Fit:
     used = _USED.search(message) or early
     room = capacity_of(target) if target is not None else None
     if used is not None:
-        room = _bytes(used[3], used[4]), COMPILER
+        room = _bytes(used["room"], used["scale"]), COMPILER
     return Fit(
         fits=False,
         used=_bytes(used[1], used[2]) if used else None,
@@ -98,6 +105,7 @@ def of_message(target: Target | None, message: str) -> Fit:
         parts={m[1]: _bytes(m[2], m[3]) for m in _PART.finditer(message)}
         or ({"HLO temporaries": _bytes(early[1], early[2])} if early else {}),
         largest=_allocations(message),
+        space=used["space"].lower() if used is not None else None,
     )
 
 

@@ -25,7 +25,8 @@ DESCRIPTION = """\
 Hold a recorded run against what you allow: no recompile after step N, budgets for compilations, seconds,
 collectives and memory ([tool.jaxscope.check] in pyproject.toml), or against a baseline: a committed file of what
 the compiler made of your functions (jaxscope-baseline.json, where there is one). Where nothing is asked for, the
-findings of the run are what is checked.
+findings of the run are what is checked. What does not fit into a machine that the run was compiled for (run --target)
+fails in any case; with --target, limits of programs hold for that machine's programs instead of those that ran.
 
 The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage. What is not known is
 said; with --strict it fails.
@@ -36,6 +37,7 @@ examples:
   jaxscope check --no-recompiles-after 2      everything is to be compiled within the first two steps
   jaxscope check --no-recompiles-after 0      nothing is to be compiled at all
   jaxscope check --update-baseline            pin what the latest run compiled, and what became of it; commit the file
+  jaxscope check --target v5e:16x16           does what was compiled for it fit, and keep the limits of programs?
   jaxscope check --output-format github       annotations on a pull request; also sarif, junit, json
   jaxscope check --select JX1 --ignore JX107  recompiles, but not those for static values
   jaxscope run --check no-recompiles-after=2 train.py     record and check in one go
@@ -73,6 +75,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--update-baseline", action="store_true", help="write the baseline from this run first (not in CI)"
     )
+    parser.add_argument(
+        "--target",
+        metavar="TARGET",
+        action="append",
+        help="hold the programs to the limits that were compiled for it (run --target), not those that ran"
+        " (repeatable)",
+    )
     for name, what in (("select", "look at these only"), ("ignore", "leave these out")):
         parser.add_argument(
             f"--{name}",
@@ -102,7 +111,7 @@ def handle(args: argparse.Namespace) -> int:
         run = load(directory, progress)
     if args.update_baseline:
         asked["baseline"] = str(pinned.update(run, directory, asked, filter_of(asked)))
-    found = [*findings(run, asked, chosen_codes), *unfinished(run, directory)]
+    found = [*findings(run, asked, chosen_codes, directory), *unfinished(run, directory)]
     wrong = failing(found, strict=bool(asked.get("strict")))
     sys.stdout.write(written(run, directory, found, asked.get("output-format") or "full", failed=bool(wrong)))
     _summary(found)
@@ -130,7 +139,7 @@ def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
     from jaxscope.model.load import load
 
     run = load(directory)
-    found = findings(run, asked)
+    found = findings(run, asked, None, directory)
     wrong = failing(found, strict=bool(asked.get("strict")))
     if found:
         deliver_text(run, found, sys.stderr)
@@ -164,21 +173,30 @@ def filter_of(wishes: dict[str, Any]) -> Filter:
     return Filter(codes, lambda file: relative(file, [*bases, str(Path.cwd())]))
 
 
-def findings(run: Run, wishes: dict[str, Any], looked_at: Filter | None = None) -> list[Finding]:
-    """What does not hold, errors first; where nothing is asked for, what the rules find.
+def findings(
+    run: Run, wishes: dict[str, Any], looked_at: Filter | None = None, directory: RunDir | None = None
+) -> list[Finding]:
+    """What does not hold, errors first; where nothing is asked for, what the rules find. What does not fit into a
+    target is among it whatever is asked for.
+
+    Args:
+      directory: of ``run``: the same program on other numbers of devices is recorded within it.
 
     Raises:
-      UsageError: what is asked for cannot be checked in this run (its steps are not known).
+      UsageError: what is asked for cannot be checked in this run (its steps are not known, nothing was compiled for
+        a target).
       BaselineError: the baseline cannot be read.
     """
-    from jaxscope.rules import against, budgets, gate, limits, registry
+    from jaxscope.rules import against, aimed, budgets, gate, limits, registry
 
     chosen = filter_of(wishes) if looked_at is None else looked_at
     after = wishes.get("no-recompiles-after")
-    allowed = limits.of(wishes)
-    functions = wishes.get("functions") or {}
+    allowed, functions = limits.of(wishes), wishes.get("functions") or {}
+    aim = aimed.aim(
+        [run, *_further(directory)], wishes.get("target") or (), wishes.get("targets") or {}, _argv(directory)
+    )
     path = pinned.path_of(wishes)
-    asked = after is not None or bool(allowed) or bool(functions)
+    asked = after is not None or bool(allowed) or bool(functions) or bool(aim.tables)
     rules = path is not None or not asked or bool(wishes.get("select"))
     found: list[Finding] = []
     if path is not None:
@@ -189,11 +207,14 @@ def findings(run: Run, wishes: dict[str, Any], looked_at: Filter | None = None) 
         sys.stderr.write(f"held against {path}\n")
     elif rules:
         found += chosen.keep(registry.findings(run))
+    found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
     if after is not None:
         allow = bool(wishes.get("allow-cache-hits"))
-        found += chosen.keep(gate.recompiles_after(run, after, allow_cache_hits=allow))
+        late = chosen.keep(gate.recompiles_after(run, after, allow_cache_hits=allow))
+        found = [*gate.untold(found, late), *late]
     if asked:
-        found += chosen.keep(budgets.over(run, allowed, functions))
+        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names))
+    found += chosen.keep(aimed.held(aim, allowed, functions))
     if rules:
         known = registry.rules()
         found += chosen.unused(
@@ -201,6 +222,18 @@ def findings(run: Run, wishes: dict[str, Any], looked_at: Filter | None = None) 
             lambda code: (not known[code].told or path is not None) and (not known[code].asked or asked),
         )
     return registry.in_order(found)
+
+
+def _further(directory: RunDir | None) -> list[Run]:
+    from jaxscope.log import store
+    from jaxscope.model.load import load
+
+    return [] if directory is None else [load(d) for d in store.sub_runs(directory)]
+
+
+def _argv(directory: RunDir | None) -> list[str]:
+    argv = directory.meta.get("argv") if directory is not None else None
+    return [str(word) for word in argv] if isinstance(argv, list) else []
 
 
 def failing(found: list[Finding], *, strict: bool) -> list[Finding]:

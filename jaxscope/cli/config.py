@@ -54,6 +54,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "no-recompiles-after": Option(int, least=0),
         "allow-cache-hits": Option(bool),
         "strict": Option(bool),
+        "target": Option(list),
         "baseline": Option(str),
         "select": Option(list),
         "ignore": Option(list),
@@ -61,6 +62,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "output-format": Option(str, FORMATS),
         **{name: Option(object, read=limits.read) for name in limits.SPELLED},
         "functions": Option(dict, read=lambda _, value, where: limits.functions(value, where)),
+        "targets": Option(dict, read=lambda _, value, where: limits.targets(value, where)),
     },
     "keys": {},  # the ids of tui's actions, asked for where the table is there
 }
@@ -263,7 +265,8 @@ def check_spec(text: str) -> dict[str, Any]:
         elif inner:
             raise UsageError(f"{where}: {name} has no parts", slug="config-value")
         else:
-            found[name] = _from_text(where, value if equals else "true", option)
+            read = _from_text(where, value if equals else "true", option)
+            found[name] = [*found.get(name, ()), *read] if option.type is list else read
     if not found:
         raise UsageError(
             "--check names nothing to check",

@@ -95,7 +95,8 @@ def options_parser() -> argparse.ArgumentParser:
         "--check",
         metavar="SPEC",
         help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
-        "exit code 3 where the program succeeded and this fails",
+        "exit code 3 where the program succeeded and this fails; with --target of what was compiled for it, "
+        "which is waited for",
     )
     for_ = parser.add_argument_group("for a machine that is not there")
     for_.add_argument(
@@ -186,7 +187,9 @@ def handle(args: argparse.Namespace) -> int:
     _configure(opts)
     groups = targeting.asked(opts)
     opts.targets = groups[0] if groups else []
-    wishes = None if opts.check is None else check.wishes(config.check_spec(opts.check))
+    wishes = None if opts.check is None else check.wishes(_checks(opts.check, groups))
+    if wishes is not None and groups:
+        opts.wait_targets = True  # what is not compiled yet is not checked
     if opts.detach:
         if wishes is not None:
             raise UsageError(
@@ -210,6 +213,13 @@ def handle(args: argparse.Namespace) -> int:
         elif record is not None and not opts.quiet:
             _report(record, ended)
     return _checked(record, ended, wishes)
+
+
+def _checks(spec: str, groups: list[list[Any]]) -> dict[str, Any]:
+    """What --check asks for; of the run's own targets, where it names none."""
+    found = config.check_spec(spec)
+    names = [t.name for group in groups for t in group]
+    return {"target": names, **found} if names else found
 
 
 def _once(program: Command, opts: argparse.Namespace, record: RunDir | None) -> vitals.Ended:
@@ -268,8 +278,7 @@ def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
 def _attach(program: Command, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
     from jaxscope.cli import attach
 
-    if opts.targets:
-        targeting.begin(record)
+    worker = targeting.begin(record) if opts.targets else None
     left = attach.attach(program.argv, _environment(record, opts), record)
     if isinstance(left, attach.Left):
         say(
@@ -278,6 +287,8 @@ def _attach(program: Command, opts: argparse.Namespace, record: RunDir, wishes: 
             None if wishes is None else "it was not checked: when it has ended, jaxscope check",
         )
         return left.code
+    if worker is not None:
+        targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
     if not opts.quiet:
         say(f"the program's output: {record.output}")
         _report(record, left)

@@ -15,7 +15,7 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.spelling import common_prefix, tokens
 from jaxscope.log.store import RunDir
-from jaxscope.model import devices, intent
+from jaxscope.model import devices, intent, retargeted
 from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
@@ -137,7 +137,7 @@ def _made(
 
 def _elsewhere(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
     """The same function's programs for machines that are not there."""
-    for p in next((ps for g, ps in targets.of_run(run) if g is f), []):
+    for p in next((ps for g, ps in retargeted.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "underline"))
         yield from targets.program_lines(run, p, places, everything=everything)

@@ -285,6 +285,7 @@ def finding_json(f: Finding) -> dict[str, Any]:
         "fix": f.fix,
         "seconds": f.seconds,
         "path": f.path,
+        "targets": f.targets,
     }
 
 

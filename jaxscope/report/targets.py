@@ -13,7 +13,8 @@ from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
-from jaxscope.model.records import Function, Program
+from jaxscope.model.records import Program
+from jaxscope.model.retargeted import fit, of_run, target_of
 from jaxscope.model.run import Run
 from jaxscope.report import made
 from jaxscope.report.escape import escape
@@ -25,38 +26,9 @@ from jaxscope.schema.keys import Memory
 LARGEST = 5
 
 
-def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
-    """The retargeted programs by function, of each function and target the latest; the largest first."""
-    latest: dict[tuple[str, str], Program] = {}
-    for p in run.retargeted.values():
-        f = p.function
-        if f is not None:
-            key = f.id, p.target or ""
-            before = latest.get(key)
-            if before is None or p.compilations[-1].t_ns >= before.compilations[-1].t_ns:
-                latest[key] = p
-    by: dict[str, list[Program]] = {}
-    for (id, _), p in latest.items():
-        by.setdefault(id, []).append(p)
-    found = [(run.functions[id], sorted(ps, key=lambda p: p.target or "")) for id, ps in by.items()]
-    return sorted(found, key=lambda item: (-item[0].seconds, item[0].id))
-
-
-def fit(run: Run, p: Program) -> Fit | None:
-    """How ``p`` fits into its target; None where nobody knows yet."""
-    target = next((t for t in run.targets if t.name == p.target), None)
-    if p.made is None:
-        return None
-    if p.made.outcome == EXHAUSTED:
-        return fitting.of_message(target, p.made.error or "")
-    if p.made.outcome == OK:
-        return fitting.of_program(target, fitting.peak_of(p.made.memory, p.made.peak_bytes))
-    return None
-
-
 def bounds_of(run: Run, p: Program) -> Bounds | None:
     """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
-    target = next((t for t in run.targets if t.name == p.target), None)
+    target = target_of(run, p)
     program, memory = run.texts_of(p).hlo, p.made.memory if p.made is not None else None
     if target is None or program is None or program.module is None:
         return None

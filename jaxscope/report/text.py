@@ -29,7 +29,7 @@ from jaxscope.report.escape import escape
 from jaxscope.report.header import ending, header
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds
-from jaxscope.rules import registry
+from jaxscope.rules import everywhere
 
 FUNCTIONS = 10
 IN_SUMMARY = 3
@@ -64,7 +64,9 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
     yield from _death(run, places)
     yield from _by_cause(run)
     yield from _in_progress(run, directory, places)
-    yield from findings.section(registry.findings(run), places, everything=everything)
+    yield from findings.section(
+        everywhere.findings(run, targets.sub_runs(directory)), places, everything=everything
+    )
     users = ranked(run, lambda f: f.user)
     if users:
         yield BLANK

@@ -120,7 +120,12 @@ explain(
 
 
 def over(
-    run: Run, limits: Limits, functions: Mapping[str, Limits] | None = None, part: Part | None = None
+    run: Run,
+    limits: Limits,
+    functions: Mapping[str, Limits] | None = None,
+    part: Part | None = None,
+    *,
+    programs: bool = True,
 ) -> list[Finding]:
     """Where ``run`` has more than is allowed, or it is not known.
 
@@ -129,11 +134,14 @@ def over(
       functions: limits for each function that a name or pattern means; where one is set for a figure of a
         program, the general one does not hold for that function.
       part: only these compilations.
+      programs: hold each program to its limits, too; False where those for another machine are (aimed).
     """
-    return list(_over(run, limits, functions or {}, part))
+    return list(_over(run, limits, functions or {}, part, programs))
 
 
-def _over(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None) -> Iterator[Finding]:
+def _over(
+    run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None, each: bool
+) -> Iterator[Finding]:
     users = [f for f in run.functions.values() if f.user]
     if limits.compilations is not None:
         yield from _compilations(run, users, limits.compilations, part, "your functions were")
@@ -152,12 +160,12 @@ def _over(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part 
                 yield from _compilations(run, [f], own.compilations, part, f"{name_of(f)} was")
             if own.seconds is not None:
                 yield from _seconds_of(f, own.seconds, part)
-    for f in users:
-        for allowed in [*special.get(f.id, ()), _remaining(limits, special.get(f.id, ()))]:
+    for f in users if each else ():
+        for allowed in [*special.get(f.id, ()), remaining(limits, special.get(f.id, ()))]:
             yield from programs(run, f, allowed, part)
 
 
-def _remaining(limits: Limits, special: Sequence[Limits]) -> Limits:
+def remaining(limits: Limits, special: Sequence[Limits]) -> Limits:
     """The general limits that no special one takes the place of."""
     nothing = Limits()
     taken = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.model import arrays, devices
+from jaxscope.model import arrays, devices, retargeted
 from jaxscope.model.devices import Want
 from jaxscope.model.run import Run
 from jaxscope.rules.programs import MIB, mib, name_of
@@ -77,7 +77,8 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
     """## What it does
     Adds up what a program holds at its peak and what is alive beside it, and compares the sum with the memory of
     the device. Told of programs that have not run: compiled ahead of time, or the one the program died in. And of a
-    device that came close to being full.
+    device that came close to being full. A host's CPU that stood in for another machine is not that machine: of its
+    programs JX801 tells.
 
     ## Why is this bad?
     The allocation fails, minutes or hours into the run.
@@ -105,15 +106,24 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
     ```
     """
     told = set()
+    stood_in = _stood_in(run)
     for w in devices.wants(run):
         if w.fits:
             break
         # One that ran has fitted; memory of the host can have been lent out twice.
         if (w.ran and (not w.host or w.fits_alone)) or w.compilation.function.id in told:
             continue
+        if w.host and w.compilation.program in stood_in and w.compilation.process.died is None:
+            continue
         told.add(w.compilation.function.id)
         yield _finding(w)
     yield from _nearly_full(run)
+
+
+def _stood_in(run: Run) -> set[str]:
+    """Programs of which it is known how they fit into the machine that they are meant for."""
+    made = [p for p in run.retargeted.values() if p.of is not None]
+    return {p.of.id for p in made if p.of is not None and retargeted.fit(run, p) is not None}
 
 
 def _finding(w: Want) -> Finding:

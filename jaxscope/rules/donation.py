@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
+from jaxscope.analysis.programs import Texts
+from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import MIB, evidence, mib, name_of, users
+from jaxscope.rules.everywhere import of_compiled, users
+from jaxscope.rules.programs import MIB, evidence, mib, name_of
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding
 
@@ -40,24 +43,26 @@ def unused_donation(run: Run) -> Iterator[Finding]:
     narrow(jnp.ones((4, 4)))
     ```
     """
-    for p, f, texts in users(run):
-        unused = (
-            [d for d in texts.stablehlo.donation if d.status == "unused"]
-            if texts.stablehlo is not None
-            else []
-        )
-        if not unused:
-            continue
-        first = max(unused, key=lambda d: d.bytes or 0)
-        more = f" and {len(unused) - 1} more" if len(unused) > 1 else ""
-        held = sum(d.bytes or 0 for d in unused)
-        why = f": {first.reason}" if first.reason else ""
-        text = f"{name_of(f)}: {first.path or 'an argument'}{more} ({mib(held)}) was donated in vain{why}"
-        yield Finding(
-            "JX505", WARNING, CERTAIN, text, f.id, p.compilations[-1].site,
-            evidence(p, text, p.compilations[-1].site),
-            "do not donate it, or return a result of its shape, dtype and sharding",
-        )  # fmt: skip
+    yield from of_compiled(run, _unused)
+
+
+def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    unused = (
+        [d for d in texts.stablehlo.donation if d.status == "unused"] if texts.stablehlo is not None else []
+    )
+    if not unused:
+        return
+    first = max(unused, key=lambda d: d.bytes or 0)
+    more = f" and {len(unused) - 1} more" if len(unused) > 1 else ""
+    held = sum(d.bytes or 0 for d in unused)
+    why = f": {first.reason}" if first.reason else ""
+    text = f"{name_of(f)}: {first.path or 'an argument'}{more} ({mib(held)}) was donated in vain{why}"
+    found = Finding(
+        "JX505", WARNING, CERTAIN, text, f.id, p.compilations[-1].site,
+        evidence(p, text, p.compilations[-1].site),
+        "do not donate it, or return a result of its shape, dtype and sharding",
+    )  # fmt: skip
+    yield first.path, found
 
 
 @rule("JX506", "possible-donation", NOTE)
@@ -96,24 +101,30 @@ def possible_donation(run: Run) -> Iterator[Finding]:
         w = update(w)
     ```
     """
-    for p, f, texts in users(run):
-        gone = {path for c in p.compilations if c.fate is not None for path in c.fate.gone}
-        free = [
-            d
-            for d in (texts.stablehlo.donation if texts.stablehlo is not None else ())
-            if d.status == "possible" and d.path in gone
-        ]
-        held = sum(d.bytes or 0 for d in free)
-        if held < MIB:
-            continue
-        first = max(free, key=lambda d: d.bytes or 0)
-        more = f" and {len(free) - 1} more" if len(free) > 1 else ""
-        text = f"{name_of(f)}: {first.path}{more} ({mib(held)}) could be donated: the caller drops it after the call"
-        yield Finding(
-            "JX506", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
-            evidence(p, text, p.compilations[-1].site),
-            f"jit it with donate_argnames={(first.path or 'x').partition('[')[0].partition('.')[0]!r}",
-        )  # fmt: skip
+    yield from of_compiled(run, _possible)
+
+
+def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    gone = {path for c in p.compilations if c.fate is not None for path in c.fate.gone}
+    free = [
+        d
+        for d in (texts.stablehlo.donation if texts.stablehlo is not None else ())
+        if d.status == "possible" and d.path in gone
+    ]
+    held = sum(d.bytes or 0 for d in free)
+    if held < MIB:
+        return
+    first = max(free, key=lambda d: d.bytes or 0)
+    more = f" and {len(free) - 1} more" if len(free) > 1 else ""
+    text = (
+        f"{name_of(f)}: {first.path}{more} ({mib(held)}) could be donated: the caller drops it after the call"
+    )
+    found = Finding(
+        "JX506", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
+        evidence(p, text, p.compilations[-1].site),
+        f"jit it with donate_argnames={(first.path or 'x').partition('[')[0].partition('.')[0]!r}",
+    )  # fmt: skip
+    yield first.path, found
 
 
 @rule("JX507", "captured-constant", WARNING)

@@ -1,4 +1,5 @@
-"""What one program takes of a device, and what it communicates, against limits: of the user's functions.
+"""What one program takes of a device, and what it communicates, against limits: of the user's functions, as they ran
+and as they were compiled for machines that are not there.
 
 A figure that is not known is told as such (JX901), never taken for kept.
 """
@@ -7,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
+
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import peak_bytes
+from jaxscope.log.jobs import EXHAUSTED
+from jaxscope.model import retargeted
 from jaxscope.model.baseline.figures import size as mib
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function, Program
@@ -18,7 +23,7 @@ from jaxscope.rules.gate import Part, not_known, within
 from jaxscope.rules.limits import ANY, Limits
 from jaxscope.rules.programs import name_of
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
-from jaxscope.schema.keys import Frame, Key
+from jaxscope.schema.keys import Frame, Key, Memory
 
 COLLECTIVES, MEMORY, CONSTANTS = "JX491", "JX591", "JX592"
 MOST = 3  # contributors named
@@ -26,11 +31,7 @@ MOST = 3  # contributors named
 
 def programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
     """Each program of ``f`` once, where it has more than ``limits`` allow."""
-    if not any(
-        getattr(limits, n) not in (None, {})
-        for n in Limits.__struct_fields__
-        if n not in ("compilations", "seconds")
-    ):
+    if not limits.of_programs:
         return
     seen: set[str] = set()
     for c in within(part, f.compilations):
@@ -39,56 +40,105 @@ def programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterat
         program = run.programs.get(c.program or "")
         if program is not None:
             seen.add(program.id)
-        name = f"{name_of(f)}#{number_of(run, c)}"
-        yield from _memory(c, name, limits)
-        if limits.replicated_bytes is not None:
-            yield from _replicated(c, name, limits.replicated_bytes)
-        if limits.constant_bytes is not None:
-            yield from _constants(run, c, program, name, limits.constant_bytes)
-        if limits.collectives or limits.collective_bytes:
-            yield from _communication(run, c, program, name, limits)
+        memory = c.compiled.memory if c.compiled is not None else None
+        peak = peak_bytes(memory) if memory is not None else None
+        made = Made(c, program, c.program, f"{name_of(f)}#{number_of(run, c)}", memory, peak)
+        yield from _held_to(run, made, limits)
+
+
+def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
+    """Each program of ``f`` for ``target`` once, where it has more than ``limits`` allow.
+
+    Of one that does not fit the peak is what its compiler says that it would take. What was not compiled is not
+    told here.
+    """
+    if not limits.of_programs:
+        return
+    for p in run.retargeted.values():
+        c = p.compilations[0] if p.compilations else None
+        if p.target != target or p.function is not f or c is None or p.made is None:
+            continue
+        fit = retargeted.fit(run, p)
+        if fit is None:
+            continue
+        made = Made(
+            c, p, p.id, f"{name_of(f)}#{number_of(run, c)} for {target}", p.made.memory, fit.used, target
+        )
+        allowed = limits
+        if p.made.outcome == EXHAUSTED:
+            made = msgspec.structs.replace(made, memory=Memory(temp_bytes=fit.temporaries))
+            if limits.collectives or limits.collective_bytes:
+                yield not_known(f"{made.name}: its collectives are not known, it does not fit", c)
+            allowed = msgspec.structs.replace(limits, collectives={}, collective_bytes={})
+        yield from _held_to(run, made, allowed)
+
+
+class Made(msgspec.Struct, frozen=True):
+    """One program with the figures that limits are about; ``target``: None where it is the one that ran."""
+
+    compilation: Compilation
+    program: Program | None
+    id: str | None
+    name: str
+    memory: Memory | None
+    peak: int | None
+    target: str | None = None
+
+
+def _held_to(run: Run, m: Made, limits: Limits) -> Iterator[Finding]:
+    yield from _memory(m, limits)
+    if limits.replicated_bytes is not None:
+        yield from _replicated(m, limits.replicated_bytes)
+    if limits.constant_bytes is not None:
+        yield from _constants(run, m, limits.constant_bytes)
+    if limits.collectives or limits.collective_bytes:
+        yield from _communication(run, m, limits)
 
 
 def _finding(
-    code: str, c: Compilation, title: str, fix: str, source: Frame | None = None, evidence: Sequence[str] = ()
+    code: str, m: Made, title: str, fix: str, source: Frame | None = None, evidence: Sequence[str] = ()
 ) -> Finding:
+    c = m.compilation
     source = source or c.site
     return Finding(
         code, ERROR, CERTAIN, title, c.function.id, source,
         [
-            Evidence(text, compilation=c.id, program=c.program, source=source, step=c.step)
+            Evidence(text, compilation=c.id, program=m.id, source=source, step=c.step)
             for text in evidence or [title]
         ],
         fix,
+        targets=[m.target] if m.target is not None else [],
     )  # fmt: skip
 
 
-def _memory(c: Compilation, name: str, limits: Limits) -> Iterator[Finding]:
-    memory = c.compiled.memory if c.compiled is not None else None
+def _memory(m: Made, limits: Limits) -> Iterator[Finding]:
+    c, name, memory = m.compilation, m.name, m.memory
     for what, limit, figure in (
         ("temporaries", limits.temp_bytes, memory.temp_bytes if memory is not None else None),
-        ("at its peak", limits.peak_bytes, peak_bytes(memory) if memory is not None else None),
+        ("at its peak", limits.peak_bytes, m.peak),
     ):
         if limit is None:
             continue
         if figure is None:
             yield not_known(f"{name}: how many bytes it takes ({what}) is not known", c)
-        elif memory is not None and figure > limit:
+        elif figure > limit:
+            known = memory if memory is not None else Memory()
             parts = {
-                "arguments": memory.argument_bytes,
-                "results": memory.output_bytes,
-                "temporaries": memory.temp_bytes,
+                "arguments": known.argument_bytes,
+                "results": known.output_bytes,
+                "temporaries": known.temp_bytes,
             }
             listed = ", ".join(
                 f"{n} {mib(b)}" for n, b in sorted(parts.items(), key=lambda p: -(p[1] or 0)) if b
             )
             largest = _largest(c.key)
-            most = f", the largest {', '.join(f'{path} {mib(b)}' for path, b in largest)}" if largest else ""
+            most = f"the largest {', '.join(f'{path} {mib(b)}' for path, b in largest)}" if largest else ""
+            whole = ", ".join(filter(None, (listed, most)))
             takes = (
                 f"takes {mib(figure)} of {what}" if what == "temporaries" else f"takes {mib(figure)} {what}"
             )
             yield _finding(
-                MEMORY, c, f"{name} {takes} on a device, {mib(limit)} allowed ({listed}{most})",
+                MEMORY, m, f"{name} {takes} on a device, {mib(limit)} allowed{f' ({whole})' if whole else ''}",
                 "donate what is not needed after the call, shard or rematerialise (jax.checkpoint) what is largest",
             )  # fmt: skip
 
@@ -134,7 +184,8 @@ _ITEM = {
 }
 
 
-def _replicated(c: Compilation, name: str, limit: int) -> Iterator[Finding]:
+def _replicated(m: Made, limit: int) -> Iterator[Finding]:
+    c, name = m.compilation, m.name
     if c.key is None:
         yield not_known(f"{name}: which of its arguments are replicated is not known", c)
         return
@@ -148,15 +199,16 @@ def _replicated(c: Compilation, name: str, limit: int) -> Iterator[Finding]:
     if total > limit:
         some = ", ".join(f"{path} {mib(size)} on {copies} devices" for path, size, copies in copied[:MOST])
         yield _finding(
-            MEMORY, c, f"{name} takes {mib(total)} of replicated arguments on a device, {mib(limit)} allowed: {some}",
+            MEMORY, m, f"{name} takes {mib(total)} of replicated arguments on a device, {mib(limit)} allowed: {some}",
             "split the largest over the mesh axis it lies whole along (PartitionSpec), or allow it",
         )  # fmt: skip
     elif unclear:
         yield not_known(f"{name}: whether {', '.join(unclear[:MOST])} is replicated is not known", c)
 
 
-def _constants(run: Run, c: Compilation, program: Program | None, name: str, limit: int) -> Iterator[Finding]:
-    texts = run.texts_of(program) if program is not None else None
+def _constants(run: Run, m: Made, limit: int) -> Iterator[Finding]:
+    c, name = m.compilation, m.name
+    texts = run.texts_of(m.program) if m.program is not None else None
     if texts is None or texts.stablehlo is None:
         yield not_known(
             f"{name}: what it took in from outside is not known, its text was not kept (--ir all)", c
@@ -169,26 +221,25 @@ def _constants(run: Run, c: Compilation, program: Program | None, name: str, lim
             f"{x.name or ' or '.join(x.names) or x.type} {mib(x.bytes or 0)}" for x in found[:MOST]
         )
         yield _finding(
-            CONSTANTS, c, f"{name} took in {mib(total)} of constants, {mib(limit)} allowed: {some}",
+            CONSTANTS, m, f"{name} took in {mib(total)} of constants, {mib(limit)} allowed: {some}",
             "pass it as an argument", found[0].source,
         )  # fmt: skip
     elif any(x.bytes is None for x in found):
         yield not_known(f"{name}: the size of a constant is not known", c)
 
 
-def _communication(
-    run: Run, c: Compilation, program: Program | None, name: str, limits: Limits
-) -> Iterator[Finding]:
-    texts = run.texts_of(program) if program is not None else None
+def _communication(run: Run, m: Made, limits: Limits) -> Iterator[Finding]:
+    c, name = m.compilation, m.name
+    texts = run.texts_of(m.program) if m.program is not None else None
     if texts is None or texts.hlo is None or not texts.hlo.instructions:
         yield not_known(
             f"{name}: its collectives are not known, its compiled text was not kept (--ir all)", c
         )
         return
     for key, limit in limits.collectives.items():
-        yield from _held(c, name, key, limit, texts.hlo.collectives, lambda x: 1, str)
+        yield from _held(m, key, limit, texts.hlo.collectives, lambda x: 1, str)
     for key, limit in limits.collective_bytes.items():
-        yield from _held(c, name, key, limit, texts.hlo.collectives, _bytes, mib)
+        yield from _held(m, key, limit, texts.hlo.collectives, _bytes, mib)
 
 
 def _bytes(x: Collective) -> int | None:
@@ -196,14 +247,14 @@ def _bytes(x: Collective) -> int | None:
 
 
 def _held(
-    c: Compilation,
-    name: str,
+    m: Made,
     key: str,
     limit: int,
     collectives: Sequence[Collective],
     figure: Callable[[Collective], int | None],
     spell: Callable[[int], str],
 ) -> Iterator[Finding]:
+    c, name = m.compilation, m.name
     kind, _, axis = key.partition("@")
     alike = [x for x in collectives if kind in (ANY, x.kind)]
     meant = [x for x in alike if not axis or (x.axes is not None and any(_axis(a) == axis for a in x.axes))]
@@ -217,7 +268,7 @@ def _held(
         told = [_told(x) for x, _ in most]
         unit = " in a call" if spell is mib else ""
         yield _finding(
-            COLLECTIVES, c,
+            COLLECTIVES, m,
             f"{name}: {spell(total)} of {what}{unit}, {spell(limit)} allowed; the largest: {'; '.join(told[:MOST])}"
             if spell is mib else
             f"{name} has {spell(total)} {what}, {spell(limit)} allowed; the largest: {'; '.join(told[:MOST])}",

@@ -15,7 +15,7 @@ from jaxscope.model.names import matches, number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
-from jaxscope.rules import recompiles
+from jaxscope.rules import recompiles, registry
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
 from jaxscope.schema.libraries import JAX_ROOTS, UNHEARD
@@ -323,6 +323,13 @@ def _unmet(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
     for pattern in functions or ():
         if not any(matches(f, pattern) for f in run.functions.values()):
             yield not_known(f"no function called {pattern!r} left the fast path in what was recorded")
+
+
+def untold(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
+    """``found`` without what the rules say of recompiles that are told to be ``late``, with the same advice."""
+    told = {e.compilation for f in late for e in f.evidence} - {None}
+    codes = {r.code for r in registry.rules().values() if r.recompiles}
+    return [f for f in found if f.code not in codes or not any(e.compilation in told for e in f.evidence)]
 
 
 def not_known(text: str, c: Compilation | None = None) -> Finding:

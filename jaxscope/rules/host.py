@@ -12,6 +12,7 @@ from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Tra
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.keys import Frame
 
 FEWEST_STEPS, MOST_STEPS = 8, 0.9  # share of the steps since the first
 FEWEST = 20  # where nobody counts steps
@@ -235,14 +236,18 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         w = train_step(w, scale)
     ```
     """
-    told = {f.id for f, _ in moved(run)}  # by JX508
+    told, lines = set(), set()  # by JX508
+    for function, (call, _) in moved(run):
+        told.add(function.id)
+        lines.add(_line(call.site))
     for t in model.transfers(run):
         if t.direction != BETWEEN or t.kind != model.ARGUMENT or t.source is None:
             continue
         if t.count is not None and t.count < OFTEN:
             continue
         c = _call_at(run, t)
-        if c is not None and c.function.id in told:
+        f = c.function if c is not None else t.function
+        if f.id in told if f is not None else _line(t.source) in lines:
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"
@@ -264,6 +269,10 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             fix="put it once where it is used: jax.device_put(x, w.sharding) with the sharding of what is there",
             seconds=t.blocked_seconds,
         )
+
+
+def _line(at: Frame | None) -> tuple[str, int] | None:
+    return None if at is None else (at.file, at.line)
 
 
 def _call_at(run: Run, t: Transfer) -> Compilation | None:

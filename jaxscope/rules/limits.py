@@ -49,6 +49,16 @@ class Limits(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         return self != Limits()
 
+    @property
+    def of_run(self) -> Limits:
+        """What is allowed of the run or a function as it ran, not of each program."""
+        return Limits(compilations=self.compilations, seconds=self.seconds)
+
+    @property
+    def of_programs(self) -> Limits:
+        """What is allowed of each program."""
+        return msgspec.structs.replace(self, compilations=None, seconds=None)
+
 
 # -- one value, from TOML or from a text: ValueError says what it may be ------------------------------------
 
@@ -149,21 +159,41 @@ def functions(value: Any, where: str) -> dict[str, Limits]:
     Raises:
       UsageError: no table of tables, a name that is no limit, or a value it may not have.
     """
+    return _by_name("functions", value, where, "train_*", SPELLED)
+
+
+def targets(value: Any, where: str) -> dict[str, Limits]:
+    """``[tool.jaxscope.check.targets."v5e:16x16"]``: limits of each program for it, by name or pattern (``v5e:*``).
+
+    Raises:
+      UsageError: as of ``functions``; a limit that no program has alone.
+    """
+    of_programs = {
+        name: spelled for name, spelled in SPELLED.items() if spelled[0] not in ("compilations", "seconds")
+    }
+    return _by_name("targets", value, where, "v5e:16x16", of_programs)
+
+
+def _by_name(
+    kind: str, value: Any, where: str, example: str, known: Mapping[str, object]
+) -> dict[str, Limits]:
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"{where}: functions is a table of tables, not {value!r}",
-            hint='for example: [tool.jaxscope.check.functions."train_*"]',
+            f"{where}: {kind} is a table of tables, not {value!r}",
+            hint=f'for example: [tool.jaxscope.check.{kind}."{example}"]',
             slug="limit-value",
         )
     found = {}
     for pattern, table in value.items():
-        place = f'{where} functions."{pattern}"'
+        place = f'{where} {kind}."{pattern}"'
         if not isinstance(table, Mapping):
             raise UsageError(f"{place} is a table of limits, not {table!r}", slug="limit-value")
         for name in table:
-            if name not in SPELLED:
-                near = difflib.get_close_matches(str(name), SPELLED, 1, 0.5)
-                hint = f"did you mean {near[0]}?" if near else f"it knows: {', '.join(SPELLED)}"
+            if name not in known:
+                near = difflib.get_close_matches(str(name), known, 1, 0.5)
+                hint = f"did you mean {near[0]}?" if near else f"it knows: {', '.join(known)}"
+                if name in SPELLED:
+                    hint = f"{name} is of the run, not of a program: it belongs into [tool.jaxscope.check]"
                 raise UsageError(f"{place} has no option {name!r}", hint=hint, slug="config-key")
         found[str(pattern)] = of({name: read(name, v, place) for name, v in table.items()})
     return found

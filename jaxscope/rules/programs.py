@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from jaxscope.analysis.programs import Texts
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
+from jaxscope.rules.everywhere import of_compiled, users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame
@@ -14,19 +15,6 @@ from jaxscope.schema.keys import Frame
 TURNS = 8  # of a loop written out
 TURN = 3  # operations in one turn
 MIB = 1 << 20
-
-
-def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """The programs of the user's functions, with what their texts say; of each function the latest only."""
-    latest: dict[str, tuple[Program, Function]] = {}
-    for p in run.programs.values():
-        f = p.function
-        if f is not None and f.user:
-            before = latest.get(f.id)
-            if before is None or p.compilations[-1].t_ns > before[0].compilations[-1].t_ns:
-                latest[f.id] = p, f
-    for p, f in latest.values():
-        yield p, f, run.texts_of(p)
 
 
 def name_of(f: Function) -> str:
@@ -265,15 +253,21 @@ def inserted_communication(run: Run) -> Iterator[Finding]:
     normalize(x)
     ```
     """
-    for p, f, texts in users(run):
-        for c in texts.hlo.collectives if texts.hlo is not None else ():
-            total = (c.bytes or 0) * (c.executions or 1)
-            if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or total < MIB:
-                continue
-            axes = f" over {', '.join(c.axes)}" if c.axes else ""
-            times = f", {c.executions} times" if c.executions and c.executions > 1 else ""
-            text = f"{name_of(f)}: the partitioner inserted an {c.kind}{axes} of {mib(c.bytes or 0)}{times} a call"
-            yield Finding(
-                "JX401", WARNING, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
-                "give the operands of this line shardings that agree (with_sharding_constraint, in_shardings)",
-            )  # fmt: skip
+    yield from of_compiled(run, _inserted)
+
+
+def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    for c in texts.hlo.collectives if texts.hlo is not None else ():
+        total = (c.bytes or 0) * (c.executions or 1)
+        if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or total < MIB:
+            continue
+        axes = f" over {', '.join(c.axes)}" if c.axes else ""
+        times = f", {c.executions} times" if c.executions and c.executions > 1 else ""
+        text = (
+            f"{name_of(f)}: the partitioner inserted an {c.kind}{axes} of {mib(c.bytes or 0)}{times} a call"
+        )
+        found = Finding(
+            "JX401", WARNING, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
+            "give the operands of this line shardings that agree (with_sharding_constraint, in_shardings)",
+        )  # fmt: skip
+        yield (c.kind, c.source, tuple(c.axes or ())), found

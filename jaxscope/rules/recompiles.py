@@ -106,7 +106,7 @@ def recompile_rule(
                 if fix is not None:
                     yield finding(run, code, severity, group, fix)
 
-        registry.add(code, name, severity, check, advise.__doc__)
+        registry.add(code, name, severity, check, advise.__doc__, recompiles=True)
         _ADVICE.update(dict.fromkeys(kinds, advise))
         return advise
 

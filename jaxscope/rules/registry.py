@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
@@ -35,6 +36,7 @@ FAMILIES = (
     "host",
     "shardings",
     "devices",
+    "targets",
     "gate",
     "budgets",
     "baseline",
@@ -49,7 +51,7 @@ class Rule(msgspec.Struct, frozen=True):
     """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for.
     ``asked``: it needs a limit that somebody sets, and is no finding of a run by itself; ``check`` takes the
     limit of its documentation. ``told``: a run alone does not have it; whoever compares it with something else
-    tells it.
+    tells it. ``target``: the machine that its example is compiled for (``run --target``). ``recompiles``: it tells why functions were compiled again.
     """
 
     code: str
@@ -60,6 +62,8 @@ class Rule(msgspec.Struct, frozen=True):
     slow: bool = False
     asked: bool = False
     told: bool = False
+    target: str | None = None
+    recompiles: bool = False
 
     @property
     def summary(self) -> str:
@@ -80,6 +84,8 @@ def add(
     *,
     slow: bool = False,
     asked: bool = False,
+    target: str | None = None,
+    recompiles: bool = False,
 ) -> None:
     """Register a rule.
 
@@ -88,16 +94,18 @@ def add(
     """
     if code in _rules or not doc:
         raise ValueError(f"{code}: taken, or without a docstring")
-    _rules[code] = Rule(code, name, severity, check, inspect.cleandoc(doc), slow, asked)
+    _rules[code] = Rule(
+        code, name, severity, check, inspect.cleandoc(doc), slow, asked, target=target, recompiles=recompiles
+    )
 
 
 def rule(
-    code: str, name: str, severity: str, *, slow: bool = False, asked: bool = False
+    code: str, name: str, severity: str, *, slow: bool = False, asked: bool = False, target: str | None = None
 ) -> Callable[[Check], Check]:
     """``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
 
     def decorate(check: Check) -> Check:
-        add(code, name, severity, check, check.__doc__, slow=slow, asked=asked)
+        add(code, name, severity, check, check.__doc__, slow=slow, asked=asked, target=target)
         return check
 
     return decorate
@@ -128,18 +136,38 @@ def find(text: str) -> Rule:
     """A rule by its code or its name.
 
     Raises:
-      UsageError: there is none; the hint names the nearest.
+      UsageError: there is none; the hint says what there is.
     """
-    known = rules()
-    for r in known.values():
+    for r in rules().values():
         if text.casefold() in (r.code.casefold(), r.name.casefold()):
             return r
-    names = [n for r in known.values() for n in (r.code, r.name)]
-    near = difflib.get_close_matches(text, names, 1, 0.4) or difflib.get_close_matches(
-        text.upper(), names, 1, 0.4
-    )
-    hint = f"did you mean {near[0]}?" if near else "jaxscope rule --all lists them"
-    raise UsageError(f"there is no rule {text!r}", hint=hint, slug="no-such-rule")
+    raise UsageError(f"there is no rule {text!r}", hint=nearest(text), slug="no-such-rule")
+
+
+def nearest(text: str) -> str:
+    """What somebody may have meant who wrote ``text``, as a hint.
+
+    Of a code those of its family: numbers that look alike have nothing to do with each other. Of a name the one
+    that is most like it; how it begins counts as much as what is in it.
+    """
+    known, low = rules(), text.strip()[:80].casefold()
+    number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
+    if number is not None:
+        for n in range(len(number[1]), 0, -1):
+            there = [code for code in known if code.startswith(f"JX{number[1][:n]}")]
+            if there:
+                return f"did you mean {there[0]}?" if len(there) == 1 else f"there are {', '.join(there)}"
+        families = sorted({f"{code[:3]}xx" for code in known})
+        return f"there are {', '.join(families)}: jaxscope rule lists them"
+
+    def likeness(name: str) -> float:
+        same = next(
+            (n for n, (a, b) in enumerate(zip(low, name, strict=False)) if a != b), min(len(low), len(name))
+        )
+        return difflib.SequenceMatcher(None, low, name).ratio() + same / max(len(low), len(name), 1)
+
+    best = max((r.name for r in known.values()), key=likeness)
+    return f"did you mean {best}?" if likeness(best) > 0.8 else "jaxscope rule lists them"
 
 
 def findings(run: Run) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -62,22 +61,7 @@ def _known(text: str, where: str) -> str:
         return named[wanted]
     if wanted and any(code.startswith(wanted) for code in rules):
         return wanted
-    raise UsageError(f"{where}: there is no rule {text!r}", hint=_nearest(text), slug="no-such-rule")
-
-
-def _nearest(text: str) -> str:
-    """The code or name that is most like ``text``: how it begins counts as much as what is in it."""
-    rules = registry.rules().values()
-
-    def likeness(name: str) -> float:
-        low, other = text.strip().casefold()[:80], name.casefold()
-        same = next(
-            (n for n, (a, b) in enumerate(zip(low, other, strict=False)) if a != b), min(len(low), len(other))
-        )
-        return difflib.SequenceMatcher(None, low, other).ratio() + same / max(len(low), len(other))
-
-    best = max((n for r in rules for n in (r.code, r.name)), key=likeness)
-    return f"did you mean {best}?" if likeness(best) > 0.8 else "jaxscope rule lists them"
+    raise UsageError(f"{where}: there is no rule {text!r}", hint=registry.nearest(text), slug="no-such-rule")
 
 
 def _longest(codes: Sequence[str], code: str) -> int | None:
@@ -165,7 +149,7 @@ class Filter:
         known = registry.rules()
         for code in comment.codes:
             if not any(k.startswith(code) for k in known):
-                return f"this jaxscope: ignore names {code}, which is no rule: {_nearest(code)}"
+                return f"this jaxscope: ignore names {code}, which is no rule: {registry.nearest(code)}"
         idle = [
             c
             for c in comment.codes

@@ -24,7 +24,8 @@ from jaxscope.analysis.intent import (
 from jaxscope.model import intent
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import MIB, evidence, mib, name_of, users
+from jaxscope.rules.everywhere import users
+from jaxscope.rules.programs import MIB, evidence, mib, name_of
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame, Sharding

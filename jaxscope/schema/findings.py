@@ -60,6 +60,7 @@ class Finding(msgspec.Struct, frozen=True):
       seconds: what it cost so far, where that is known.
       fix: what to do, in one clause; tested.
       path: the argument or array it is about, by the user's names, where it is about one.
+      targets: machines that are not there whose programs it is true of, whether or not of the program that ran.
     """
 
     code: str
@@ -72,3 +73,4 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str | None = None
     seconds: float | None = None
     path: str | None = None
+    targets: list[str] = []

@@ -411,6 +411,29 @@ def thread(notes):
 
 
 @scenario
+def closed_in_another_thread(notes):
+    import contextlib
+
+    ended = []
+
+    def close(stack):
+        try:
+            stack.close()
+        except Exception as e:
+            ended.append(f"{type(e).__name__}: {e}")
+
+    for sizes in ((3, 3), (3, 27)):
+        stack = contextlib.ExitStack()
+        stack.enter_context(jaxscope.no_recompiles(after=1))
+        for n in sizes:
+            step(x(n))
+        worker = threading.Thread(target=close, args=(stack,))
+        worker.start()
+        worker.join()
+        notes.append(ended.pop() if ended else "passed")
+
+
+@scenario
 def warm_calls(notes):
     array = jax.device_put(x(3))
     plain(array), step(array)

@@ -1,7 +1,8 @@
 """Every rule's documentation is run: the example has the problem, what to use instead has not.
 
 All examples run in one recorded process, all remedies in another: a finding belongs to the file it is in.
-Both under ``jaxscope run --tee-stderr``: some of what XLA says is said on stderr only.
+Both under ``jaxscope run --tee-stderr``: some of what XLA says is said on stderr only. Rules that speak of a machine
+that is not there have recordings of their own, where the compiler for it is installed.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import sys
 
 import pytest
 
+from jaxscope.analysis import machines
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.rules import registry
+from jaxscope.targets import client
 
 # One worker: the two recordings serve all of these tests.
 pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800), pytest.mark.xdist_group("rules")]
@@ -23,6 +26,8 @@ pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800), pytest.mark.xdist_
 # What takes minutes is run by JAXSCOPE_TEST_SLOW=1 pytest tests/rules.
 SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))
 RULES = {code: r for code, r in registry.rules().items() if (SLOW or not r.slow) and not r.told}
+HERE = {code: r for code, r in RULES.items() if r.target is None}
+AIMED = {code: r for code, r in RULES.items() if r.target is not None}
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 RUNNER = """
 import runpy, sys
@@ -40,26 +45,13 @@ def blocks(code: str) -> list[str]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory, clean_env):
     """(codes found in the examples, in the remedies): each a mapping of file name to codes."""
+    env = {**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     results = []
     for which in (0, 1):
-        folder = tmp_path_factory.mktemp("rules")
-        for code in RULES:
-            (folder / f"{code}.py").write_text(blocks(code)[which])
-        (folder / "run_all.py").write_text(RUNNER)
-        done = subprocess.run(
-            [sys.executable, "-m", "jaxscope", "run", "-q", "--tee-stderr", "-o", "recorded", "run_all.py"],
-            cwd=folder,
-            env={**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
-            capture_output=True,
-            text=True,
-            timeout=1500 if SLOW else 500,
-        )
-        assert done.returncode == 0, done.stderr
-        run = load(RunDir(folder / "recorded"))
-        assert not [lost for lost in run.degraded if lost.seam != "listeners"]
+        run = recorded(tmp_path_factory.mktemp("rules"), env, HERE, which)
         by_file: dict[str, list] = {}
         # What a limit finds in the examples of other rules is not what they are about.
-        asked = {code: list(r.check(run)) for code, r in RULES.items() if r.asked}
+        asked = {code: list(r.check(run)) for code, r in HERE.items() if r.asked}
         limited = [f for code, fs in asked.items() for f in fs if f.source and f"{code}.py" in f.source.file]
         for finding in [*registry.findings(run), *limited]:
             name = finding.source.file.rpartition("/")[2].removesuffix(".py") if finding.source else "?"
@@ -68,7 +60,56 @@ def found(tmp_path_factory, clean_env):
     return results
 
 
-@pytest.mark.parametrize("code", RULES)
+def recorded(folder, env, codes, which, *options):
+    """The examples (0) or remedies (1) of ``codes``, all in one recorded process."""
+    for code in codes:
+        (folder / f"{code}.py").write_text(blocks(code)[which])
+    (folder / "run_all.py").write_text(RUNNER)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "jaxscope",
+            "run",
+            "-q",
+            "--tee-stderr",
+            *options,
+            "-o",
+            "recorded",
+            "run_all.py",
+        ],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=1500 if SLOW else 500,
+    )
+    assert done.returncode == 0, done.stderr
+    run = load(RunDir(folder / "recorded"))
+    assert not [lost for lost in run.degraded if lost.seam != "listeners"]
+    return run
+
+
+@pytest.mark.parametrize("code", AIMED)
+def test_what_a_target_has_too_little_for_fits_where_the_advice_is_followed(
+    code, clean_env, tmp_path_factory
+):
+    target = machines.parse(AIMED[code].target)
+    lacking = client.missing(target.platform)
+    if lacking is not None:
+        pytest.skip(f"nothing can be compiled for {target.name}: {lacking}")
+    found = []
+    for which in (0, 1):
+        folder = tmp_path_factory.mktemp("aimed")
+        run = recorded(folder, clean_env, [code], which, "--target", target.name, "--wait-targets")
+        assert {p.state for p in run.retargeted.values()} <= {"ok", "exhausted"} and run.retargeted
+        found.append(registry.findings(run))
+    (mine,) = found[0]
+    assert mine.code == code and mine.fix and mine.evidence and mine.targets == [target.name]
+    assert found[1] == []
+
+
+@pytest.mark.parametrize("code", HERE)
 def test_the_example_has_the_problem(code, found):
     findings = found[0].get(code, [])
     mine = [f for f in findings if f.code == code]
@@ -76,7 +117,7 @@ def test_the_example_has_the_problem(code, found):
     assert mine[0].fix and mine[0].title and mine[0].evidence
 
 
-@pytest.mark.parametrize("code", RULES)
+@pytest.mark.parametrize("code", HERE)
 def test_what_to_use_instead_has_it_no_more(code, found):
     assert [f.title for f in found[1].get(code, [])] == []
 

@@ -175,3 +175,13 @@ def test_an_argument_from_another_device_is_told_by_name(log):
         "u of train_step lies on another device than its program runs on: 3,200 bytes copied 50 times"
     )
     assert f.evidence[0].text == "u: cpu:1; the program runs on devices 0"
+
+
+@pytest.mark.parametrize("size, code", [(16, "JX511"), (1 << 20, "JX508")])
+def test_an_array_from_elsewhere_is_told_by_one_rule_alone(log, size, code):
+    log.say(ev.Watched(function=F.function))
+    elsewhere = leaf("u", size, sharding=1, committed=False)
+    call = log.missed(F, key(leaf("w", 16), elsewhere, shardings=[ONE_CPU, TWO_CPU]))
+    log.phase(call, "compile", 1.0, devices="0", in_shardings=[ONE_CPU], in_sharding_of=[0, 0])
+    log.say(ev.Called(function=F.function, count=50))
+    assert {f.code for f in findings(load(log.run))} & {"JX508", "JX511"} == {code}

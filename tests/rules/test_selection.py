@@ -57,7 +57,9 @@ def test_codes_and_beginnings_of_codes_choose(select, ignore, kept):
         ("JY101", "JX101"),
         ("changing-shapes", "changing-shape"),
         ("", "rule"),
-        ("JX8", "JX108"),
+        ("JX999", "there are JX901, JX902"),
+        ("JX518", "there are JX510, JX511"),
+        ("JX011", "there are JX1xx, JX2xx,"),
     ],
 )
 def test_a_code_that_does_not_exist_is_an_error_with_the_nearest(text, near):

@@ -18,6 +18,8 @@ from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evid
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
+OPERATIONS = 3  # named in one title
+REASON = 300  # of a cause: static values and containers can be of any length
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -215,7 +217,7 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
             code=COMPILATIONS,
             severity=ERROR,
             certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
-            title=f"{total if more else f'{name} is compiled again for another reason'}:{again} {cause.text}",
+            title=f"{total if more else f'{name} is compiled again for another reason'}:{again} {_shortened(cause.text)}",
             function=f.id,
             source=last.site or definition(f),
             evidence=[
@@ -244,6 +246,10 @@ def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
         yield note(IMPROVED, f"{name} is better: {'; '.join(less)}", REFRESH, entry)
 
 
+def _shortened(text: str) -> str:
+    return text if len(text) <= REASON else text[: REASON - 1] + "…"
+
+
 def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
     """Operations that are compiled one by one outside jit, by the function that calls them."""
     for where, ops in now.eager.items():
@@ -251,10 +257,11 @@ def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
         more = {op: members for op, members in ops.items() if len(members) > old.get(op, 0)}
         if not more:
             continue
+        worst = sorted(more, key=lambda op: old.get(op, 0) - len(more[op]))
         told = ", ".join(
-            f"{op} {len(members):,}x ({old.get(op, 0):,}x in the baseline)" for op, members in more.items()
-        )
-        extra = [c for op, members in more.items() for c in members[old.get(op, 0) :]]
+            f"{op} {len(more[op]):,}x ({old.get(op, 0):,}x in the baseline)" for op in worst[:OPERATIONS]
+        ) + (f" and {len(worst) - OPERATIONS:,} more" if len(worst) > OPERATIONS else "")
+        extra = [c for op in worst for c in more[op][old.get(op, 0) :]]
         yield Finding(
             code=COMPILATIONS,
             severity=ERROR,

@@ -382,6 +382,32 @@ def test_an_operation_outside_jit_is_told_by_the_function_that_calls_it(making):
     assert told(held(making.read(base, add, (x(), None, None, None)), making.read(base))) == [("JX711", NOTE)]
 
 
+def test_of_many_operations_outside_jit_the_title_names_three(making):
+    ops = [
+        function(name, None, None, eager=True, form="primitive")
+        for name in ("add", "mul", "sub", "exp", "log")
+    ]
+    again = [part for op in ops for part in (op, (x(), None, None, None))]
+    extra = [(x(9), None, None, None)]
+    found = held(making.read((x(), "aa", None, None)), making.read((x(), "aa", None, None), *again, *extra))
+    f = only(found)
+    assert f.title == (
+        "main compiles operations outside jit: log 2x (0x in the baseline), add 1x (0x in the baseline), "
+        "mul 1x (0x in the baseline) and 2 more"
+    )
+    assert len(f.evidence) == 5
+
+
+def test_a_cause_of_any_length_does_not_make_a_title_of_any_length(making):
+    def called(n):
+        return key(leaf("batch" + "['images']" * 500, n))
+
+    base = (called(1), "aa", None, None)
+    found = held(making.read(base), making.read(base, (called(2), "bb", None, None)))
+    (f,) = [f for f in found.findings if f.code == "JX701"]
+    assert len(f.title) < 500
+
+
 def test_two_programs_of_one_function_are_compared_by_their_arguments(making):
     before = making.read((x(8), "aa", hlo([(64, 1)]), None), (x(7), "bb", hlo(), None))
     after = making.read((x(7), "bb", hlo(), None), (x(8), "aa", hlo([(64, 1)]), None))

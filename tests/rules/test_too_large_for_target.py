@@ -1,0 +1,165 @@
+"""What does not fit into a machine that is not there: figures, what fills it, and what to do; no compiler needed."""
+
+import pytest
+from aimed_runs import EARLY, GIB, STEP, Aimed
+
+from jaxscope.model.load import load
+from jaxscope.report.machine import as_json
+from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Memory
+
+LATE = """RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 63.80G of 30.75G hbm. Exceeded hbm capacity by 33.05G.
+
+Total hbm usage >= 65.05G:
+    reserved          1.25G
+    program          63.80G
+    arguments            0B
+
+  Largest program allocations in hbm:
+
+  1. Size: 2.00G
+     Operator: op_name="jit(train_step)/jit(main)/dot_general" source_file="/home/ann/attention.py" source_line=1059
+     Shape: f32[32,4096,4096]{1,2,0:T(8,128)}
+     Unpadded size: 2.00G
+     Allocation type: HLO temp
+"""
+
+
+@pytest.fixture
+def aimed(tmp_path):
+    return lambda *targets: Aimed(tmp_path / "run", *(targets or ("v5e:4x4",)))
+
+
+def found(run, code="JX801"):
+    return [f for f in registry.findings(load(run)) if f.code == code]
+
+
+def test_it_is_an_error_with_the_compilers_figures_and_the_largest_by_tree_path(aimed):
+    a = aimed()
+    a.full()
+    (f,) = found(a.end())
+    assert f.title == (
+        "train_step does not fit into v5e:4x4: 20.31 GiB of temporaries in 15.75 GiB of a v5e chip"
+    )
+    assert (f.severity, f.certainty, f.targets, f.function) == (
+        "error",
+        "certain",
+        ["v5e:4x4"],
+        STEP.function,
+    )
+    assert [e.text for e in f.evidence[1:]] == [
+        "argument state.params['dense']: 1 GiB on each device",
+        "argument x: 16 KiB on each device",
+        "a result: 16 KiB on each device",
+    ]
+    assert {e.program for e in f.evidence} == {"7a67"} and f.source.line == 140
+    assert "jax.lax.map" in f.fix and "jax.checkpoint" in f.fix
+
+
+def test_the_buffers_that_the_compiler_names_come_with_their_lines(aimed):
+    a = aimed("v4:2x2x4")
+    a.full("v4:2x2x4", error=LATE)
+    (f,) = found(a.end())
+    assert (
+        f.title
+        == "train_step does not fit into v4:2x2x4: 63.8 GiB in 30.75 GiB of a v4 chip (program 63.8 GiB)"
+    )
+    buffer = f.evidence[1]
+    assert (
+        buffer.text
+        == "2 GiB HLO temp: f32[32,4096,4096]{1,2,0:T(8,128)} jit(train_step)/jit(main)/dot_general"
+    )
+    assert (buffer.source.file, buffer.source.line) == ("/home/ann/attention.py", 1059)
+
+
+def test_a_compiler_that_takes_it_all_the_same_is_held_to_the_cards_memory(aimed):
+    a = aimed("h100:8")
+    a.lowered(a.called(), "h100:8")
+    a.made("h100:8", temp=90 * GIB, peak=91 * GIB)
+    (f,) = found(a.end())
+    assert "91 GiB in 79.11 GiB of an h100 GPU (temporaries 90 GiB)" in f.title and f.certainty == "certain"
+
+
+def test_what_fits_is_no_finding_and_neither_is_what_nobody_knows(aimed):
+    a = aimed()
+    call = a.called()
+    for program, outcome in (("a1", "ok"), ("a2", "failed"), ("a3", "crashed"), ("a4", "late")):
+        a.lowered(call, "v5e:4x4", program)
+        a.made("v5e:4x4", program, outcome, error="INTERNAL: no")
+    a.lowered(call, "v5e:4x4", "a5")  # waits
+    assert found(a.end()) == []
+
+
+def test_a_message_without_figures_is_told_without_figures(aimed):
+    a = aimed()
+    a.full(error="RESOURCE_EXHAUSTED: no luck today")
+    (f,) = found(a.end())
+    assert f.title.endswith(
+        "does not fit into v5e:4x4: its compiler ran out of memory for 15.75 GiB of a v5e chip"
+    )
+
+
+def test_another_memory_than_hbm_is_named(aimed):
+    a = aimed()
+    a.full(error="RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 20.50M of 16.00M vmem.")
+    (f,) = found(a.end())
+    assert "20.5 MiB in 16 MiB of a v5e chip's vmem" in f.title and "blocks" in f.fix
+
+
+def test_arguments_that_fill_it_are_to_be_split(aimed, tmp_path):
+    a = aimed()
+    call = a.called(size=1 << 20)
+    large = "module @m attributes {mhlo.num_partitions = 1 : i32} {\n  func.func public @main(%arg0: tensor<1048576x4096xf32>, %arg1: tensor<64x64xf32>) -> (tensor<64x64xf32>) {\n    return %arg1 : tensor<64x64xf32>\n  }\n}\n"
+    a.lowered(call, "v5e:4x4", stablehlo=large)
+    a.made("v5e:4x4", outcome="exhausted", error=EARLY)
+    (f,) = found(a.end())
+    assert f.fix.startswith("split state.params['dense'] over the mesh (PartitionSpec)") and "donate" in f.fix
+
+
+def test_of_one_function_the_worst_program_is_told_and_how_many_more(aimed):
+    a = aimed()
+    for n, gib in enumerate(("18.00", "30.00", "19.00")):
+        a.full(program=f"a{n}", of=f"c{n}", error=EARLY.replace("20.31", gib))
+    (f,) = found(a.end())
+    assert "30 GiB of temporaries" in f.title and f.title.endswith("(and 2 more of its programs do not)")
+
+
+def test_each_target_has_figures_of_its_own(aimed):
+    a = aimed("v5e:4x4", "v5p:2x2x4")
+    a.full()
+    a.full("v5p:2x2x4", "7a68", "c0df", error=EARLY.replace("20.31", "120.00").replace("15.75", "95.73"))
+    assert sorted(f.targets for f in found(a.end())) == [["v5e:4x4"], ["v5p:2x2x4"]]
+
+
+def test_the_stand_in_is_not_told_to_be_too_small_for_what_is_meant_for_another_machine(aimed):
+    a = aimed()
+    a.log.say(ev.ArraysSeen(host_limit=1024))
+    a.log.call += 1
+    ahead = a.log.missed(STEP, None, entry="compile")
+    a.log.phase(
+        ahead, "lower", 0.1, program="c0de", module="jit_train_step", num_partitions=1, platforms=["cpu"]
+    )
+    memory = Memory(1 << 40, 0, 0, 0, 0)
+    a.log.phase(ahead, "compile", 1.0, program="c0de", devices="0", memory=memory)
+    run = a.run
+    assert [f.code for f in registry.findings(load(run)) if f.code == "JX510"] == ["JX510"]
+    a.lowered(ahead, "v5e:4x4")
+    assert found(run, "JX510") != []  # nobody knows yet how it fits where it belongs
+    a.made("v5e:4x4", outcome="exhausted", error=EARLY)
+    assert found(run, "JX510") == [] and len(found(run)) == 1
+
+
+def test_it_is_among_the_findings_of_the_json(aimed):
+    a = aimed()
+    a.full()
+    run = a.end()
+    (entry,) = [f for f in as_json(load(run), run)["findings"] if f["code"] == "JX801"]
+    assert entry["targets"] == ["v5e:4x4"] and entry["evidence"][0]["program"] == "7a67"
+
+
+def test_a_damaged_log_makes_no_error_of_it(aimed):
+    a = aimed()
+    a.made("v9x:1", "ffff", "exhausted", error="RESOURCE_EXHAUSTED: Used 9" + "9" * 400 + "G of 1G hbm")
+    (f,) = found(a.end())
+    assert f.title.startswith("a program does not fit into v9x:1")
