@@ -251,4 +251,4 @@ def test_a_step_of_a_program_counts_the_same_in_python_as_in_c(record):
 
 
 def test_what_was_built_is_what_is_used():
-    assert warm.IN_C == (importlib.util.find_spec("jaxscope._warm") is not None)
+    assert warm.IN_C is (importlib.util.find_spec("jaxscope._warm") is not None)
