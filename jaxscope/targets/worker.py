@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -133,8 +133,10 @@ def _one_at_a_time() -> Iterator[None]:
         os.close(fd)
 
 
-def start(run: RunDir) -> subprocess.Popen[bytes]:
+def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """A worker of its own for ``run``, in a session of its own: it goes on when its starter is gone.
+
+    ``environ`` is the program's, default ours: XLA_FLAGS and LIBTPU_INIT_ARGS speak to the compiler, too.
 
     Raises:
       OSError: it cannot be started.
@@ -142,7 +144,7 @@ def start(run: RunDir) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-m", "jaxscope.targets.worker", str(run.path)]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(
-        words, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=environment(os.environ), start_new_session=True
+        words, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=environment(environ or os.environ), start_new_session=True
     )  # fmt: skip
 
 

@@ -1,0 +1,312 @@
+"""One function's programs side by side: a column a target or a setting, a row a figure, the least of a row marked.
+
+What is marked is a count, a size or a bound: nothing here was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from rich.cells import cell_len
+
+from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.programs import peak_bytes
+from jaxscope.log.jobs import OK
+from jaxscope.model.records import Program
+from jaxscope.model.run import Run
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import Line, line
+from jaxscope.report.phrases import seconds, size
+from jaxscope.report.targets import bounds_json, bounds_of, fit, short
+from jaxscope.report.variants import Column, Variant, by_function
+
+MARK = " ◂"
+LEGEND = "◂ the least of its row: counts, sizes and bounds; nothing was measured"
+INDENT = 4
+NARROW = 24  # a column of figures is not wider than this: how many stand side by side follows
+
+
+class Over(msgspec.Struct, frozen=True):
+    """The collectives over some axes in one call, on one device. None: not known."""
+
+    count: int
+    executions: int | None
+    wire_bytes: int | None
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What is compared of one program. ``over``: by axes joined with a comma; None where its text is not known."""
+
+    state: str
+    fusions: int | None = None
+    over: dict[str, Over] | None = None
+    used: int | None = None
+    capacity: int | None = None
+    fits: bool | None = None
+    limits: Bounds | None = None
+    cycles: int | None = None
+    seconds: float | None = None
+
+
+def figures(column: Column) -> Figures:
+    """Those of the program in ``column``."""
+    run, p = column.variant.run, column.program
+    texts = run.texts_of(p).hlo
+    made = texts if texts is not None and texts.module is not None else None
+    over = None if made is None else _over(run, p)
+    fusions = made.fusions.total if made is not None else None
+    if column.target is None:
+        memory = p.compiled.memory if p.compiled is not None else None
+        used = peak_bytes(memory) if memory is not None else None
+        return Figures(OK, fusions, over, used)
+    found = fit(run, p)
+    return Figures(
+        p.state,
+        fusions,
+        over,
+        found.used if found is not None else None,
+        found.capacity if found is not None else None,
+        found.fits if found is not None else None,
+        bounds_of(run, p),
+        made.estimated_cycles if made is not None else None,
+        p.made.seconds if p.made is not None else None,
+    )
+
+
+def _over(run: Run, p: Program) -> dict[str, Over]:
+    texts = run.texts_of(p).hlo
+    assert texts is not None
+    found: dict[str, Over] = {}
+    for c in texts.collectives:
+        key = "?" if c.axes is None else ",".join(c.axes)
+        before = found.get(key, Over(0, 0, None))
+        times = (
+            None if before.executions is None or c.executions is None else before.executions + c.executions
+        )
+        found[key] = Over(before.count + 1, times, texts.wire_bytes_by_axes.get(key))
+    return found
+
+
+class Row(NamedTuple):
+    """A figure of every column, in words; ``values``: what makes the least one, None where they are not to be compared."""
+
+    name: str
+    cells: list[str]
+    values: list[float | None] | None = None
+
+
+def rows(columns: Sequence[Column]) -> list[Row]:
+    """The table of ``columns``: names of its columns first, then a row a figure that at least one of them has."""
+    found = [figures(c) for c in columns]
+    overs = sorted({axes for f in found for axes in f.over or () if axes})
+    made = [
+        Row("fusions", [_number(f.fusions) for f in found]),
+        Row(
+            "collectives",
+            [_collectives(list(f.over.values()) if f.over is not None else None) for f in found],
+        ),
+    ]
+    by_axes = [
+        (axes, [None if f.over is None else f.over.get(axes, Over(0, 0, 0)) for f in found]) for axes in overs
+    ]
+    if len(overs) > 1:
+        for axes, theirs in by_axes:
+            made.append(
+                Row(f"  over {_axes(axes)}", [_collectives(None if o is None else [o]) for o in theirs])
+            )
+    for axes, theirs in by_axes:
+        sent = [None if o is None else o.wire_bytes for o in theirs]
+        cells = [_size(o is not None, n) for o, n in zip(theirs, sent, strict=True)]
+        made.append(Row(f"sent over {_axes(axes)}", cells, _plain(sent)))
+    made.append(_memory(found))
+    limits = [f.limits for f in found]
+    least = [b.least if b is not None else None for b in limits]
+    made.append(
+        Row("least time (bound)", [f"{short(b.least)}, {escape(b.binds, 40)}" if b is not None and b.binds is not None else "" for b in limits], least)
+    )  # fmt: skip
+    made.append(_bound("compute", [b.compute if b is not None else None for b in limits], limits))
+    made.append(_bound("memory", [b.memory if b is not None else None for b in limits], limits))
+    for axes in sorted({axes for b in limits if b is not None for axes in b.axes}):
+        made.append(
+            _bound(_axes(axes), [b.axes.get(axes, 0.0) if b is not None else None for b in limits], limits)
+        )
+    cycles = [f.cycles for f in found]
+    alike = len({_machine(c) for c in columns}) == 1  # a cycle of another machine is another time
+    made.append(Row("cycles, estimated", [_number(n) for n in cycles], _plain(cycles) if alike else None))
+    made.append(Row("compiled in", [_compiled(f) for f in found]))
+    shown = [row for row in made if any(row.cells)]
+    ran = [f.state == OK and f.fits is not False for f in found]
+    return [*headings(columns), *(_marked(row, ran) for row in shown)]
+
+
+def headings(columns: Sequence[Column]) -> list[Row]:
+    """What tells the columns apart: the target where there are several, then each setting by name."""
+    targets = [c.target or "" for c in columns]
+    names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
+    found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
+    for name in names:
+        found.append(Row(escape(name, 40), [escape(c.variant.settings.get(name, ""), 40) for c in columns]))
+    return found
+
+
+def _bound(name: str, values: list[float | None], limits: Sequence[Bounds | None]) -> Row:
+    cells = [short(v) if b is not None else "" for v, b in zip(values, limits, strict=True)]
+    return Row(f"bound of {name}", cells if any(v for v in values) else [""] * len(cells), values)
+
+
+def _marked(row: Row, ran: Sequence[bool]) -> Row:
+    """The least marked: among the programs that could run, where all are known and not all the same."""
+    known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
+    if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
+        return row
+    least = min(v for v in known if v is not None)
+    cells = [
+        cell + MARK if r and v == least else cell
+        for cell, v, r in zip(row.cells, row.values, ran, strict=True)
+    ]
+    return row._replace(cells=cells)
+
+
+def _plain(values: Sequence[int | None]) -> list[float | None]:
+    return list(values)
+
+
+def _machine(column: Column) -> str | None:
+    return next((t.machine for t in column.variant.run.targets if t.name == column.target), column.target)
+
+
+def _number(n: int | None) -> str:
+    return "" if n is None else f"{n:,}"
+
+
+def _size(known: bool, n: int | None) -> str:
+    return "" if not known else "?" if n is None else size(n)
+
+
+def _collectives(found: list[Over] | None) -> str:
+    """``16, run 40x``: instructions, and how often they run in one call."""
+    if found is None:
+        return ""
+    total, times = sum(o.count for o in found), 0
+    for o in found:
+        if o.executions is None:
+            return f"{total:,}, run ?x"
+        times += o.executions
+    return f"{total:,}" if times == total else f"{total:,}, run {times:,}x"
+
+
+def _memory(found: Sequence[Figures]) -> Row:
+    rooms = {f.capacity for f in found}
+    room = rooms.pop() if len(found) > 1 and len(rooms) == 1 else None  # said once
+    cells = []
+    for f in found:
+        of = f" of {size(f.capacity)}" if room is None and f.capacity is not None else ""
+        full = "does not fit" if f.fits is False else ""
+        cells.append(full if f.used is None else f"{size(f.used)}{of}{f': {full}' if full else ''}")
+    name = "memory of a device" if room is None else f"memory of {size(room)}"
+    return Row(name, cells, _plain([f.used for f in found]))
+
+
+def _axes(axes: str) -> str:
+    return "unknown axes" if axes == "?" else escape(axes, 40)
+
+
+def _compiled(f: Figures) -> str:
+    if f.state == OK:
+        return "" if f.seconds is None else seconds(f.seconds)
+    return {
+        "exhausted": "",
+        "waiting": "waiting",
+        "compiling": "being compiled",
+        "skipped": "not lowered",
+    }.get(f.state, "not compiled")
+
+
+def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
+    """Their rows as lines of at most ``width`` where one column and the names fit in it."""
+    made = rows(columns)
+    if not made:
+        return
+    heads = len(headings(columns))
+    label = max(cell_len(row.name) for row in made)
+    widths = [max(cell_len(row.cells[i]) for row in made) for i in range(len(columns))]
+    at = 0
+    while at < len(columns):
+        end, used = at, label
+        while end < len(columns) and (end == at or used + 2 + widths[end] <= width - INDENT):
+            used += 2 + widths[end]
+            end += 1
+        if at:
+            yield line(" ", indent=INDENT)
+        for n, row in enumerate(made):
+            same = n >= heads and len(columns) > 1 and len(set(row.cells)) == 1
+            parts: list[tuple[str, str]] = [
+                (row.name + " " * (label - cell_len(row.name)), "dim" if n < heads or same else "")
+            ]
+            for i in range(at, end):
+                cell = row.cells[i]
+                last = i == end - 1
+                parts.append(
+                    (
+                        "  " + cell + ("" if last else " " * (widths[i] - cell_len(cell))),
+                        _style(cell, n < heads, same),
+                    )
+                )
+            if not parts[-1][0].strip():
+                parts[-1] = (parts[-1][0].rstrip(), "")
+            yield line(*parts, indent=INDENT, hang=label + 2)
+        at = end
+
+
+def _style(cell: str, heading: bool, same: bool) -> str:
+    if heading:
+        return "bold"
+    if cell.endswith("does not fit"):
+        return "red"
+    return "green" if cell.endswith(MARK) else "dim" if same else ""
+
+
+def as_json(variants: Sequence[Variant]) -> list[dict[str, Any]]:
+    """``comparisons``: an entry a function that has several columns."""
+    return [
+        {"function": f.id, "columns": [_column_json(n, c) for n, c in _numbered(variants, columns)]}
+        for f, columns in by_function(variants)
+        if len(columns) > 1
+    ]
+
+
+def _numbered(variants: Sequence[Variant], columns: Sequence[Column]) -> Iterator[tuple[int | None, Column]]:
+    """Each column with the position of its run among ``sub_runs``; None: the run itself."""
+    for c in columns:
+        n = next(i for i, v in enumerate(variants) if v is c.variant)
+        yield (n - 1 if n else None), c
+
+
+def _column_json(sub_run: int | None, column: Column) -> dict[str, Any]:
+    f = figures(column)
+    over = None
+    if f.over is not None:
+        over = [
+            {
+                "axes": None if axes == "?" else [a for a in axes.split(",") if a],
+                "count": o.count,
+                "executions": o.executions,
+                "wire_bytes": o.wire_bytes,
+            }
+            for axes, o in sorted(f.over.items())
+        ]
+    return {
+        "sub_run": sub_run,
+        "settings": column.variant.settings,
+        "target": column.target,
+        "program": column.program.id,
+        "state": f.state,
+        "fusions": f.fusions,
+        "collectives": over,
+        "memory": {"used_bytes": f.used, "capacity_bytes": f.capacity, "fits": f.fits},
+        "bounds": bounds_json(f.limits),
+        "estimated_cycles": f.cycles,
+        "compile_seconds": f.seconds,
+    }
