@@ -32,6 +32,7 @@ examples:
   jaxscope compile train.py:train_step --target v5p:8x8x8 --args train_shapes
   jaxscope compile package.model:loss --target v5e:4x4 --mesh data=4,model=4 --args 'bf16[1024,512]@-,model' 'f32[64,1024]@data'
   jaxscope compile train:step --target v5e:4x4 --target v6e:4x4 --args shapes --format json
+  jaxscope compile --rest latest
 """
 DTYPES = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn",
@@ -46,8 +47,15 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compile", help="compile for a machine that is not there", description=DESCRIPTION, epilog=EXAMPLES
     )
-    parser.add_argument("function", metavar="WHERE:FUNCTION")
-    parser.add_argument("--target", action="append", required=True, metavar="TARGET", help="repeatable")
+    parser.add_argument("function", metavar="WHERE:FUNCTION", nargs="?")
+    parser.add_argument("--target", action="append", default=[], metavar="TARGET", help="repeatable")
+    parser.add_argument(
+        "--rest",
+        nargs="?",
+        const="latest",
+        metavar="RUN",
+        help="nothing new: what a run for a target still waits for, because its compiler's process ended",
+    )
     parser.add_argument("--args", nargs="*", default=[], metavar="ARG", help="see above")
     parser.add_argument("--mesh", type=mesh, metavar="AXES", help="of --args with @, e.g. data=4,model=4")
     parser.add_argument("--out", metavar="DIR", type=Path, help="record in this directory")
@@ -59,6 +67,13 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Compile and print. 1: something does not fit, or does not compile."""
+    if args.rest is not None:
+        from jaxscope.cli import rest
+
+        return rest.handle(args.rest)
+    if args.function is None or not args.target:
+        what = "--target" if args.function is not None else "a function"
+        raise UsageError(f"compile: {what} is missing", hint="jaxscope compile train.py:step --target v5e:4x4 --args shapes", slug="usage")  # fmt: skip
     groups = targeting.wanted(args.target)
     if len(groups) > 1:
         told = ", ".join(f"{t.name} {t.devices:,}" for g in groups for t in g)

@@ -16,6 +16,7 @@ from jaxscope.errors import UsageError
 from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
+RESTARTS = 3  # of a worker that ends without having compiled anything
 
 
 def wanted(names: Sequence[str]) -> list[list[Any]]:
@@ -82,8 +83,10 @@ def begin(record: RunDir, env: Mapping[str, str]) -> subprocess.Popen[bytes] | N
 
     ``env`` is the program's: what it says to a compiler holds for this one, too.
     """
+    from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
 
+    Queue(record).beat()  # from now on somebody is about to compile
     try:
         return worker.start(record, env)
     except OSError as e:
@@ -91,24 +94,47 @@ def begin(record: RunDir, env: Mapping[str, str]) -> subprocess.Popen[bytes] | N
         return None
 
 
-def end(record: RunDir, worker: subprocess.Popen[bytes], *, wait: bool, quiet: bool) -> bool:
-    """The program is over: no more jobs. ``wait`` for what is left; Ctrl-C leaves it to go on alone, and is returned."""
+def end(
+    record: RunDir, worker: subprocess.Popen[bytes], env: Mapping[str, str], *, wait: bool, quiet: bool
+) -> bool:
+    """The program is over: no more jobs. ``wait`` for what is left; Ctrl-C leaves it to go on alone, and is returned.
+
+    A worker that was killed is started again, as long as that gets something compiled.
+    """
     from jaxscope.log.jobs import Queue
 
     queue = Queue(record)
     queue.close()
-    if not wait:
-        worker.returncode = 0  # it goes on without us: subprocess would complain of that
-        return False
-    said = -1
+    said, fruitless, before = -1, 0, None
+    started: subprocess.Popen[bytes] | None = worker
     try:
-        while worker.poll() is None:
+        while started is not None:
             left = len(queue.waiting())
-            if left and left != said and not quiet:
+            ended = started.poll()
+            if ended is not None and left:
+                fruitless = fruitless + 1 if left == before else 1
+                before = left
+                how = f"signal {-ended}" if ended < 0 else f"exit code {ended}"
+                what = "started again" if fruitless <= RESTARTS else f"{left} not compiled"
+                sys.stderr.write(
+                    f"jaxscope: the process that compiles for the target ended ({how}): {what}\n"
+                )
+                if fruitless > RESTARTS:
+                    return False
+                started = begin(record, env)
+            elif ended is not None:
+                return False
+            elif not wait:
+                break
+            elif left and left != said and not quiet:
                 sys.stderr.write(f"jaxscope: {left} left to compile for the target\n")
                 said = left
-            time.sleep(PROGRESS_S)
+            if wait:
+                time.sleep(PROGRESS_S)
     except KeyboardInterrupt:
-        worker.returncode = 0
+        if started is not None:
+            started.returncode = 0
         return True
+    if started is not None:
+        started.returncode = 0  # it goes on without us: subprocess would complain of that
     return False

@@ -17,7 +17,7 @@ from jaxscope.log.jobs import OK
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import Line, line
+from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import seconds, size
 from jaxscope.report.targets import bounds_json, bounds_of, fit, short
 from jaxscope.report.variants import Column, Variant, by_function
@@ -25,7 +25,6 @@ from jaxscope.report.variants import Column, Variant, by_function
 MARK = " ◂"
 LEGEND = "◂ the least of its row: counts, sizes and bounds; nothing was measured"
 INDENT = 4
-NARROW = 24  # a column of figures is not wider than this: how many stand side by side follows
 
 
 class Over(msgspec.Struct, frozen=True):
@@ -239,7 +238,7 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
             used += 2 + widths[end]
             end += 1
         if at:
-            yield line(" ", indent=INDENT)
+            yield BLANK
         for n, row in enumerate(made):
             same = n >= heads and len(columns) > 1 and len(set(row.cells)) == 1
             parts: list[tuple[str, str]] = [
@@ -254,8 +253,8 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
                         _style(cell, n < heads, same),
                     )
                 )
-            if not parts[-1][0].strip():
-                parts[-1] = (parts[-1][0].rstrip(), "")
+            while len(parts) > 1 and not parts[-1][0].strip():
+                parts.pop()
             yield line(*parts, indent=INDENT, hang=label + 2)
         at = end
 

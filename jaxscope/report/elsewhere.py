@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from jaxscope.log import store
-from jaxscope.log.jobs import OK
+from jaxscope.log.jobs import CRASHED, LATE, OK
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.report import beside
@@ -51,6 +52,7 @@ def section(
         for made in _function(f, columns, places, width, everything=everything):
             marked = marked or beside.MARK in made.text.plain
             yield made
+    yield from _unfinished(variants)
     yield from _notes([v.run for v in variants], marked=marked)
 
 
@@ -79,6 +81,17 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
             yield line(
                 (f"{escape(v.label or v.directory.name, 80)}: {said}", "yellow"), (f"  jaxscope report {where}", "dim"), indent=2, hang=2
             )  # fmt: skip
+
+
+def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
+    """How to go on where a compiler's process ended before its work was done."""
+    n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
+    directory = variants[0].directory
+    if n and directory is not None:
+        where = escape(shlex.quote(store.address(directory)))
+        yield line(
+            (f"{count(n, 'program')} not compiled; once more:", "yellow"), f" jaxscope compile --rest {where}", indent=2, hang=2
+        )  # fmt: skip
 
 
 def _notes(runs: Sequence[Run], *, marked: bool) -> Iterator[Line]:

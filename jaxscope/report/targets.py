@@ -169,6 +169,7 @@ def state(p: Program) -> tuple[str, str]:
         LATE: (error, "yellow"),
         MISSING: (error, "yellow"),
         "compiling": ("being compiled", "dim"),
+        "abandoned": ("not compiled: the compiler's process has ended", "yellow"),
     }.get(p.state, ("waiting for the compiler", "dim"))
 
 
