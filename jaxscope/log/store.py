@@ -75,9 +75,7 @@ def create(path: Path | None = None, *, name: str | None = None, **meta: Any) ->
     """
     now = time.time()
     stem = clean_name(name or (path.name if path else "run"))
-    if path is None:
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-        path = runs_home() / f"{stem}-{stamp}-{secrets.token_hex(2)}"
+    path = path or fresh(stem)
     try:
         if (path / "meta.json").exists():
             raise LogError(
@@ -99,6 +97,12 @@ def create(path: Path | None = None, *, name: str | None = None, **meta: Any) ->
             slug="run-unwritable",
         ) from e
     return RunDir(path)
+
+
+def fresh(name: str) -> Path:
+    """A directory for a new run called ``name`` under ``runs_home()``; it is not made."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime())
+    return runs_home() / f"{clean_name(name)}-{stamp}-{secrets.token_hex(2)}"
 
 
 class RunDir:

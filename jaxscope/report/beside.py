@@ -224,11 +224,10 @@ def _compiled(f: Figures) -> str:
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
-    """Their rows as lines of at most ``width`` where one column and the names fit in it."""
-    made = rows(columns)
-    if not made:
+    """Their rows as lines of at most ``width``, where the names and one column have room in it; nothing without a figure."""
+    made, heads = rows(columns), len(headings(columns))
+    if len(made) == heads:
         return
-    heads = len(headings(columns))
     label = max(cell_len(row.name) for row in made)
     widths = [max(cell_len(row.cells[i]) for row in made) for i in range(len(columns))]
     at = 0
@@ -240,22 +239,22 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
         if at:
             yield BLANK
         for n, row in enumerate(made):
-            same = n >= heads and len(columns) > 1 and len(set(row.cells)) == 1
-            parts: list[tuple[str, str]] = [
-                (row.name + " " * (label - cell_len(row.name)), "dim" if n < heads or same else "")
+            same = len(columns) > 1 and len(set(row.cells)) == 1
+            cells = [
+                f"  {row.cells[i]:<{widths[i] - cell_len(row.cells[i]) + len(row.cells[i])}}"
+                for i in range(at, end)
             ]
-            for i in range(at, end):
-                cell = row.cells[i]
-                last = i == end - 1
-                parts.append(
-                    (
-                        "  " + cell + ("" if last else " " * (widths[i] - cell_len(cell))),
-                        _style(cell, n < heads, same),
-                    )
-                )
-            while len(parts) > 1 and not parts[-1][0].strip():
-                parts.pop()
-            yield line(*parts, indent=INDENT, hang=label + 2)
+            while cells and not cells[-1].strip():
+                cells.pop()
+            if cells:
+                cells[-1] = cells[-1].rstrip()
+            name = row.name + " " * (label - cell_len(row.name))
+            yield line(
+                (name, "dim" if n < heads or same else ""),
+                *((cell, _style(cell.rstrip(), n < heads, same)) for cell in cells),
+                indent=INDENT,
+                hang=label + 2,
+            )
         at = end
 
 
