@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import os
 import resource
+import shlex
 import sys
 import threading
 import time
@@ -89,10 +90,25 @@ def missing(platform: str) -> str | None:
     if platform == "tpu":
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
-        return "the TPU compiler (libtpu) is not installed: pip install 'jaxscope[tpu]'"
+        return f"the TPU compiler (libtpu) is not installed: {install('tpu')}"
     if gpus.plugin() is not None:
         return None
-    return "the GPU compiler (JAX's CUDA plugin and nvcc) is not installed: pip install 'jaxscope[gpu]'"
+    return f"the GPU compiler (JAX's CUDA plugin and nvcc) is not installed: {install('gpu')}"
+
+
+def install(extra: str) -> str:
+    """The command that installs what an extra of ours requires.
+
+    pip takes a package that is installed from wherever it came, a clone or an index, and adds what the extra in its
+    metadata names. Where nothing is installed, or from a time before there was that extra, it is this checkout's.
+    """
+    try:
+        extras = importlib.metadata.metadata("jaxscope").get_all("Provides-Extra") or []
+    except importlib.metadata.PackageNotFoundError:
+        extras = []
+    home = Path(__file__).parents[2]
+    source = "jaxscope" if extra in extras or not (home / "pyproject.toml").is_file() else str(home)
+    return f"pip install {shlex.quote(f'{source}[{extra}]')}"
 
 
 def compiler(platform: str) -> str | None:

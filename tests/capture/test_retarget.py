@@ -9,6 +9,7 @@ import pytest
 
 from jaxscope.log import jobs, reader, store
 from jaxscope.schema import events as ev
+from jaxscope.targets import client
 
 pytestmark = pytest.mark.capture
 
@@ -162,7 +163,7 @@ def test_without_the_compiler_the_command_says_what_to_install(tmp_path, clean_e
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 2 and "pip install 'jaxscope[tpu]'" in done.stderr
+        assert done.returncode == 2 and client.install("tpu") in done.stderr
 
 
 def test_targets_of_different_sizes_are_runs_of_their_own_within_the_first(tmp_path, clean_env):
