@@ -126,9 +126,9 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
     import io
 
     from jaxscope.model.load import load
-    from jaxscope.report import beside, targets, variants
+    from jaxscope.report import beside, elsewhere, targets, variants
     from jaxscope.report.console import console
-    from jaxscope.report.lines import BLANK, line, put
+    from jaxscope.report.lines import put
     from jaxscope.report.machine import dumps
     from jaxscope.report.phrases import Places
 
@@ -142,11 +142,8 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
         to.file = text = io.StringIO()
         for run, p in found:
             put(to, targets.whole(run, p, Places(run), everything=args.all))
-        for _, columns in variants.by_function(parts):
-            if len(columns) > 1:
-                put(to, [BLANK, line(("Side by side", "underline"))])
-                put(to, beside.table(columns, to.width))
-                put(to, [line((beside.LEGEND, "dim"), indent=2, hang=2)])
+        for f, _ in variants.by_function(parts):
+            put(to, elsewhere.of_function(f, parts, to.width))
         deliver(text.getvalue(), args.output)
         sys.stderr.write(f"recorded in {record.path}\n")
     fits = [getattr(targets.fit(run, p), "fits", None) for run, p in found]

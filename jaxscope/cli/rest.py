@@ -44,7 +44,7 @@ def handle(which: str) -> int:
         if state(read, run) == "running":  # more may come: it goes on beside the program
             worker.returncode = 0
             continue
-        targeting.end(run, worker, env, wait=True, quiet=False)
+        targeting.end(run, worker, wait=True, quiet=False, env=env)
         states = [p.state for p in load(run).retargeted.values()]
         lost += sum(s in (CRASHED, LATE, "abandoned") for s in states)
         done += n

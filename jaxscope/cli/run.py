@@ -232,7 +232,7 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> vital
         beside=following.live(record) if opts.live and record else None,
     )
     if record is not None and worker is not None:
-        heard = targeting.end(record, worker, env, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+        heard = targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet), env=env)
         ended = ended._replace(interrupted=ended.interrupted or heard)
     return ended
 

@@ -78,10 +78,10 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
     return forced.force(env, targets[0].devices)
 
 
-def begin(record: RunDir, env: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
+def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
     """Start the worker that compiles what the program will queue. None, with a word, where it cannot be.
 
-    ``env`` is the program's: what it says to a compiler holds for this one, too.
+    ``env`` is the program's, default ours: what it says to a compiler holds for this one, too.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
@@ -95,7 +95,12 @@ def begin(record: RunDir, env: Mapping[str, str]) -> subprocess.Popen[bytes] | N
 
 
 def end(
-    record: RunDir, worker: subprocess.Popen[bytes], env: Mapping[str, str], *, wait: bool, quiet: bool
+    record: RunDir,
+    worker: subprocess.Popen[bytes],
+    *,
+    wait: bool,
+    quiet: bool,
+    env: Mapping[str, str] | None = None,
 ) -> bool:
     """The program is over: no more jobs. ``wait`` for what is left; Ctrl-C leaves it to go on alone, and is returned.
 

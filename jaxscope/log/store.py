@@ -335,6 +335,8 @@ def _within(which: str) -> RunDir | None:
         head, tail = which[:at], which[at + 1 :].strip("/")
         if (Path(head) / "meta.json").is_file():
             parent = RunDir(Path(head))
+        elif head == "latest":
+            parent = find()
         elif head and "/" not in head:
             try:
                 parent = find(head)

@@ -30,7 +30,7 @@ def section(
         return
     yield BLANK
     title = f"Compiled for {', '.join(escape(t, 40) for t in targets)}" if elsewhere else "Side by side"
-    under = ", ".join(escape(v.label, 60) for v in variants if v.label)
+    under = ", ".join(dict.fromkeys(escape(v.label, 60) for v in variants if v.label))
     yield line(
         (title, "underline"),
         (
@@ -68,6 +68,18 @@ def _function(
         if c.target is not None and not (several and c.program.state == OK):
             label = c.variant.label
             yield from program_lines(c.variant.run, c.program, places, label=label, everything=everything)
+
+
+def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
+    """The programs of ``f`` side by side; nothing where there is one."""
+    columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
+    made = list(beside.table(columns, width)) if len(columns) > 1 else []
+    if made:
+        yield BLANK
+        yield line(("Side by side", "underline"))
+        yield from made
+    if any(beside.MARK in each.text.plain for each in made):
+        yield line((beside.LEGEND, "dim"), indent=2, hang=2)
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:

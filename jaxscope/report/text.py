@@ -296,7 +296,7 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
             )
     parts = variants.of(run, directory)
     for part in parts:
-        yield from targets.in_summary(part.run, IN_SUMMARY, part.label)
+        yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
     yield from elsewhere.failed(parts)
     if len(parts) > 1:
         yield line((f"{len(parts)} runs, side by side in the report", "dim"), indent=2)

@@ -11,6 +11,7 @@ from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.report import beside, variants
 from jaxscope.report.console import console
+from jaxscope.report.function import render_function
 from jaxscope.report.machine import as_json
 from jaxscope.report.text import render, summary
 
@@ -122,6 +123,15 @@ def test_a_run_alone_is_compared_with_nothing(tmp_path):
     assert as_json(load(run), run)["comparisons"] == [] and "◂" not in page(run)
     (only,) = variants.of(load(run), run)
     assert only.label == "MESH=8x2"
+
+
+def test_a_functions_own_page_ends_with_its_programs_side_by_side(tmp_path):
+    run = varied(tmp_path / "r", 3 * GIB, 2 * GIB)
+    to = console(io.StringIO(), width=100)
+    render_function(load(run), "train_step", to, run)
+    text = to.file.getvalue()
+    assert text.index("Compiled for v5e:4x4") < text.index("Side by side")
+    assert row(text, "memory of 15.8 GiB") == ["3.0 GiB", "2.0 GiB ◂"]
 
 
 def test_the_summary_names_the_setting_of_each(tmp_path):

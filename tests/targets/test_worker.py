@@ -164,7 +164,7 @@ def test_the_command_that_waits_starts_a_killed_worker_again(place, monkeypatch,
     queue, worker = killed_while_compiling(place)
     (queue.path / f"{0:016x}.mlir").write_bytes(b"compile")
     monkeypatch.setattr(targeting, "begin", lambda record, env: worker_of(place))
-    assert targeting.end(run, worker, {}, wait=True, quiet=True) is False
+    assert targeting.end(run, worker, wait=True, quiet=True) is False
     assert outcomes(run) == {"0": "ok", "1": "ok"}
     assert "ended (signal 9): started again" in capsys.readouterr().err
 
@@ -175,7 +175,7 @@ def test_a_worker_that_never_compiles_anything_is_not_started_for_ever(place, mo
     dies = [sys.executable, "-c", "raise SystemExit(4)"]
     started = []
     monkeypatch.setattr(targeting, "begin", lambda record, env: started.append(1) or subprocess.Popen(dies))
-    assert targeting.end(run, worker, {}, wait=True, quiet=True) is False
+    assert targeting.end(run, worker, wait=True, quiet=True) is False
     assert len(started) == targeting.RESTARTS and "(exit code 4): 2 not compiled" in capsys.readouterr().err
     assert len(queue.waiting()) == 2
 
@@ -259,3 +259,18 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except OSError:
         return False
+
+
+def test_what_the_programs_environment_says_to_a_compiler_reaches_this_one(place, monkeypatch):
+    from jaxscope.targets import worker
+
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **how: started.append(how["env"]))
+    env = {
+        "LIBTPU_INIT_ARGS": "--xla_x=1",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        "JAXSCOPE_RUN": "r",
+    }
+    worker.start(place[0], env)
+    assert started[0]["LIBTPU_INIT_ARGS"] == "--xla_x=1" and started[0]["XLA_FLAGS"] == ""
+    assert "JAXSCOPE_RUN" not in started[0]
