@@ -9,6 +9,7 @@ from jaxscope.cli import targeting
 from jaxscope.cli.output import chosen
 from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, LATE, Queue
+from jaxscope.report.escape import escape
 
 
 def handle(which: str) -> int:
@@ -28,7 +29,7 @@ def handle(which: str) -> int:
         queue = Queue(run)
         waiting, abandoned = queue.waiting(), queue.abandoned()
         if waiting and not abandoned:
-            sys.stderr.write(f"jaxscope: {store.address(run)} is being compiled\n")
+            sys.stderr.write(f"jaxscope: {escape(store.address(run))} is being compiled\n")
             continue
         if not waiting and not queue.lost():
             continue
@@ -36,7 +37,7 @@ def handle(which: str) -> int:
             targeting.installed(t.platform, t.name)
         n = queue.again()
         env = {**os.environ, **{k: v for k, v in run.settings if not k.startswith("-")}}
-        sys.stderr.write(f"jaxscope: {store.address(run)}: {n} left to compile\n")
+        sys.stderr.write(f"jaxscope: {escape(store.address(run))}: {n} left to compile\n")
         queue.beat()
         worker = targeting.begin(run, env)
         if worker is None:
@@ -51,5 +52,5 @@ def handle(which: str) -> int:
     if not done:
         sys.stderr.write("jaxscope: nothing is left to compile\n")
     else:
-        sys.stderr.write(f"see: jaxscope report {store.address(record)}\n")
+        sys.stderr.write(f"see: jaxscope report {escape(store.address(record))}\n")
     return 1 if lost else 0

@@ -18,6 +18,7 @@ from jaxscope.launch.command import Command
 from jaxscope.launch.vitals import Ended
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
 
 
 class Round(NamedTuple):
@@ -91,7 +92,7 @@ def all_of(
     failed = ended = None
     for n, each in enumerate(rounds, 1):
         if len(rounds) > 1 and record is not None:
-            sys.stderr.write(f"jaxscope: {n} of {len(rounds)}: {each.shown}\n")
+            sys.stderr.write(f"jaxscope: {n} of {len(rounds)}: {escape(each.shown)}\n")
             sys.stderr.flush()
         where = record if n == 1 else _within(record, each, **options)
         if n > 1 and where is None:

@@ -243,11 +243,16 @@ def _endings() -> Iterator[str]:
 
 
 def sub_runs(run: RunDir) -> list[RunDir]:
-    """The runs within ``run``, in the order in which they were started."""
+    """The runs within ``run``, in the order in which they were started; one within another has none."""
+    if parent_of(run) is not None:
+        return []
     try:
-        found = [RunDir(p) for p in (run.path / "sub").iterdir() if (p / "meta.json").is_file()]
+        names = [
+            p for p in (run.path / "sub").iterdir() if not p.is_symlink()
+        ]  # one could lead back to ``run``
     except OSError:
         return []
+    found = [RunDir(p) for p in names if (p / "meta.json").is_file()]
     return sorted(found, key=lambda r: (r.started, len(r.path.name), r.path.name))
 
 
