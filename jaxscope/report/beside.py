@@ -5,7 +5,7 @@ What is marked is a count, a size or a bound: nothing here was measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -89,11 +89,28 @@ def _over(run: Run, p: Program) -> dict[str, Over]:
 
 
 class Row(NamedTuple):
-    """A figure of every column, in words; ``values``: what makes the least one, None where they are not to be compared."""
+    """A figure of every column, in words.
+
+    ``values``: what makes the least one, None where they are not to be compared; ``sure``: False of one that may be more.
+    """
 
     name: str
     cells: list[str]
     values: list[float | None] | None = None
+    sure: list[bool] | None = None
+
+
+def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
+    """0 for axes over which a program with collectives over those ``known`` sends nothing.
+
+    None where it may be counted under another name: a sub-axis, several axes together, axes that nobody knows.
+    """
+    wanted = _names(axes)
+    return None if any(not k.isdisjoint(wanted) or "?" in k for k in map(_names, known)) else 0
+
+
+def _names(axes: str) -> set[str]:
+    return {part.partition(":")[0] for part in axes.split(",")}
 
 
 def rows(columns: Sequence[Column]) -> list[Row]:
@@ -107,9 +124,7 @@ def rows(columns: Sequence[Column]) -> list[Row]:
             [_collectives(list(f.over.values()) if f.over is not None else None) for f in found],
         ),
     ]
-    by_axes = [
-        (axes, [None if f.over is None else f.over.get(axes, Over(0, 0, 0)) for f in found]) for axes in overs
-    ]
+    by_axes = [(axes, [None if f.over is None else _at(f.over, axes) for f in found]) for axes in overs]
     if len(overs) > 1:
         for axes, theirs in by_axes:
             made.append(
@@ -123,14 +138,20 @@ def rows(columns: Sequence[Column]) -> list[Row]:
     limits = [f.limits for f in found]
     least = [b.least if b is not None else None for b in limits]
     made.append(
-        Row("least time (bound)", [f"{short(b.least)}, {escape(b.binds, 40)}" if b is not None and b.binds is not None else "" for b in limits], least)
+        Row("least time (bound)", [f"{short(b.least)}, {escape(b.binds, 40)}" if b is not None and b.binds is not None else "" for b in limits], least, [_whole(b) for b in limits])
     )  # fmt: skip
     made.append(_bound("compute", [b.compute if b is not None else None for b in limits], limits))
     made.append(_bound("memory", [b.memory if b is not None else None for b in limits], limits))
     for axes in sorted({axes for b in limits if b is not None for axes in b.axes}):
-        made.append(
-            _bound(_axes(axes), [b.axes.get(axes, 0.0) if b is not None else None for b in limits], limits)
-        )
+        spent = [
+            None if b is None else b.axes[axes] if axes in b.axes else nothing_over(axes, b.axes)
+            for b in limits
+        ]
+        told = [
+            b if b is not None and (v is not None or axes in b.axes) else None
+            for v, b in zip(spent, limits, strict=True)
+        ]
+        made.append(_bound(_axes(axes), spent, told))
     cycles = [f.cycles for f in found]
     alike = len({_machine(c) for c in columns}) == 1  # a cycle of another machine is another time
     made.append(Row("cycles, estimated", [_number(n) for n in cycles], _plain(cycles) if alike else None))
@@ -152,7 +173,13 @@ def headings(columns: Sequence[Column]) -> list[Row]:
 
 def _bound(name: str, values: list[float | None], limits: Sequence[Bounds | None]) -> Row:
     cells = [short(v) if b is not None else "" for v, b in zip(values, limits, strict=True)]
-    return Row(f"bound of {name}", cells if any(v for v in values) else [""] * len(cells), values)
+    return Row(
+        f"bound of {name}",
+        cells
+        if any(v != 0 for v, b in zip(values, limits, strict=True) if b is not None)
+        else [""] * len(cells),
+        values,
+    )
 
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
@@ -161,11 +188,26 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
         return row
     least = min(v for v in known if v is not None)
+    if row.sure is not None and not all(
+        s for s, v, r in zip(row.sure, row.values, ran, strict=True) if r and v == least
+    ):
+        return row
     cells = [
         cell + MARK if r and v == least else cell
         for cell, v, r in zip(row.cells, row.values, ran, strict=True)
     ]
     return row._replace(cells=cells)
+
+
+def _at(over: Mapping[str, Over], axes: str) -> Over | None:
+    if axes in over:
+        return over[axes]
+    return None if nothing_over(axes, over) is None else Over(0, 0, 0)
+
+
+def _whole(limits: Bounds | None) -> bool:
+    """Are all bounds known? Where one is not the largest may be larger."""
+    return limits is not None and None not in (limits.compute, limits.memory, *limits.axes.values())
 
 
 def _plain(values: Sequence[int | None]) -> list[float | None]:

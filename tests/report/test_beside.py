@@ -100,6 +100,32 @@ def test_columns_that_have_no_room_stand_below_with_the_names_again(tmp_path, wi
     )
 
 
+@pytest.mark.parametrize(
+    ("axes", "known", "nothing"),
+    [
+        ("model", ["data"], 0),
+        ("model", [], 0),
+        ("model", [""], 0),  # groups of one
+        ("data", ["data:(1)2", "data:(2)2"], None),
+        ("data:(1)2", ["data"], None),
+        ("data", ["data,model"], None),
+        ("data", ["?"], None),
+        ("?", ["data"], 0),
+    ],
+)
+def test_nothing_is_sent_over_axes_only_where_it_is_not_counted_under_another_name(axes, known, nothing):
+    assert beside.nothing_over(axes, dict.fromkeys(known)) == nothing
+
+
+def test_a_bound_that_may_be_larger_is_not_the_least():
+    sure, unsure = [True, True], [True, False]
+    row_ = beside.Row("least time (bound)", ["1 us", "2 us"], [1.0, 2.0], unsure)
+    assert beside._marked(row_, [True, True]).cells == ["1 us ◂", "2 us"]  # the other one can only be more
+    assert beside._marked(row_._replace(values=[2.0, 1.0]), [True, True]).cells == ["1 us", "2 us"]
+    assert beside._marked(row_._replace(values=[2.0, 1.0], sure=sure), [True, True]).cells[1] == "2 us ◂"
+    assert beside._marked(row_, [False, True]).cells == ["1 us", "2 us"]  # one alone is compared with nothing
+
+
 def test_settings_that_are_hostile_are_shown_without_harm(tmp_path):
     text = page(varied(tmp_path / "r", 3 * GIB, 2 * GIB, settings=["a\x1b]0;x\x07", "[red]b" * 40]))
     assert "\x1b" not in text and "\x07" not in text and "[red]b" in text
