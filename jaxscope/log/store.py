@@ -229,9 +229,9 @@ class RunDir:
         shutil.rmtree(self.path)
 
 
-def sub_run(run: RunDir, label: str) -> Path:
+def sub_run(run: RunDir, label: str | int) -> Path:
     """Where the same program is recorded once more, a run of its own within ``run``: a directory that is not there yet."""
-    stem = _clean(label, "=@,+") or "run"
+    stem = _clean(str(label), "=@,+") or "run"
     home = run.path / "sub"
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
 

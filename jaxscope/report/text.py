@@ -58,7 +58,7 @@ def summary(directory: RunDir) -> str:
 
 
 def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -> Iterator[Line]:
-    places = Places(run)
+    places, parts = Places(run), variants.of(run, directory)
     yield from header(run, directory)
     yield from arrays.exhausted(run, places)
     yield from _death(run, places)
@@ -84,7 +84,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
         yield line("Nothing was compiled in this run.")
         if not run.processes:
             yield line("No process of it recorded anything: did the program import jax?", indent=2)
-    yield from elsewhere.section(variants.of(run, directory), places, width=width, everything=everything)
+    yield from elsewhere.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run, places)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
