@@ -7,7 +7,9 @@ import importlib
 import importlib.util
 import os
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,15 @@ from jaxscope.cli import targeting
 from jaxscope.cli.hlo import mesh
 from jaxscope.cli.output import deliver
 from jaxscope.errors import UsageError
+from jaxscope.launch import command
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
 
 DESCRIPTION = """\
 Compile one function for a machine that is not there. It is traced from shapes, in this process, on as many CPU devices
 as the target has; nothing is computed and no array is made. WHERE is a module or a file, FUNCTION a function in it,
-jitted or not. The arguments (--args) are either
+jitted or not. For targets of different sizes it is done once for each, and the programs are compared. The arguments
+(--args) are either
 
   dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]   ("-" is an axis that is not sharded; --mesh)
   a function's name    of the same module, or MODULE:FUNCTION, which returns the tuple of arguments (ShapeDtypeStructs)
@@ -32,6 +38,7 @@ examples:
   jaxscope compile train.py:train_step --target v5p:8x8x8 --args train_shapes
   jaxscope compile package.model:loss --target v5e:4x4 --mesh data=4,model=4 --args 'bf16[1024,512]@-,model' 'f32[64,1024]@data'
   jaxscope compile train:step --target v5e:4x4 --target v6e:4x4 --args shapes --format json
+  jaxscope compile --rest latest
 """
 DTYPES = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn",
@@ -46,8 +53,15 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compile", help="compile for a machine that is not there", description=DESCRIPTION, epilog=EXAMPLES
     )
-    parser.add_argument("function", metavar="WHERE:FUNCTION")
-    parser.add_argument("--target", action="append", required=True, metavar="TARGET", help="repeatable")
+    parser.add_argument("function", metavar="WHERE:FUNCTION", nargs="?")
+    parser.add_argument("--target", action="append", default=[], metavar="TARGET", help="repeatable")
+    parser.add_argument(
+        "--rest",
+        nargs="?",
+        const="latest",
+        metavar="RUN",
+        help="nothing new: what a run for a target still waits for, because its compiler's process ended",
+    )
     parser.add_argument("--args", nargs="*", default=[], metavar="ARG", help="see above")
     parser.add_argument("--mesh", type=mesh, metavar="AXES", help="of --args with @, e.g. data=4,model=4")
     parser.add_argument("--out", metavar="DIR", type=Path, help="record in this directory")
@@ -59,37 +73,82 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Compile and print. 1: something does not fit, or does not compile."""
+    if args.rest is not None:
+        from jaxscope.cli import rest
+
+        return rest.handle(args.rest)
+    if args.function is None or not args.target:
+        what = "--target" if args.function is not None else "a function"
+        raise UsageError(f"compile: {what} is missing", hint="jaxscope compile train.py:step --target v5e:4x4 --args shapes", slug="usage")  # fmt: skip
     groups = targeting.wanted(args.target)
-    if len(groups) > 1:
-        told = ", ".join(f"{t.name} {t.devices:,}" for g in groups for t in g)
-        raise UsageError(
-            f"the devices are there once: {told}", hint="give targets of one size", slug="target-sizes"
-        )
-    targets = groups[0]
     specs = [_spec(word) for word in args.args]
+    if len(groups) > 1:
+        return _apart(args, groups)
+    targets = groups[0]
     targeting.force(_environ(), targets)
     where = args.function.rpartition(":")
     module = _module(where[0] if where[1] else "", args.function)
     function = _find(module, where[2])
     arguments = _arguments(module, specs, args.mesh)
-    import io
-
     import jaxscope
-    from jaxscope.report.console import console
-    from jaxscope.report.machine import dumps
 
     with jaxscope.record(args.out, name=f"{where[2]}", arrays=False):
         found = [jaxscope.compile_for(t.name, function, *arguments) for t in targets]
+    return _deliver(args, RunDir(found[0].path))
+
+
+def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
+    """A process for each number of devices: JAX has one. The first is the run, the others lie within it."""
+    name = args.function.rpartition(":")[2] or "compile"
+    record = RunDir(args.out or store.fresh(name))
+    words = [sys.executable, *command.interpreter_flags(), "-m", "jaxscope", "compile", args.function]
+    words += ["--args", *args.args] if args.args else []
+    words += ["--mesh", ",".join(f"{axis}={n}" for axis, n in args.mesh)] if args.mesh else []
+    worst = 0
+    with tempfile.TemporaryDirectory() as aside:
+        for i, targets in enumerate(groups):
+            out = record.path if i == 0 else store.sub_run(record, str(targets[0].devices))
+            more = ["--out", str(out), "--format", "json", "-o", str(Path(aside) / "programs.json")]
+            names = [word for t in targets for word in ("--target", t.name)]
+            sys.stderr.write(
+                f"jaxscope: {i + 1} of {len(groups)}: on {targets[0].devices:,} devices for {', '.join(names[1::2])}\n"
+            )
+            sys.stderr.flush()
+            code = subprocess.run([*words, *names, *more], check=False).returncode
+            if code not in (0, 1):  # it would be the same for the others, and is said
+                return code if code > 0 else 128 - code
+            worst = max(worst, code)
+    return max(worst, _deliver(args, record))
+
+
+def _deliver(args: argparse.Namespace, record: RunDir) -> int:
+    """Print what was compiled in ``record`` and the runs within it, and several programs side by side."""
+    import io
+
+    from jaxscope.model import retargeted
+    from jaxscope.model.load import load
+    from jaxscope.report import beside, elsewhere, targets, variants
+    from jaxscope.report.console import console
+    from jaxscope.report.lines import put
+    from jaxscope.report.machine import dumps
+    from jaxscope.report.phrases import Places
+
+    parts = variants.of(load(record), record)
+    found = [(v.run, p) for v in parts for _, programs in retargeted.of_run(v.run) for p in programs]
     if args.format == "json":
-        deliver(dumps({"schema": 1, "programs": [c.as_json() for c in found]}), args.output)
+        programs = [targets.program_json(run, p) for run, p in found]
+        deliver(dumps({"schema": 1, "programs": programs, "comparisons": beside.as_json(parts)}), args.output)
     else:
         to = console(sys.stdout)
         to.file = text = io.StringIO()
-        for c in found:
-            c.report(file=to, everything=args.all)
+        for run, p in found:
+            put(to, targets.whole(run, p, Places(run), everything=args.all))
+        for f, _ in variants.by_function(parts):
+            put(to, elsewhere.of_function(f, parts, to.width))
         deliver(text.getvalue(), args.output)
-        sys.stderr.write(f"recorded in {found[0].path}\n")
-    return 0 if all(c.state == "ok" and c.fits is not False for c in found) else 1
+        sys.stderr.write(f"recorded in {record.path}\n")
+    fits = [getattr(retargeted.fit(run, p), "fits", None) for run, p in found]
+    return 0 if found and all(p.state == "ok" for _, p in found) and False not in fits else 1
 
 
 def _environ() -> Any:

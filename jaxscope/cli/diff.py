@@ -123,7 +123,7 @@ def _directory(run: str, typed: str) -> RunDir:
     try:
         return chosen(run or None)
     except RunNotFound as e:
-        if e.slug == "run-not-found" and ":" not in typed:
+        if e.slug == "run-not-found" and ":" not in typed and "/" not in typed:
             # `jaxscope diff train_step#1 train_step#2` is what fingers type.
             e.hint = f"for a function of the latest run: jaxscope diff 'latest:{typed}' ...; {e.hint}"
         raise

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxscope.cli import Parser, check, config, following, targeting, view
+from jaxscope.cli import Parser, check, config, following, rounds, targeting, varying, view
+from jaxscope.cli.rounds import Round
 from jaxscope.cli.saying import say
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, runner, vitals
@@ -38,6 +39,7 @@ examples:
   jaxscope run --live train.py            one line on stderr per recompile, as it happens
   jaxscope run --detach train.py          leave it running, even when this terminal closes
   jaxscope run -q -o out/run1 train.py    record into a directory of your choice, say nothing
+  jaxscope run --target v5e:4x4 --vary 'MESH=8x2,4x4' train.py    once for each, side by side
   jaxscope run --no-tui train.py          the program keeps the terminal: input(), breakpoint()
 afterwards:
   jaxscope report                         what was compiled, what differed, what it cost
@@ -117,6 +119,14 @@ def options_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="end the script when its step (--step-function, or watch(step=True)) has been lowered: nothing of it runs",
     )
+    for_.add_argument(
+        "--vary",
+        action="append",
+        metavar="NAME=A,B",
+        help="run the script once for each value, of an environment variable ('MESH=64x4,32x8') or of a flag of the"
+        " script's own ('--mesh=64x4,32x8'), and compare what is compiled; with --target or without (repeatable: every"
+        " combination; a comma within a value: '\"a,b\"' or a\\,b)",
+    )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         "--tui",
@@ -178,17 +188,17 @@ def handle(args: argparse.Namespace) -> int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        opts = parser.parse_args(ours)
+        opts = parser.parse_args(varying.joined(ours))
     except SystemExit:  # --help; a complaint is a UsageError
         return 0
     program = command.parse(words)
     if opts.tui and not view.on_a_terminal():
         say("no terminal to show the run in: it goes on without --tui")
     _configure(opts)
-    groups = targeting.asked(opts)
-    opts.targets = groups[0] if groups else []
-    wishes = None if opts.check is None else check.wishes(_checks(opts.check, groups))
-    if wishes is not None and groups:
+    every = rounds.asked(opts, program)
+    first = every[0]
+    wishes = None if opts.check is None else check.wishes(rounds.checks(opts.check, every))
+    if wishes is not None and first.targets:
         opts.wait_targets = True  # what is not compiled yet is not checked
     if opts.detach:
         if wishes is not None:
@@ -197,16 +207,13 @@ def handle(args: argparse.Namespace) -> int:
                 hint="when it has ended: jaxscope check",
                 slug="usage",
             )
-        return _detach(program, opts)
-    record = _make_run(program, opts)
-    if record is not None and len(groups) < 2 and _to_be_shown(program, opts):
-        return _attach(program, opts, record, wishes)
-    ended = _once(program, opts, record)
-    if record is not None and ended.signal is None:
-        for opts.targets in groups[1:]:
-            further = targeting.sub_run(record, opts.targets, argv=program.words, options=_wishes(opts))
-            then = _once(program, opts, further) if further is not None else ended
-            ended = ended if ended.exit_code else then  # the first that failed counts
+        return _detach(first, opts)
+    record = _make_run(first, opts)
+    if record is not None and len(every) < 2 and _to_be_shown(program, opts):
+        return _attach(first, opts, record, wishes)
+    ended = rounds.all_of(
+        every, record, lambda each, where: _once(each, opts, where), options=lambda each: _wishes(opts, each)
+    )
     with contextlib.suppress(KeyboardInterrupt, OSError):  # the end counts, terminal or not
         if program.is_python_itself():
             say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
@@ -215,26 +222,21 @@ def handle(args: argparse.Namespace) -> int:
     return _checked(record, ended, wishes)
 
 
-def _checks(spec: str, groups: list[list[Any]]) -> dict[str, Any]:
-    """What --check asks for; of the run's own targets, where it names none."""
-    found = config.check_spec(spec)
-    names = [t.name for group in groups for t in group]
-    return {"target": names, **found} if names else found
-
-
-def _once(program: Command, opts: argparse.Namespace, record: RunDir | None) -> vitals.Ended:
-    """Run the program, with what is compiled beside it for ``opts.targets``."""
-    env = dict(os.environ) if record is None else _environment(record, opts)
-    worker = targeting.begin(record) if record is not None and opts.targets else None
+def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> vitals.Ended:
+    """Run the program, with what is compiled beside it for the targets of ``each``."""
+    more = varying.environment(each.settings)
+    env = {**os.environ, **more} if record is None else _environment(record, opts, each)
+    worker = targeting.begin(record, env) if record is not None and each.targets else None
     ended = runner.run(
-        program.argv,
+        each.program.argv,
         env,
         record,
         tee=opts.tee_stderr,
         beside=following.live(record) if opts.live and record else None,
     )
     if record is not None and worker is not None:
-        targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+        heard = targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet), env=env)
+        ended = ended._replace(interrupted=ended.interrupted or heard)
     return ended
 
 
@@ -247,18 +249,19 @@ def _configure(opts: argparse.Namespace) -> None:
     opts.wrapper_libraries = found.get("", "wrapper-libraries")
 
 
-def _detach(program: Command, opts: argparse.Namespace) -> int:
+def _detach(each: Round, opts: argparse.Namespace) -> int:
+    program = each.program
     if not program.runnable:
         raise UsageError(
             f"there is no program {program.words[0]!r}", hint="see: jaxscope run --help", slug="no-program"
         )
     # Here an unusable directory is an error: the program's output would have nowhere to go.
-    record = _create(program, opts)
-    env = _environment(record, opts)
+    record = _create(each, opts)
+    env = _environment(record, opts, each)
     from jaxscope.launch import keeper
 
-    if opts.targets:
-        targeting.begin(record)
+    if each.targets:
+        targeting.begin(record, env)
     keeper.start(program.argv, env, record, beside=following.live(record) if opts.live else None)
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
@@ -275,11 +278,12 @@ def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
     return bool(opts.tui) and view.on_a_terminal()
 
 
-def _attach(program: Command, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
+def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
     from jaxscope.cli import attach
 
-    worker = targeting.begin(record) if opts.targets else None
-    left = attach.attach(program.argv, _environment(record, opts), record)
+    program, env = each.program, _environment(record, opts, each)
+    worker = targeting.begin(record, env) if each.targets else None
+    left = attach.attach(program.argv, env, record)
     if isinstance(left, attach.Left):
         say(
             f"{program.shown} {left.words}; its output: {record.output}",
@@ -295,22 +299,21 @@ def _attach(program: Command, opts: argparse.Namespace, record: RunDir, wishes: 
     return _checked(record, left, wishes)
 
 
-def _make_run(program: Command, opts: argparse.Namespace) -> RunDir | None:
+def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
     """None: there is nothing to record, or nowhere to; the program runs all the same."""
-    if not program.runnable:
+    if not each.program.runnable:
         return None  # Python says so, in the words people know
     try:
-        return _create(program, opts)
+        return _create(each, opts)
     except LogError as e:
         say(f"not recording: {e.message}", f"{e.hint}; the program runs without" if e.hint else None)
         return None
 
 
-def _create(program: Command, opts: argparse.Namespace) -> RunDir:
-    name = opts.name or (None if opts.out else program.stem)
-    run = store.create(
-        Path(opts.out) if opts.out else None, name=name, argv=program.words, options=_wishes(opts)
-    )
+def _create(each: Round, opts: argparse.Namespace) -> RunDir:
+    name, where = opts.name or (None if opts.out else each.program.stem), Path(opts.out) if opts.out else None
+    wished = _wishes(opts, each)
+    run = store.create(where, name=name, argv=each.program.words, options=wished, **each.meta())
     try:
         (run.path / "boot").mkdir(exist_ok=True)
         vitals.beat(run)
@@ -323,7 +326,7 @@ def _create(program: Command, opts: argparse.Namespace) -> RunDir:
     return run
 
 
-def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
+def _wishes(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
     """What was asked for, under the names of the command line: what was not asked for is left out."""
     asked = {
         "ir": opts.ir,
@@ -331,18 +334,19 @@ def _wishes(opts: argparse.Namespace) -> dict[str, Any]:
         "wrapper-libraries": opts.wrapper_libraries,
         "arrays": opts.arrays,
         "transfers": opts.transfers,
-        "targets": targeting.as_options(opts.targets) if opts.targets else None,
+        "targets": targeting.as_options(each.targets) if each.targets else None,
         "dry-run": opts.dry_run or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def _environment(record: RunDir, opts: argparse.Namespace) -> dict[str, str]:
-    env = command.environment(record.path, _wishes(opts))
-    if opts.targets:
-        forced = targeting.force(env, opts.targets)
+def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[str, str]:
+    wished = _wishes(opts, each)
+    env = command.environment(record.path, wished, varying.environment(each.settings))
+    if each.targets:
+        forced = targeting.force(env, each.targets)
         if forced is not None:
-            env["JAXSCOPE_OPTIONS"] = json.dumps({**_wishes(opts), "forced-devices": forced})
+            env["JAXSCOPE_OPTIONS"] = json.dumps({**wished, "forced-devices": forced})
     return env
 
 

@@ -18,6 +18,7 @@ EXAMPLES = """\
 examples:
   jaxscope runs                           the list, newest last
   jaxscope runs rm train-20260102-030405-a1b2
+  jaxscope report latest/MESH=4x4         one of the runs that --vary made, as the list shows it below the first
   jaxscope runs gc --keep 20              all but the 20 newest
   jaxscope runs gc --older-than 30 --dry-run
 """
@@ -77,7 +78,10 @@ def print_table(runs: Sequence[RunDir]) -> None:
     """A line a run; columns as wide as they must be, nothing cut. On a narrow terminal a run has several."""
     from jaxscope.report.console import terminal_width
 
-    rows = [Row("RUN", "WHEN", "PROGRAM", "TIME", "COMPILED", "END", "SIZE"), *map(row, runs)]
+    rows = [
+        Row("RUN", "WHEN", "PROGRAM", "TIME", "COMPILED", "END", "SIZE"),
+        *(r for d in runs for r in _rows(d)),
+    ]
     widths = [max(len(r[i]) for r in rows) for i in range(len(Row._fields))]
     right = {3, 4, 6}
     order = (0, 1, 3, 4, 6, 5, 2)  # the program last: it may be long
@@ -94,6 +98,12 @@ def print_table(runs: Sequence[RunDir]) -> None:
         print("  ".join(cells).rstrip())  # noqa: T201
 
 
+def _rows(directory: RunDir) -> list[Row]:
+    """A run, and below it those within it: ``RUN/NAME`` names one."""
+    within = [row(sub) for sub in store.sub_runs(directory)]
+    return [row(directory), *(r._replace(name=f"  /{r.name}") for r in within)]
+
+
 def row(directory: RunDir) -> Row:
     """What the list says of one run; reads its log."""
     from jaxscope.model.load import load
@@ -105,11 +115,12 @@ def row(directory: RunDir) -> Row:
     meta = directory.meta
     argv = meta.get("argv")
     words = [str(w) for w in argv] if isinstance(argv, list) else []
+    given = "".join(f"{name}={value} " for name, value in directory.settings if not name.startswith("-"))
     compiled = sum(f.compiled for f in run.functions.values())
     return Row(
         escape(directory.path.name),
         _when(meta.get("started")),
-        command(words)[:60],
+        f"{escape(given)}{command(words)}"[:60],
         seconds(run.seconds),
         f"{compiled:,}",
         ending(run, directory)[0],
@@ -123,7 +134,7 @@ def handle_rm(args: argparse.Namespace) -> int:
     chosen = []
     for name in args.names:
         found = runs.get(name) or store.find(name)
-        named = name in (found.name, found.path.name) or found.path == RunDir(name).path
+        named = name in (found.name, found.path.name, store.address(found)) or found.path == RunDir(name).path
         same = [r for r in runs.values() if r.name == name]
         if not named or (name not in runs and len(same) > 1):
             raise UsageError(
@@ -147,7 +158,7 @@ def handle_gc(args: argparse.Namespace) -> int:
     old = runs[: max(0, len(runs) - keep)] if keep is not None else runs
     if args.older_than is not None:
         limit = time.time() - args.older_than * DAY_S
-        old = [r for r in old if _started(r) < limit]
+        old = [r for r in old if r.started < limit]
     old = [r for r in old if not _going_on(r)]
     freed = 0
     for found in old:
@@ -182,11 +193,6 @@ def _going_on(found: RunDir) -> bool:
     except OSError:
         pass
     return state(load(found), found) == "running"
-
-
-def _started(found: RunDir) -> float:
-    value = found.meta.get("started")
-    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def _when(started: object) -> str:

@@ -9,14 +9,14 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxscope.errors import LogError, UsageError
-from jaxscope.log import store
+from jaxscope.errors import UsageError
 from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
+RESTARTS = 3  # of a worker that ends without having compiled anything
 
 
 def wanted(names: Sequence[str]) -> list[list[Any]]:
@@ -40,35 +40,15 @@ def wanted(names: Sequence[str]) -> list[list[Any]]:
 
 
 def asked(opts: argparse.Namespace) -> list[list[Any]]:
-    """The targets of ``jaxscope run``, one entry for each time the program is run.
+    """The targets of ``jaxscope run``, one entry a number of devices.
 
     Raises:
-      UsageError: as ``wanted``; or options that do not go together.
+      UsageError: as ``wanted``; or --dry-run without any.
     """
     groups = wanted(opts.target or [])
     if opts.dry_run and not groups:
         raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
-    if len(groups) > 1 and (opts.detach or opts.tui):
-        raise UsageError(
-            "targets of different sizes take a run each, one after the other",
-            hint="leave out --detach and --tui, or give one size",
-            slug="usage",
-        )
     return groups
-
-
-def sub_run(record: RunDir, targets: Sequence[Any], **meta: Any) -> RunDir | None:
-    """The directory of the same program once more, on another number of devices. None, with a word, where none can be."""
-    devices = targets[0].devices
-    names = ", ".join(t.name for t in targets)
-    try:
-        made = store.create(store.sub_run(record, devices), name=f"{record.name}@{devices}", **meta)
-        (made.path / "boot").mkdir(exist_ok=True)
-    except (LogError, OSError) as e:
-        sys.stderr.write(f"jaxscope: not run for {names}: {e}\n")
-        return None
-    sys.stderr.write(f"jaxscope: the program once more, on {devices:,} devices for {names}\n")
-    return made
 
 
 def installed(platform: str, name: str) -> None:
@@ -98,33 +78,68 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
     return forced.force(env, targets[0].devices)
 
 
-def begin(record: RunDir) -> subprocess.Popen[bytes] | None:
-    """Start the worker that compiles what the program will queue. None, with a word, where it cannot be."""
+def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
+    """Start the worker that compiles what the program will queue. None, with a word, where it cannot be.
+
+    ``env`` is the program's, default ours: what it says to a compiler holds for this one, too.
+    """
+    from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
 
+    Queue(record).beat()  # from now on somebody is about to compile
     try:
-        return worker.start(record)
+        return worker.start(record, env)
     except OSError as e:
         sys.stderr.write(f"jaxscope: nothing is compiled for the target: {e.strerror or e}\n")
         return None
 
 
-def end(record: RunDir, worker: subprocess.Popen[bytes], *, wait: bool, quiet: bool) -> None:
-    """The program is over: no more jobs. ``wait`` for what is left; Ctrl-C leaves it to go on alone."""
+def end(
+    record: RunDir,
+    worker: subprocess.Popen[bytes],
+    *,
+    wait: bool,
+    quiet: bool,
+    env: Mapping[str, str] | None = None,
+) -> bool:
+    """The program is over: no more jobs. ``wait`` for what is left; Ctrl-C leaves it to go on alone, and is returned.
+
+    A worker that was killed is started again, as long as that gets something compiled.
+    """
     from jaxscope.log.jobs import Queue
 
     queue = Queue(record)
     queue.close()
-    if not wait:
-        worker.returncode = 0  # it goes on without us: subprocess would complain of that
-        return
-    said = -1
+    said, fruitless, before = -1, 0, None
+    started: subprocess.Popen[bytes] | None = worker
     try:
-        while worker.poll() is None:
+        while started is not None:
             left = len(queue.waiting())
-            if left and left != said and not quiet:
+            ended = started.poll()
+            if ended is not None and left:
+                fruitless = fruitless + 1 if left == before else 1
+                before = left
+                how = f"signal {-ended}" if ended < 0 else f"exit code {ended}"
+                what = "started again" if fruitless <= RESTARTS else f"{left} not compiled"
+                sys.stderr.write(
+                    f"jaxscope: the process that compiles for the target ended ({how}): {what}\n"
+                )
+                if fruitless > RESTARTS:
+                    return False
+                started = begin(record, env)
+            elif ended is not None:
+                return False
+            elif not wait:
+                break
+            elif left and left != said and not quiet:
                 sys.stderr.write(f"jaxscope: {left} left to compile for the target\n")
                 said = left
-            time.sleep(PROGRESS_S)
+            if wait:
+                time.sleep(PROGRESS_S)
     except KeyboardInterrupt:
-        worker.returncode = 0
+        if started is not None:
+            started.returncode = 0
+        return True
+    if started is not None:
+        started.returncode = 0  # it goes on without us: subprocess would complain of that
+    return False

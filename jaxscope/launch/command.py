@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,9 +104,9 @@ def ignores_pythonpath() -> str | None:
     return "-S" if sys.flags.no_site else None
 
 
-def environment(run: Path, options: dict[str, Any]) -> dict[str, str]:
-    """Our environment plus what starts a recording in every Python that inherits it."""
-    env = dict(os.environ)
+def environment(run: Path, options: dict[str, Any], more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment with ``more``, plus what starts a recording in every Python that inherits it."""
+    env = {**os.environ, **(more or {})}
     # Empty is unset for Python; but "boot:" would put the current directory on sys.path.
     given = env.get("PYTHONPATH")
     inherited = [p for p in given.split(os.pathsep) if p != str(BOOT)] if given else []

@@ -47,6 +47,8 @@ _OURS = [
 if not _HAS_SIGINFO:
     _OURS.append("ALRM")  # our own clock there
 FORWARDED = signal.valid_signals() - {getattr(signal, f"SIG{name}", 0) for name in _OURS}
+# Sent to end a program, and not, like SIGKILL from the kernel, because of what it did.
+ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 SETTLE_S = 0.05  # systemd and Slurm send to one process after the other; by then they are through
@@ -91,8 +93,13 @@ def run(
             import jaxscope.log.writer  # noqa: F401  for the end, and now, while the program starts anyway
         ended = threading.Event()
         thread = _start_beside(beside, ended)
-        status = _Watch(pid, held, witness, record).until_the_end()
+        watch = _Watch(pid, held, witness, record)
+        status = watch.until_the_end()
         end = Ended.from_status(pid, status, time.monotonic() - started)
+        # The program may end of it before we have heard of it, or hear it and end as it likes.
+        heard = watch.heard | signal.sigpending() | {end.signal}
+        ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
+        end = end._replace(interrupted=bool(ends & heard))
         if copy:
             copy.finish()
         if record is not None:
@@ -150,6 +157,7 @@ class _Watch:
         self.record = record
         self.seen: dict[int, float] = {}  # signal -> when the group had it
         self.passed_on = 0
+        self.heard: set[int | None] = set()
 
     def until_the_end(self) -> int:
         """The wait status."""
@@ -177,6 +185,8 @@ class _Watch:
         if arrived is None or arrived[0] not in FORWARDED:
             return
         number, from_terminal, sender = arrived
+        if sender != self.pid:
+            self.heard.add(number)
         if not from_terminal:
             time.sleep(SETTLE_S)
             _forget({number} & signal.sigpending())  # two that came together are one, as for any process

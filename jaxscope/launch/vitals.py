@@ -25,12 +25,14 @@ class Ended(NamedTuple):
     Attributes:
       pid: the program's process id.
       seconds: from its start, by the monotonic clock.
+      interrupted: somebody meant the program, and whatever was to come after it, to end: Ctrl-C, kill.
     """
 
     pid: int
     exit_code: int | None
     signal: int | None
     seconds: float
+    interrupted: bool = False
 
     @classmethod
     def from_status(cls, pid: int, status: int, seconds: float) -> Ended:

@@ -1,8 +1,9 @@
 """Programs that wait to be compiled for a machine that is not there: files under ``targets/`` of a run.
 
 ``<id>.mlir`` is the module, ``<id>.job`` what its compilation needs besides; both are gone when the result is
-in the log, and ``<id>.done`` says so. Every file appears whole: written beside and renamed. Nobody waits for
-anybody: whoever compiles looks for jobs, whoever asked looks for results.
+in the log, and ``<id>.done`` says so. Of one that its compiler did not survive both stay, the job as ``<id>.lost``: it
+can be asked for again. Every file appears whole: written beside and renamed. Nobody waits for
+anybody: whoever compiles looks for jobs, whoever asked looks for results. ``alive`` is touched while somebody compiles.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import os
 import re
 import secrets
+import time
 from pathlib import Path
 
 import msgspec
@@ -20,6 +22,7 @@ from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
 _ID = re.compile(r"[0-9a-f]{16}")
+STALE_S = 10.0  # ten missed beats: a loaded machine skips some
 OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
 
 
@@ -95,12 +98,16 @@ class Queue:
     def waiting(self) -> list[Path]:
         """The job files there are, the oldest first."""
         found = []
-        with contextlib.suppress(OSError):
-            for path in self.path.iterdir():
-                if path.suffix == ".job" and _ID.fullmatch(path.stem):
-                    with contextlib.suppress(OSError):  # somebody finished it under us
-                        found.append((path.stat().st_mtime_ns, path.name, path))
+        for path in self._all(".job"):
+            with contextlib.suppress(OSError):  # somebody finished it under us
+                found.append((path.stat().st_mtime_ns, path.name, path))
         return [path for _, _, path in sorted(found)]
+
+    def _all(self, suffix: str) -> list[Path]:
+        try:
+            return [p for p in self.path.iterdir() if p.suffix == suffix and _ID.fullmatch(p.stem)]
+        except OSError:
+            return []
 
     def job(self, path: Path) -> Job:
         """Read one.
@@ -130,13 +137,61 @@ class Queue:
             return None
         return found if found.id == id else None
 
-    def done(self, id: str) -> None:
-        """Forget a job whose result is in the log."""
+    def done(self, id: str, *, keep: bool = False) -> None:
+        """Forget a job whose result is in the log; ``keep``: so that it can be asked for again."""
         with contextlib.suppress(OSError):
             self._file(id, "done").touch()
-        for kind in ("job", "mlir", "result"):
+        with contextlib.suppress(OSError):
+            if keep:
+                self._file(id, "job").replace(self._file(id, "lost"))
+        for kind in ("job", "result", "tried", *(() if keep else ("mlir", "lost"))):
             with contextlib.suppress(OSError):
                 self._file(id, kind).unlink()
+
+    def again(self) -> int:
+        """Put back what was lost, and forget how often anything was tried. How many jobs wait then."""
+        for path in self._all(".lost"):
+            with contextlib.suppress(OSError):
+                path.replace(path.with_suffix(".job"))
+                path.with_suffix(".done").unlink(missing_ok=True)
+        waiting = self.waiting()
+        for path in waiting:
+            with contextlib.suppress(OSError):
+                path.with_suffix(".tried").unlink(missing_ok=True)
+        return len(waiting)
+
+    def tried(self, id: str) -> int:
+        """How often somebody has begun with a job before; counts this time. 0 where the disk is full."""
+        path = self._file(id, "tried")
+        try:
+            before = path.stat().st_size
+        except OSError:
+            before = 0
+        with contextlib.suppress(OSError), path.open("ab") as f:
+            f.write(b".")
+        return before
+
+    def beat(self) -> None:
+        """Say that somebody compiles, or is about to."""
+        with contextlib.suppress(OSError):
+            self.path.mkdir(exist_ok=True)
+            (self.path / "alive").touch()
+
+    def abandoned(self) -> frozenset[str]:
+        """The jobs that wait for a process that has ended: it has given no sign of life since, nor has who put them."""
+        waiting = self.waiting()
+        if not waiting:
+            return frozenset()
+        oldest = time.time() - STALE_S
+        try:
+            alive = (self.path / "alive").stat().st_mtime > oldest
+        except OSError:
+            alive = False
+        return frozenset() if alive else frozenset(p.stem for p in waiting if _before(p, oldest))
+
+    def lost(self) -> list[str]:
+        """The jobs that their compiler did not survive."""
+        return [path.stem for path in self._all(".lost")]
 
     def close(self) -> None:
         """Say that no more jobs will come."""
@@ -159,3 +214,10 @@ class Queue:
         except OSError:
             part.unlink(missing_ok=True)
             raise
+
+
+def _before(path: Path, moment: float) -> bool:
+    try:
+        return path.stat().st_mtime < moment
+    except OSError:
+        return False  # finished under us

@@ -7,6 +7,7 @@
         blobs/<sha256>.zst   StableHLO and HLO texts
         output.log           the program's output, where a keeper owned its terminal
         heartbeat            touched every second while a keeper watches the program
+        sub/<label>/         the same program once more (other devices, another setting), a run of its own
 
 Knows nothing of what the events mean.
 """
@@ -14,6 +15,7 @@ Knows nothing of what the events mean.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -21,6 +23,7 @@ import secrets
 import shutil
 import time
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +50,16 @@ def clean_name(text: str) -> str:
 
     At most 120 bytes: file systems take 255, and endings follow.
     """
-    name = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", text)).strip("-.")[:60]
+    return _clean(text) or "run"
+
+
+def _clean(text: str, also: str = "") -> str:
+    name = re.sub(rf"[^\w.{also}-]+", "-", unicodedata.normalize("NFC", text)).strip("-.")[:60]
     try:
         name = os.fsencode(name)[:120].decode("utf-8", "ignore")
     except UnicodeError:  # file names here are not in Unicode
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")
-    return name.rstrip("-.") or "run"
+        name = re.sub(rf"[^A-Za-z0-9._{also}-]+", "-", name).strip("-.")
+    return name.rstrip("-.")
 
 
 def create(path: Path | None = None, *, name: str | None = None, **meta: Any) -> RunDir:
@@ -68,9 +75,7 @@ def create(path: Path | None = None, *, name: str | None = None, **meta: Any) ->
     """
     now = time.time()
     stem = clean_name(name or (path.name if path else "run"))
-    if path is None:
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-        path = runs_home() / f"{stem}-{stamp}-{secrets.token_hex(2)}"
+    path = path or fresh(stem)
     try:
         if (path / "meta.json").exists():
             raise LogError(
@@ -94,6 +99,12 @@ def create(path: Path | None = None, *, name: str | None = None, **meta: Any) ->
     return RunDir(path)
 
 
+def fresh(name: str) -> Path:
+    """A directory for a new run called ``name`` under ``runs_home()``; it is not made."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime())
+    return runs_home() / f"{clean_name(name)}-{stamp}-{secrets.token_hex(2)}"
+
+
 class RunDir:
     """One run's directory. Cheap: holds a path, opens files only when asked."""
 
@@ -111,6 +122,19 @@ class RunDir:
     @property
     def name(self) -> str:
         return str(self.meta.get("name") or self.path.name)
+
+    @property
+    def started(self) -> float:
+        """By the clock, in seconds since 1970; 0 where nobody knows."""
+        value = self.meta.get("started")
+        return float(value) if isinstance(value, (int, float)) and value == value else 0.0
+
+    @property
+    def settings(self) -> list[tuple[str, str]]:
+        """The environment variables and flags that this run was given by ``--vary``, with their values."""
+        found = self.meta.get("settings")
+        pairs = found.items() if isinstance(found, dict) else ()
+        return [(name, value) for name, value in pairs if isinstance(value, str)]
 
     @property
     def events(self) -> Path:
@@ -205,19 +229,46 @@ class RunDir:
         shutil.rmtree(self.path)
 
 
-def sub_run(run: RunDir, devices: int) -> Path:
-    """Where the same program on ``devices`` devices is recorded, a run of its own within ``run``."""
-    return run.path / "sub" / str(devices)
+def sub_run(run: RunDir, label: str | int) -> Path:
+    """Where the same program is recorded once more, a run of its own within ``run``: a directory that is not there yet."""
+    stem = _clean(str(label), "=@,+") or "run"
+    home = run.path / "sub"
+    return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
+
+
+def _endings() -> Iterator[str]:
+    yield ""
+    for n in itertools.count(2):
+        yield f"~{n}"
 
 
 def sub_runs(run: RunDir) -> list[RunDir]:
-    """The runs within ``run``, the smallest number of devices first."""
+    """The runs within ``run``, in the order in which they were started; one within another has none."""
+    if parent_of(run) is not None:
+        return []
     try:
-        names = [p.name for p in (run.path / "sub").iterdir() if p.name.isdecimal() and len(p.name) < 10]
+        names = [
+            p for p in (run.path / "sub").iterdir() if not p.is_symlink()
+        ]  # one could lead back to ``run``
     except OSError:
         return []
-    found = [RunDir(run.path / "sub" / name) for name in sorted(names, key=int)]
-    return [r for r in found if (r.path / "meta.json").is_file()]
+    found = [RunDir(p) for p in names if (p / "meta.json").is_file()]
+    return sorted(found, key=lambda r: (r.started, len(r.path.name), r.path.name))
+
+
+def parent_of(run: RunDir) -> RunDir | None:
+    """The run that ``run`` lies within; None: it is one of its own."""
+    above = run.path.parent.parent
+    inside = run.path.parent.name == "sub" and (above / "meta.json").is_file()
+    return RunDir(above) if inside else None
+
+
+def address(run: RunDir) -> str:
+    """What ``find`` knows it by: a name under ``runs_home()``, with ``/`` and more of a run within another, or its path."""
+    parent = parent_of(run)
+    if parent is not None:
+        return f"{address(parent)}/{run.path.name}"
+    return run.path.name if run.path.parent == runs_home().absolute() else str(run.path)
 
 
 def all_runs(home: Path | None = None) -> list[RunDir]:
@@ -228,17 +279,13 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
     except OSError:
         return []
 
-    def started(run: RunDir) -> float:
-        value = run.meta.get("started")
-        return float(value) if isinstance(value, (int, float)) else 0.0
-
-    return sorted(found, key=lambda r: (started(r), r.path.name))
+    return sorted(found, key=lambda r: (r.started, r.path.name))
 
 
 def find(which: str | None = None) -> RunDir:
     """The run meant by ``which``: a directory, a name, the beginning of one, or latest (None).
 
-    The latest is the newest in which something was recorded, where there is one.
+    ``RUN/NAME`` is a run within another: ``latest/MESH=4x4`` by its setting, ``latest/16`` by its directory. The latest is the newest in which something was recorded, where there is one.
 
     Raises:
       RunNotFound: none, with the nearest names there are.
@@ -256,6 +303,10 @@ def find(which: str | None = None) -> RunDir:
     path = Path(which)
     if (path / "meta.json").is_file():
         return RunDir(path)
+    if "/" in which and not path.is_dir():
+        inside = _within(which)
+        if inside is not None:
+            return inside
     named = [r for r in runs if which in (r.name, r.path.name)] or [
         r for r in runs if r.path.name.startswith(which)
     ]
@@ -277,3 +328,42 @@ def find(which: str | None = None) -> RunDir:
         else "see what is recorded: jaxscope runs",
         slug="run-not-found",
     )
+
+
+def _within(which: str) -> RunDir | None:
+    """The run within another that ``RUN/NAME`` means; None: there is no such RUN.
+
+    Raises:
+      RunNotFound: RUN is there, and nothing of that name in it.
+    """
+    for at in (i for i, c in enumerate(which) if c == "/"):
+        head, tail = which[:at], which[at + 1 :].strip("/")
+        if (Path(head) / "meta.json").is_file():
+            parent = RunDir(Path(head))
+        elif head == "latest":
+            parent = find()
+        elif head and "/" not in head:
+            try:
+                parent = find(head)
+            except RunNotFound:
+                return None
+        else:
+            continue
+        every = [parent, *sub_runs(parent)]
+        names = {id(r): {label_of(r), *([] if r is parent else [r.path.name])} - {""} for r in every}
+        for fits in (str.__eq__, str.startswith):
+            found = [r for r in every if tail and any(fits(name, tail) for name in names[id(r)])]
+            if len(found) == 1:
+                return found[0]
+        have = [label_of(r) or r.path.name for r in every if names[id(r)]]
+        raise RunNotFound(
+            f"no run called {tail!r} within {parent.path.name}",
+            hint=f"within it: {', '.join(have)}" if have else "it was run once: leave out what is behind /",
+            slug="run-not-found",
+        )
+    return None
+
+
+def label_of(run: RunDir) -> str:
+    """``MESH=4x4 --remat=full``: the settings it was given by ``--vary``; empty where none."""
+    return " ".join(f"{name}={value}" for name, value in run.settings)

@@ -196,6 +196,8 @@ class Fold:
         if isinstance(event, ev.TargetCompiling):
             program.compiling = True
             return
+        if program.made is not None and program.made.t_ns > event.t_ns:
+            return  # it was asked for again, and that answer was read first
         program.made = event
         if event.text is not None:
             program.texts["hlo"] = event.text

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from jaxscope.log import reader
+from jaxscope.log.jobs import Queue
 from jaxscope.log.store import RunDir
 from jaxscope.model.programs import Reader
 from jaxscope.model.records import Compilation
@@ -24,11 +25,12 @@ class Batch(msgspec.Struct):
     entries: list[tuple[str, AnyEvent | Unknown]]
     counts: dict[str, memoryview]
     damaged: int
+    abandoned: frozenset[str] | None = None  # of the programs for targets; None: as before
     taken: int = 0
 
     @property
     def news(self) -> bool:
-        return bool(self.entries)
+        return bool(self.entries) or self.abandoned is not None
 
 
 class Tail:
@@ -40,6 +42,8 @@ class Tail:
         self.run = Run() if run is None else run
         self.run.texts_of = Reader(directory, self.run.overheard).texts
         self._reader = reader.Reader(directory)
+        self._queue = Queue(directory)
+        self._abandoned: frozenset[str] = frozenset()
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
         """The new events, each with the compilation it speaks of. ``progress(done, total)`` counts bytes."""
@@ -48,7 +52,10 @@ class Tail:
     def read(self, progress: Progress | None = None) -> Batch:
         """What is new, decoded. The run is not touched."""
         entries = self._reader.entries(progress)
-        return Batch(entries, self._reader.counts(), self._reader.damaged)
+        abandoned = self._queue.abandoned()
+        changed = abandoned != self._abandoned
+        self._abandoned = abandoned
+        return Batch(entries, self._reader.counts(), self._reader.damaged, abandoned if changed else None)
 
     def take(
         self, batch: Batch, limit: int | None = None
@@ -63,6 +70,10 @@ class Tail:
             for log, numbers in batch.counts.items():
                 self.run.count(log, numbers)
             self.run.damaged = batch.damaged
+            if batch.abandoned is not None:
+                for id, program in self.run.retargeted.items():
+                    program.abandoned = id in batch.abandoned
+                self.run.version += 1
             self.run.alive_ns = _alive_ns(self.run, self.directory)
         return taken, done
 

@@ -253,14 +253,17 @@ class Program(msgspec.Struct, eq=False):
     asked: Retargeted | None = None
     made: TargetCompiled | None = None
     compiling: bool = False
+    abandoned: bool = False  # it waits for a process that has ended (log.jobs.Queue.abandoned)
 
     @property
     def state(self) -> str:
-        """Of a retargeted program: skipped, waiting, compiling, or what came of it (log.jobs.Result.outcome)."""
+        """Of a retargeted program: skipped, waiting, compiling, abandoned, or what came of it (log.jobs.Result.outcome)."""
         if self.made is not None:
             return self.made.outcome
         if self.asked is not None and self.asked.skipped is not None:
             return "skipped"
+        if self.abandoned:
+            return "abandoned"
         return "compiling" if self.compiling else "waiting"
 
     @property

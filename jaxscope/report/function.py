@@ -20,7 +20,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report import entries, made, phrases, targets
+from jaxscope.report import elsewhere, entries, made, phrases, targets, variants
 from jaxscope.report import intent as intents
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line, put
@@ -50,6 +50,7 @@ def render_function(
         if i:
             put(to, [BLANK])
         put(to, _function(run, f, number, places, everything=everything))
+        put(to, elsewhere.of_function(f, variants.of(run, directory), to.width))
 
 
 def _function(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Iterator
 
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import state
 from jaxscope.model.run import Run
@@ -12,6 +14,8 @@ from jaxscope.report import phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
 from jaxscope.report.phrases import count, seconds
+
+OTHERS = 3
 
 
 def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
@@ -23,6 +27,7 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
         words = main.started.argv if main is not None and main.started is not None else []
     title = phrases.command(words) or (escape(directory.name) if directory else "a run")
     yield line((title, "bold"))
+    yield from _settings(directory)
     spent, total = run.compiling_seconds, run.seconds
     if total is not None and spent is not None:
         share = f" ({100 * spent / total:.0f} %)" if total > 0 and spent <= total else ""
@@ -45,6 +50,22 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
     if len(run.processes) > 1:
         facts.append(count(len(run.processes), "process", "processes"))
     yield line(" · ".join([*facts, ""]), _ending(run, directory), hang=2)
+
+
+def _settings(directory: RunDir | None) -> Iterator[Line]:
+    """Which of several settings this is, and how to see the others."""
+    label = store.label_of(directory) if directory is not None else ""
+    if directory is None or not label:
+        return
+    parent = store.parent_of(directory)
+    others = store.sub_runs(directory)
+    if parent is not None:
+        rest = f"  one of {len(store.sub_runs(parent)) + 1} runs of {escape(store.address(parent))}"
+    else:
+        named = ", ".join(escape(shlex.quote(store.address(sub)), 200) for sub in others[:OTHERS])
+        more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
+        rest = f"  the others: jaxscope report {named}{more}" if others else ""
+    yield line(f"with {escape(label, 200)}", (rest, "dim"), hang=2)
 
 
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:

@@ -13,14 +13,13 @@ from typing import Any
 import msgspec
 
 from jaxscope import __version__
-from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import causes, ledger, predictions, sizes
 from jaxscope.model.causes import compared
-from jaxscope.model.load import load, state
+from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, intent, targets, transfers
+from jaxscope.report import arrays, beside, intent, targets, transfers, variants
 from jaxscope.report.programs import program_json
 from jaxscope.rules.registry import findings
 from jaxscope.schema.events import Missed
@@ -32,6 +31,7 @@ SCHEMA = 1
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
     """The whole run as plain data for ``json.dumps``."""
+    parts = variants.of(run, directory)
     numbers = {id(c): n for f in run.functions.values() for n, c in run.numbered(f)}
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
     functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
@@ -52,7 +52,8 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "arrays": arrays.as_json(run),
         "transfers": transfers.as_json(run),
         "findings": [finding_json(f) for f in findings(run)],
-        "sub_runs": [] if directory is None else [as_json(load(d), d) for d in store.sub_runs(directory)],
+        "sub_runs": [as_json(part.run, part.directory) for part in parts[1:]],
+        "comparisons": beside.as_json(parts),
     }
 
 
@@ -86,6 +87,7 @@ def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
     return {
         "name": directory.name if directory is not None else (started.name if started else None),
         "argv": argv,
+        "settings": dict(directory.settings) if directory is not None else {},
         "started": _moment(run, meta),
         "seconds": run.seconds,
         "exit_code": exited.exit_code if exited is not None else None,

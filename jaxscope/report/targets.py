@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from jaxscope.analysis import bounds, fitting
 from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
 from jaxscope.analysis.programs import Texts
-from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
-from jaxscope.log.store import RunDir
-from jaxscope.model.load import load
 from jaxscope.model.records import Program
 from jaxscope.model.retargeted import fit, of_run, target_of
 from jaxscope.model.run import Run
 from jaxscope.report import made
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.lines import Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
 from jaxscope.report.programs import texts_json
 from jaxscope.schema.keys import Memory
@@ -47,15 +44,15 @@ def bounds_line(found: Bounds) -> Line:
     """``bounds: no call takes less than 4.1 ms (compute); memory 0.4 ms, data 3.0 ms``."""
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     others = ", ".join(
-        f"{escape(n)} {_short(v)}" for n, v in rest.items() if n != found.binds and (v is None or v > 0)
+        f"{escape(n)} {short(v)}" for n, v in rest.items() if n != found.binds and (v is None or v > 0)
     )
-    least = f"no call takes less than {_short(found.least)} ({escape(found.binds or '?')})"
+    least = f"no call takes less than {short(found.least)} ({escape(found.binds or '?')})"
     return line(
         (f"bounds from peak rates: {least}{f'; {others}' if others else ''}", "dim"), indent=6, hang=2
     )
 
 
-def _short(value: float | None) -> str:
+def short(value: float | None) -> str:
     """``4.1 ms``, ``38 us``, ``9 ns``: bounds are short."""
     if value is None:
         return "not known"
@@ -65,44 +62,14 @@ def _short(value: float | None) -> str:
     return f"{value * 1e9:.3g} ns" if value >= 1e-9 else "<1 ns" if value > 0 else "0 s"
 
 
-def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """The programs for machines that are not there, function by function."""
-    if not run.targets and not run.retargeted:
-        return
-    yield BLANK
-    names = ", ".join(escape(t.name, 40) for t in run.targets)
-    yield line((f"Compiled for {names}", "underline"), ("  by its own compiler; nothing ran on it", "dim"))
-    yield from _devices(run)
-    found = of_run(run)
-    if not found:
-        yield line("no function of yours was lowered for it", indent=2)
-    for f, programs in found:
-        site = places.function(f)
-        yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
-        done = [p for p in programs if p.state == OK]
-        if len(done) > 1:
-            yield from beside(run, done)
-        for p in programs:
-            if p not in done or len(done) == 1:
-                yield from program_lines(run, p, places, everything=everything)
-    if any(t.platform == "cuda" for t in run.targets):
-        yield line(("without a GPU nothing is autotuned: its matrix kernels may be others than in a real run", "dim"), indent=2, hang=2)  # fmt: skip
-    waited = [p.asked.seconds for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]
-    if waited:
-        yield line(
-            (f"the program itself waited {seconds(sum(waited))} for {count(len(waited), 'lowering')}", "dim"),
-            indent=2,
-        )
-
-
-def in_summary(run: Run, most: int) -> Iterator[Line]:
-    """At a run's end: a line for each program of the ``most`` expensive functions."""
+def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
+    """At a run's end: a line for each program of the ``most`` expensive functions. ``label``: its settings."""
     for f, programs in of_run(run)[:most]:
         for p in programs:
             said, style = state(p)
             short = made.in_short(run.texts_of(p), None) if p.state == OK else ""
             yield line(
-                (f"for {escape(p.target or '?', 40)}: ", "bold"),
+                (f"for {escape(p.target or '?', 40)}{f', {escape(label, 80)}' if label else ''}: ", "bold"),
                 f"{function_name(f)}  {short}".rstrip(),
                 (f"  {said}" if said else "", style),
                 indent=2,
@@ -113,18 +80,7 @@ def in_summary(run: Run, most: int) -> Iterator[Line]:
                 yield from fit_lines(found, run.texts_of(p))
 
 
-def sub_runs(directory: RunDir | None) -> list[Run]:
-    """The same program on other numbers of devices."""
-    return [] if directory is None else [load(sub) for sub in store.sub_runs(directory)]
-
-
-def of_sub_runs(directory: RunDir | None, *, everything: bool = False) -> Iterator[Line]:
-    """What they were compiled for, a section each."""
-    for run in sub_runs(directory):
-        yield from section(run, Places(run), everything=everything)
-
-
-def _devices(run: Run) -> Iterator[Line]:
+def devices(run: Run) -> Iterator[Line]:
     """What the script ran on instead, where that is not what the target has."""
     have = len(run.devices)
     for t in run.targets:
@@ -140,45 +96,15 @@ def _devices(run: Run) -> Iterator[Line]:
         )
 
 
-def beside(run: Run, programs: Sequence[Program]) -> Iterator[Line]:
-    """Programs of one function for several targets, a column each."""
-    columns = [_column(run, p) for p in programs]
-    names = list(dict.fromkeys(name for column in columns for name in column))
-    rows = [["", *(escape(p.target or "?", 40) for p in programs)]]
-    rows += [[name, *(column.get(name, "") for column in columns)] for name in names]
-    yield from made.table(rows)
-
-
-def _column(run: Run, p: Program) -> dict[str, str]:
-    program, found, limits = run.texts_of(p).hlo, fit(run, p), bounds_of(run, p)
-    column: dict[str, str] = {}
-    if program is not None:
-        column["fusions"] = f"{program.fusions.total:,}"
-        column["collectives"] = f"{len(program.collectives):,}"
-        for axes, sent in sorted(program.wire_bytes_by_axes.items()):
-            if axes:
-                column[f"sent over {escape(axes, 40)}"] = "?" if sent is None else size(sent)
-    if found is not None and found.used is not None:
-        room = f" of {size(found.capacity)}" if found.capacity is not None else ""
-        column["memory of a device"] = (
-            f"{size(found.used)}{room}{'' if found.fits is not False else ': does not fit'}"
-        )
-    if limits is not None and limits.binds is not None:
-        column["least time (bound)"] = f"{_short(limits.least)}, {escape(limits.binds, 40)}"
-        column["bound of compute"] = _short(limits.compute)
-    if program is not None and program.estimated_cycles is not None:
-        column["cycles, estimated"] = f"{program.estimated_cycles:,}"
-    if p.made is not None:
-        column["compiled in"] = seconds(p.made.seconds)
-    return column
-
-
-def program_lines(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """One program: its state, and what it is made of where it was compiled."""
+def program_lines(
+    run: Run, p: Program, places: Places, *, label: str = "", everything: bool = False
+) -> Iterator[Line]:
+    """One program: its state, and what it is made of where it was compiled. ``label``: the settings of its run."""
     said, style = state(p)
     texts = run.texts_of(p)
     short = made.in_short(texts, None) if p.state == OK else ""
-    yield line((escape(p.target or "?", 40), "bold"), f"  {short}" if short else "", (f"  {said}" if said else "", style), indent=4, hang=4)  # fmt: skip
+    name = f"{escape(p.target or '?', 40)}{f', {escape(label, 80)}' if label else ''}"
+    yield line((name, "bold"), f"  {short}" if short else "", (f"  {said}" if said else "", style), indent=4, hang=4)  # fmt: skip
     found = fit(run, p)
     if found is not None:
         yield from fit_lines(found, texts, everything=everything)
@@ -215,6 +141,7 @@ def state(p: Program) -> tuple[str, str]:
         LATE: (error, "yellow"),
         MISSING: (error, "yellow"),
         "compiling": ("being compiled", "dim"),
+        "abandoned": ("not compiled: the compiler's process has ended", "yellow"),
     }.get(p.state, ("waiting for the compiler", "dim"))
 
 
@@ -249,7 +176,7 @@ def _by_path(texts: Texts) -> list[dict[str, Any]] | None:
     return [{"path": c.path, "of": c.of, "bytes": c.bytes, "global_bytes": c.global_bytes} for c in found]
 
 
-def _bounds_json(found: Bounds | None) -> dict[str, Any] | None:
+def bounds_json(found: Bounds | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
@@ -296,7 +223,7 @@ def program_json(run: Run, p: Program) -> dict[str, Any]:
         "compilations": [c.id for c in p.compilations],
         **entry,
         "num_partitions": p.asked.partitions if p.asked is not None else entry["num_partitions"],
-        "bounds": _bounds_json(bounds_of(run, p)),
+        "bounds": bounds_json(bounds_of(run, p)),
         "flops": cost.get("flops"),
         "bytes_accessed": cost.get("bytes accessed"),
         "state": p.state,

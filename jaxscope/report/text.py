@@ -22,7 +22,7 @@ from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, entries, findings, phrases, targets, transfers
+from jaxscope.report import arrays, elsewhere, entries, findings, phrases, targets, transfers, variants
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
@@ -44,7 +44,7 @@ def print_report(
 
 def render(run: Run, to: Console, directory: RunDir | None = None, *, everything: bool = False) -> None:
     """The whole report; ``everything`` opens what is folded."""
-    put(to, _page(run, directory, everything=everything))
+    put(to, _page(run, directory, to.width, everything=everything))
 
 
 def summary(directory: RunDir) -> str:
@@ -57,16 +57,15 @@ def summary(directory: RunDir) -> str:
     return buffer.getvalue()
 
 
-def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[Line]:
-    places = Places(run)
+def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -> Iterator[Line]:
+    places, parts = Places(run), variants.of(run, directory)
     yield from header(run, directory)
     yield from arrays.exhausted(run, places)
     yield from _death(run, places)
     yield from _by_cause(run)
     yield from _in_progress(run, directory, places)
-    yield from findings.section(
-        everywhere.findings(run, targets.sub_runs(directory)), places, everything=everything
-    )
+    found = everywhere.findings(run, [part.run for part in parts[1:]])
+    yield from findings.section(found, places, everything=everything)
     users = ranked(run, lambda f: f.user)
     if users:
         yield BLANK
@@ -86,8 +85,7 @@ def _page(run: Run, directory: RunDir | None, *, everything: bool) -> Iterator[L
         yield line("Nothing was compiled in this run.")
         if not run.processes:
             yield line("No process of it recorded anything: did the program import jax?", indent=2)
-    yield from targets.section(run, places, everything=everything)
-    yield from targets.of_sub_runs(directory, everything=everything)
+    yield from elsewhere.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run, places)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
@@ -297,8 +295,12 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
                 indent=6,
                 hang=2,
             )
-    for part in (run, *targets.sub_runs(directory)):
-        yield from targets.in_summary(part, IN_SUMMARY)
+    parts = variants.of(run, directory)
+    for part in parts:
+        yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
+    yield from elsewhere.failed(parts)
+    if len(parts) > 1:
+        yield line((f"{len(parts)} runs, side by side in the report", "dim"), indent=2)
     for lost in run.degraded[:3]:
         yield line(
             ("not recorded: ", "yellow"),
@@ -318,7 +320,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
         return ""
     home = store.runs_home().absolute()
     if directory.path.parent != home:
-        return " " + _shell(str(directory.path))
+        return " " + _shell(store.address(directory))
     if latest is not None and store.all_runs(home)[-1:] and store.all_runs(home)[-1].path == directory.path:
         return latest
     return " " + _shell(directory.path.name)

@@ -12,7 +12,7 @@ import site
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -120,7 +120,7 @@ class Compiler:
         return f"; the last it said: {said}" if said else ""
 
 
-def environment(given: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+def environment(given: Mapping[str, str]) -> dict[str, str]:
     """The compiler's environment: the user's, as far as it speaks to a compiler.
 
     The devices of the program are forced CPU devices, and not the compiler's business. Without

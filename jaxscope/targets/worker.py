@@ -13,19 +13,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from jaxscope.log.jobs import FAILED, Job, Queue, Result
+from jaxscope.log.jobs import CRASHED, FAILED, LATE, Job, Queue, Result
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import TargetCompiled, TargetCompiling
 from jaxscope.targets.process import Compiler, environment
 
 POLL_S = 0.1
+BEAT_S = 1.0
+TRIES = 2  # by workers that were ended while they waited for it
 DEAD_S = 15.0  # heartbeats come every second: who started us is gone, and will not say so
 
 
@@ -40,15 +43,13 @@ class Worker:
 
     def once(self) -> None:
         """Compile what waits now. Several workers of one run may do so at a time."""
-        try:
+        with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
-        finally:
-            self._end()
 
     def drain(self) -> None:
         """Compile what comes until the queue is closed and empty."""
-        try:
+        with self._beating():
             while True:
                 closed = self._queue.closed or self._abandoned()  # before the look: what comes after is seen
                 waiting = self._queue.waiting()
@@ -58,13 +59,27 @@ class Worker:
                     return
                 if not waiting:
                     time.sleep(POLL_S)
-        finally:
-            self._end()
 
-    def _end(self) -> None:
-        self._compiler.close()
-        if self._writer is not None:
-            self._writer.close()
+    @contextlib.contextmanager
+    def _beating(self) -> Iterator[None]:
+        """Signs of life from a thread: a compilation, and the wait for another run's, say nothing for minutes."""
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.is_set():
+                self._queue.beat()
+                over.wait(BEAT_S)
+
+        thread = threading.Thread(target=beat, daemon=True, name="jaxscope-beat")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._compiler.close()
+            if self._writer is not None:
+                self._writer.close()
+            over.set()
+            thread.join()
 
     def _one(self, path: Path) -> None:
         try:
@@ -79,9 +94,14 @@ class Worker:
             if not path.exists():
                 return  # another worker of this run had it meanwhile
             self._say(TargetCompiling(program=job.id, target=job.target.name))
-            result = self._compiler.compile(job, path)
+            tried = self._queue.tried(job.id)
+            if tried < TRIES:
+                result = self._compiler.compile(job, path)
+            else:
+                said = f"jaxscope's own process was ended {tried} times while it waited for the compiler"
+                result = Result(job.id, CRASHED, error=said)
             self._say(_event(job, result))
-            self._queue.done(job.id)
+            self._queue.done(job.id, keep=result.outcome in (CRASHED, LATE))
 
     def _say(self, event: TargetCompiling | TargetCompiled) -> None:
         if self._writer is None:
@@ -133,8 +153,10 @@ def _one_at_a_time() -> Iterator[None]:
         os.close(fd)
 
 
-def start(run: RunDir) -> subprocess.Popen[bytes]:
+def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """A worker of its own for ``run``, in a session of its own: it goes on when its starter is gone.
+
+    ``environ`` is the program's, default ours: XLA_FLAGS and LIBTPU_INIT_ARGS speak to the compiler, too.
 
     Raises:
       OSError: it cannot be started.
@@ -142,7 +164,7 @@ def start(run: RunDir) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-m", "jaxscope.targets.worker", str(run.path)]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(
-        words, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=environment(os.environ), start_new_session=True
+        words, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=environment(environ or os.environ), start_new_session=True
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from jaxscope.log import jobs, reader, store
 from jaxscope.schema import events as ev
+from jaxscope.targets import client
 
 pytestmark = pytest.mark.capture
 
@@ -162,7 +163,7 @@ def test_without_the_compiler_the_command_says_what_to_install(tmp_path, clean_e
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 2 and "pip install 'jaxscope[tpu]'" in done.stderr
+        assert done.returncode == 2 and client.install("tpu") in done.stderr
 
 
 def test_targets_of_different_sizes_are_runs_of_their_own_within_the_first(tmp_path, clean_env):
@@ -172,20 +173,23 @@ def test_targets_of_different_sizes_are_runs_of_their_own_within_the_first(tmp_p
         "16",
         "4",
     ]
-    assert "once more, on 4 devices for v5e:2x2" in done.stderr
+    assert "2 of 2: on 4 devices for v5e:2x2" in done.stderr
     (sub,) = store.sub_runs(directory)
     theirs = list(reader.read(sub))
     assert [t.name for t in of(events, ev.TargetsWanted)[0].targets] == ["v5e:4x4", "v6e:4x4"]
     assert [t.name for t in of(theirs, ev.TargetsWanted)[0].targets] == ["v5e:2x2"]
     report = [sys.executable, "-m", "jaxscope", "report", str(directory.path)]
     text = subprocess.run(report, capture_output=True, text=True, env=clean_env).stdout
-    assert "Compiled for v5e:4x4, v6e:4x4" in text and "Compiled for v5e:2x2" in text
+    assert "Compiled for v5e:4x4, v6e:4x4, v5e:2x2" in text
     data = json.loads(
         subprocess.run([*report, "--format", "json"], capture_output=True, text=True, env=clean_env).stdout
     )
     (inner,) = data["sub_runs"]
     assert inner["run"]["exit_code"] == data["run"]["exit_code"] == 5
     assert {p["target"] for p in inner["programs"] if p["of"]} == {"v5e:2x2"}
+    (table,) = [c for c in data["comparisons"] if c["function"].startswith("step@")]
+    columns = [(c["target"], c["sub_run"]) for c in table["columns"]]
+    assert columns == [("v5e:4x4", None), ("v6e:4x4", None), ("v5e:2x2", 0)]
 
 
 def test_targets_can_be_read_as_data(clean_env):

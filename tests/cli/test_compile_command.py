@@ -1,10 +1,12 @@
 """``jaxscope compile``: what may stand on its command line, and what is said of the rest."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+import written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,3 +119,51 @@ def test_an_exception_of_the_function_is_the_users_to_see(tmp_path, clean_env):
         tmp_path, clean_env, "model:step", "--target", "v5e:4x4", "--args", "f32[3,4]", "f32[5,6]", code=1
     )
     assert "Traceback" in done.stderr and "model.py" in done.stderr
+
+
+@pytest.mark.capture
+def test_targets_of_different_sizes_are_compiled_one_after_the_other_and_stand_side_by_side(
+    tmp_path, clean_env
+):
+    import importlib.util
+
+    compiles = importlib.util.find_spec("libtpu") is not None
+    words = [
+        "model:step",
+        "--target",
+        "v5e:4x4",
+        "--target",
+        "v5e:2x2",
+        "--args",
+        "shapes",
+        "--out",
+        "recorded",
+    ]
+    done = run(tmp_path, clean_env, *words, code=0 if compiles else 1)
+    assert "1 of 2: on 16 devices for v5e:4x4" in done.stderr
+    assert "2 of 2: on 4 devices for v5e:2x2" in done.stderr
+    table = done.stdout[done.stdout.index("Side by side") :]
+    assert table.splitlines()[1].split() == ["v5e:4x4", "v5e:2x2"]
+    report = [sys.executable, "-m", "jaxscope", "report", str(tmp_path / "recorded"), "--format", "json"]
+    data = json.loads(subprocess.run(report, env=clean_env, capture_output=True, text=True).stdout)
+    ((one, two),) = [c["columns"] for c in data["comparisons"]]
+    assert (one["target"], one["sub_run"], two["target"], two["sub_run"]) == ("v5e:4x4", None, "v5e:2x2", 0)
+    assert (one["state"] == "ok") is compiles
+
+
+@pytest.mark.capture
+def test_a_mistake_is_told_once_where_there_are_several_sizes(tmp_path, clean_env):
+    words = ["model:stap", "--target", "v5e:4x4", "--target", "v5e:2x2", "--args", "shapes"]
+    done = run(tmp_path, clean_env, *words)
+    assert done.stderr.count("did you mean step") == 1 and "2 of 2" not in done.stderr
+
+
+@pytest.mark.parametrize(("words", "said"), [([], "a function is missing"), (["m:f"], "--target is missing")])
+def test_what_is_missing_is_named(tmp_path, clean_env, words, said):
+    assert said in run(tmp_path, clean_env, *words).stderr
+
+
+def test_a_run_that_waits_for_nothing_has_no_rest(tmp_path, clean_env):
+    written.training(tmp_path / "home" / "runs" / "train-1")
+    assert "nothing is left to compile" in run(tmp_path, clean_env, "--rest", code=0).stderr
+    assert "no run called 'nope'" in run(tmp_path, clean_env, "--rest", "nope").stderr

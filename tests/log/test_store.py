@@ -91,3 +91,59 @@ def test_metadata_that_is_damaged_is_empty(tmp_path):
 def test_a_clean_name_is_always_a_plain_file_name(text):
     name = store.clean_name(text)
     assert name and "/" not in name and name not in (".", "..") and len(os.fsencode(name)) <= 120
+
+
+def varied(home, *settings):
+    """A run of one program under several settings, as --vary makes it."""
+    run = store.create(name="train", settings=settings[0])
+    for each in settings[1:]:
+        label = " ".join(f"{k}={v}" for k, v in each.items())
+        store.create(store.sub_run(run, label), name=f"train@{label}", settings=each)
+    return run
+
+
+def test_a_run_within_another_is_found_by_its_setting_and_by_its_directory(home):
+    run = varied(home, {"MESH": "8x1"}, {"MESH": "4x2"}, {"MESH": "conf/a.py"})
+    one, two = store.sub_runs(run)
+    for which in ("latest/MESH=4x2", "train/MESH=4x2", f"{run.path.name}/MESH=4", f"{run.path}/MESH=4x2", store.address(one)):  # fmt: skip
+        assert store.find(which).path == one.path
+    assert store.find("train/MESH=conf/a.py").path == store.find("latest/MESH=conf-a.py").path == two.path
+    assert store.find("train/MESH=8x1").path == run.path and store.parent_of(one).path == run.path
+    assert [r.path for r in store.all_runs()] == [run.path]
+
+
+def test_a_name_that_is_none_within_a_run_gets_those_there_are(home):
+    run = varied(home, {"MESH": "8x1"}, {"MESH": "4x2"})
+    for wrong in ("MESH", "nope", ""):
+        with pytest.raises(RunNotFound) as e:
+            store.find(f"train/{wrong}")
+        assert "MESH=8x1, MESH=4x2" in e.value.hint
+    other = store.create(name="other")
+    with pytest.raises(RunNotFound) as e:
+        store.find("other/MESH=8x1")
+    assert "run once" in e.value.hint and store.sub_runs(other) == []
+    with pytest.raises(RunNotFound):
+        store.find("no-such-run/MESH=8x1")
+    assert store.label_of(run) == "MESH=8x1"
+
+
+def test_runs_within_runs_go_one_deep_and_never_in_a_circle(home):
+    run = varied(home, {"A": "1"}, {"A": "2"})
+    (inner,) = store.sub_runs(run)
+    store.create(store.sub_run(inner, "deeper"))
+    (run.path / "sub" / "round").symlink_to(run.path)
+    assert [r.path for r in store.sub_runs(run)] == [inner.path] and store.sub_runs(inner) == []
+
+
+@pytest.mark.parametrize("settings", ["x", ["A"], {"A": 1}, {"A": {"B": 2}}, None])
+def test_settings_that_are_none_are_none(home, settings):
+    run = store.create(name="odd", settings=settings)
+    assert run.settings == [] and store.label_of(run) == ""
+
+
+@given(st.text(max_size=200))
+def test_every_label_is_a_directory_of_its_own_within_the_run(label):
+    run = RunDir("/somewhere/run")
+    path = store.sub_run(run, label)
+    assert path.parent == run.path / "sub" and path.name not in ("", ".", "..")
+    assert len(os.fsencode(path.name)) <= 255

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import os
 import re
 
 import msgspec
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from written import Log, function, key, leaf
 
 from jaxscope.analysis import machines, programs
-from jaxscope.log import store
+from jaxscope.log import reader, store
+from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
-from jaxscope.model.load import load
+from jaxscope.model.load import Tail, load
 from jaxscope.model.run import Run
 from jaxscope.report.console import console
 from jaxscope.report.machine import as_json, dumps
@@ -176,6 +178,44 @@ def test_what_became_of_it_is_said_and_nothing_else_claimed(tmp_path, event, sai
     assert data["memory"]["peak_bytes"] is None and data["memory"]["fits"] is None and data["hlo"] is None
 
 
+def test_one_whose_compiler_ended_does_not_wait_for_ever_and_says_how_to_go_on(tmp_path):
+    run = recorded(tmp_path / "r", ev.TargetCompiling(program="7a67", target="v5e:4x4"))
+    jobs = Queue(run)
+    jobs.put(Job(id="7a67000000000000", target=V5E, partitions=16), b"")
+    for path in run.events.iterdir():  # the id of a job has sixteen digits
+        path.write_text(path.read_text().replace('"7a67"', '"7a67000000000000"'))
+    assert "being compiled" in page(run) and "--rest" not in page(run)
+    tail = Tail(run)
+    tail.poll()
+    for path in jobs.path.iterdir():
+        os.utime(path, (1, 1))
+    text = page(run)
+    assert "not compiled: the compiler's process has ended" in text
+    assert "1 program not compiled; once more: jaxscope compile --rest" in " ".join(text.split())
+    assert entry(run)["state"] == "abandoned" and entry(run)["hlo"] is None
+    before = tail.run.version
+    assert tail.read().news  # a view that follows hears of it, though nothing is new in the log
+    batch = Tail(run).read()
+    tail.take(batch)
+    assert tail.run.version > before and tail.run.retargeted["7a67000000000000"].state == "abandoned"
+    jobs.beat()
+    assert entry(run)["state"] == "compiling"
+
+
+def test_the_latest_answer_counts_where_it_was_asked_for_again(tmp_path):
+    run = recorded(tmp_path / "r")
+    lost = ev.TargetCompiled(program="7a67", target="v5e:4x4", outcome="crashed", error="died of SIGKILL")
+    for event in (lost, done(run)):
+        Compiler(run).say(event)
+    events = [e for e in reader.read(run) if isinstance(e, ev.TargetCompiled)]
+    assert events[0].t_ns < events[1].t_ns
+    for order in (events, events[::-1]):
+        folded = Run()
+        for event in order:
+            folded.apply(event, "log")
+        assert folded.retargeted["7a67"].state == "ok"
+
+
 def test_a_function_that_is_none_of_the_platforms_is_named_with_the_reason(tmp_path):
     run = recorded(tmp_path / "r", skipped="NotImplementedError: no rule for 'eigh' on tpu")
     assert "not lowered: NotImplementedError: no rule for 'eigh' on tpu" in page(run)
@@ -190,8 +230,6 @@ def test_a_script_with_its_own_number_of_devices_is_told_from_the_target(tmp_pat
 def test_the_two_logs_may_be_read_in_any_order(tmp_path):
     run = recorded(tmp_path / "r", ev.TargetCompiling(program="7a67", target="v5e:4x4"))
     Compiler(run).say(done(run))
-    from jaxscope.log import reader
-
     logs = {p.name: [] for p in run.logs()}
     for name, event in reader.Reader(run).entries(None):
         logs.setdefault(name, []).append((name, event))

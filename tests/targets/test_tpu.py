@@ -102,3 +102,28 @@ def test_a_step_that_does_not_fit_says_so_with_the_largest_arguments_by_name(tmp
     text = "\n".join(page)
     assert "does not fit: " in text and " in 15.8 GiB" in text
     assert "8.0 GiB  argument x" in text and "256.0 MiB  argument params['up']" in text
+
+
+SAMPLE = HERE.parents[1] / "samples" / "train_sharded.py"
+
+
+def test_one_target_under_two_meshes_is_two_programs_and_one_table(tmp_path, clean_env):
+    words = ["--out", "recorded", "--target", "v5e:4x4", "--vary", "--model=2,8", "--wait-targets", str(SAMPLE), "--steps", "1"]  # fmt: skip
+    command = [sys.executable, "-m", "jaxscope"]
+    done = subprocess.run([*command, "run", "-q", *words], env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "{'data': 8, 'model': 2}" in done.stdout and "{'data': 2, 'model': 8}" in done.stdout
+    report = [*command, "report", "recorded"]
+    data = json.loads(
+        subprocess.run([*report, "--format", "json"], env=clean_env, cwd=tmp_path, capture_output=True, text=True).stdout
+    )  # fmt: skip
+    (found,) = [c["columns"] for c in data["comparisons"] if c["function"].startswith("train_step@")]
+    assert [c["settings"] for c in found] == [{"--model": "2"}, {"--model": "8"}]
+    sent = [{tuple(o["axes"]): o["wire_bytes"] for o in c["collectives"]} for c in found]
+    assert sent[0]["data",] > sent[1]["data",] and sent[0]["model",] < sent[1]["model",]
+    for column, program in zip(found, (data, data["sub_runs"][0]), strict=True):
+        (p,) = [p for p in program["programs"] if p["id"] == column["program"]]
+        assert sum(o["count"] for o in column["collectives"]) == len(p["collectives"])
+        assert column["bounds"] == p["bounds"] and column["memory"]["used_bytes"] == p["memory"]["used_bytes"]
+    text = subprocess.run(report, env=clean_env, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert " ◂" in text and "memory of 15.8 GiB" in text

@@ -1,5 +1,9 @@
 """The compiler's keeper, with a compiler that is a real process and behaves as real ones do: badly."""
 
+import contextlib
+import os
+import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -7,6 +11,7 @@ import time
 import pytest
 
 from jaxscope.analysis import machines
+from jaxscope.cli import targeting
 from jaxscope.log import jobs, reader, store
 from jaxscope.schema import events as ev
 from jaxscope.targets import process
@@ -24,6 +29,7 @@ for line in sys.stdin:
     path = pathlib.Path(line.strip()); id = path.stem; word = queue.module(id).decode()
     print("E0000 noise on stderr,", word, file=sys.stderr, flush=True)
     if word == "crash": os.kill(os.getpid(), signal.SIGSEGV)
+    if word == "kill": os.kill(os.getpid(), signal.SIGKILL)
     if word == "exit": sys.exit(3)
     if word == "hang":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -43,7 +49,9 @@ def place(tmp_path):
     run = store.create(tmp_path / "run")
     program = tmp_path / "compiler.py"
     program.write_text(textwrap.dedent(COMPILER))
-    return run, [sys.executable, str(program), str(run.path)]
+    yield run, [sys.executable, str(program), str(run.path)]
+    with contextlib.suppress(OSError):  # what hangs in it, and whose worker a test has killed
+        os.killpg(os.getpgid(int((run.path / "child").read_text())), signal.SIGKILL)
 
 
 def compiled(place, *words, limit=60.0):
@@ -56,7 +64,8 @@ def compiled(place, *words, limit=60.0):
         time.sleep(0.002)  # in this order
     queue.close()
     Worker(run, command, limit).drain()
-    assert queue.waiting() == [] and not [p for p in queue.path.iterdir() if p.suffix in (".mlir", ".result")]
+    assert queue.waiting() == [] and not list(queue.path.glob("*.result"))
+    assert {p.stem for p in queue.path.glob("*.mlir")} == set(queue.lost())  # these can be asked for again
     found = [e for e in reader.read(run) if isinstance(e, ev.TargetCompiled)]
     assert [e.program for e in found] == list(ids)
     return [(e.outcome, e.error, run.text(e.text) if e.text else None) for e in found]
@@ -72,6 +81,114 @@ def test_a_crash_costs_one_programs_result_and_says_what_was_heard_last(place):
     before, crash, after = compiled(place, "compile", "crash", "compile")
     assert before[0] == after[0] == "ok" and after[2].startswith("HloModule m1")  # of a process started anew
     assert crash[0] == "crashed" and "SIGSEGV" in crash[1] and "noise on stderr, crash" in crash[1]
+
+
+def worker_of(place):
+    """A worker's process, as ``jaxscope run`` starts one, with the compiler of these tests."""
+    run, command = place
+    code = "import sys; from jaxscope.log.store import RunDir; from jaxscope.targets.worker import Worker\nWorker(RunDir(sys.argv[1]), sys.argv[2:]).drain()"
+    return subprocess.Popen([sys.executable, "-c", code, str(run.path), *command], start_new_session=True)
+
+
+def killed_while_compiling(place, word="hang"):
+    """Two jobs are queued; the worker is killed while it waits for the first."""
+    run, _ = place
+    queue = jobs.Queue(run)
+    for n, each in enumerate((word, "compile")):
+        queue.put(jobs.Job(id=f"{n:016x}", target=TARGET, partitions=16), each.encode())
+        time.sleep(0.002)
+    queue.close()
+    worker = worker_of(place)
+    until(lambda: any(isinstance(e, ev.TargetCompiling) for e in reader.read(run)))
+    worker.kill()
+    worker.wait()
+    return queue, worker
+
+
+def later(queue):
+    """As if nobody had given a sign of life for a minute."""
+    for path in queue.path.iterdir():
+        os.utime(path, (time.time() - 60,) * 2)
+
+
+def until(true):
+    for _ in range(6000):
+        if true():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it does not happen")
+
+
+def outcomes(run):
+    return {e.program[-1]: e.outcome for e in reader.read(run) if isinstance(e, ev.TargetCompiled)}
+
+
+def test_what_waits_for_a_worker_that_was_killed_is_abandoned_and_can_be_compiled_again(place):
+    run, command = place
+    queue, _ = killed_while_compiling(place)
+    assert queue.abandoned() == frozenset()  # nobody can know yet
+    later(queue)
+    assert {id[-1] for id in queue.abandoned()} == {"0", "1"}
+    (queue.path / f"{0:016x}.mlir").write_bytes(b"compile")
+    assert queue.again() == 2 and queue.tried("0" * 16) == 0
+    Worker(run, command).drain()
+    assert outcomes(run) == {"0": "ok", "1": "ok"} and queue.abandoned() == frozenset()
+
+
+def test_a_worker_that_is_alive_has_abandoned_nothing_however_long_it_takes(place):
+    run, _ = place
+    queue = jobs.Queue(run)
+    queue.put(jobs.Job(id="0" * 16, target=TARGET, partitions=16), b"hang")
+    worker = worker_of(place)
+    try:
+        until(lambda: any(isinstance(e, ev.TargetCompiling) for e in reader.read(run)))
+        later(queue)
+        alive_at = (queue.path / "alive").stat
+        until(lambda: time.time() - alive_at().st_mtime < 5)
+        assert queue.abandoned() == frozenset()
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_a_program_over_which_two_workers_were_killed_is_given_up_and_the_rest_goes_on(place):
+    run, command = place
+    queue, _ = killed_while_compiling(place)
+    queue.tried("0" * 16)
+    Worker(run, command).drain()
+    assert outcomes(run) == {"0": "crashed", "1": "ok"} and queue.lost() == ["0" * 16]
+
+
+def test_the_command_that_waits_starts_a_killed_worker_again(place, monkeypatch, capsys):
+    run, _ = place
+    queue, worker = killed_while_compiling(place)
+    (queue.path / f"{0:016x}.mlir").write_bytes(b"compile")
+    monkeypatch.setattr(targeting, "begin", lambda record, env: worker_of(place))
+    assert targeting.end(run, worker, wait=True, quiet=True) is False
+    assert outcomes(run) == {"0": "ok", "1": "ok"}
+    assert "ended (signal 9): started again" in capsys.readouterr().err
+
+
+def test_a_worker_that_never_compiles_anything_is_not_started_for_ever(place, monkeypatch, capsys):
+    run, _ = place
+    queue, worker = killed_while_compiling(place)
+    dies = [sys.executable, "-c", "raise SystemExit(4)"]
+    started = []
+    monkeypatch.setattr(targeting, "begin", lambda record, env: started.append(1) or subprocess.Popen(dies))
+    assert targeting.end(run, worker, wait=True, quiet=True) is False
+    assert len(started) == targeting.RESTARTS and "(exit code 4): 2 not compiled" in capsys.readouterr().err
+    assert len(queue.waiting()) == 2
+
+
+def test_a_compiler_that_was_killed_costs_its_own_program_which_can_be_asked_for_again(place):
+    run, command = place
+    (only,) = compiled(place, "kill")
+    assert only[0] == "crashed" and "SIGKILL (killed, perhaps for want of memory)" in only[1]
+    queue = jobs.Queue(run)
+    (queue.path / f"{0:016x}.mlir").write_bytes(b"compile")
+    assert queue.again() == 1
+    Worker(run, command).drain()
+    assert outcomes(run) == {"0": "ok"} and queue.lost() == []
 
 
 def test_an_orderly_exit_without_an_answer_is_no_answer_either(place):
@@ -116,8 +233,6 @@ def test_a_damaged_job_is_put_aside_and_said(place):
 
 
 def test_the_keeper_ends_when_nobody_watches_the_program_any_more(place):
-    import os
-
     run, command = place
     run.heartbeat.touch()
     os.utime(run.heartbeat, (1, 1))
@@ -144,3 +259,18 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except OSError:
         return False
+
+
+def test_what_the_programs_environment_says_to_a_compiler_reaches_this_one(place, monkeypatch):
+    from jaxscope.targets import worker
+
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **how: started.append(how["env"]))
+    env = {
+        "LIBTPU_INIT_ARGS": "--xla_x=1",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        "JAXSCOPE_RUN": "r",
+    }
+    worker.start(place[0], env)
+    assert started[0]["LIBTPU_INIT_ARGS"] == "--xla_x=1" and started[0]["XLA_FLAGS"] == ""
+    assert "JAXSCOPE_RUN" not in started[0]

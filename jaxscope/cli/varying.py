@@ -1,0 +1,157 @@
+"""``jaxscope run --vary NAME=a,b``: one environment variable or flag of the script's, and the values it is run with.
+
+Owns the spelling of --vary and what becomes of the script's words. Starts nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxscope.errors import UsageError
+from jaxscope.launch.command import Command
+
+MOST = 64  # runs, one after the other: more are a mistake of the keyboard
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FLAG = re.compile(r"-[^\s=,'\"-][^\s=,'\"]*|--[^\s=,'\"-][^\s=,'\"]*")
+_SHORT = re.compile(r"-[A-Za-z0-9]")
+_NUMBER = re.compile(r"-\.?\d")
+_HINT = (
+    "--vary 'MESH=64x4,32x8' varies the environment variable, --vary '--mesh=64x4,32x8' the script's own flag"
+)
+
+
+class Setting(NamedTuple):
+    """``MESH=64x4``: an environment variable, or with a dash a flag of the script's, and a value."""
+
+    name: str
+    value: str
+
+    @property
+    def is_flag(self) -> bool:
+        return self.name.startswith("-")
+
+
+def settings(words: Sequence[str]) -> list[list[Setting]]:
+    """Every combination of the values of all ``--vary``, the last one varying fastest; ``[[]]`` where there is none.
+
+    Raises:
+      UsageError: a word that is no NAME=VALUES, a name twice, or more than ``MOST`` combinations.
+    """
+    axes = [_axis(word) for word in words]
+    names = [axis[0].name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"--vary {name} is given {names.count(name)} times",
+                hint=f"--vary '{name}=a,b,c'",
+                slug="usage",
+            )
+    runs = math.prod(len(axis) for axis in axes)
+    if runs > MOST:
+        raise UsageError(
+            f"--vary asks for {' x '.join(str(len(axis)) for axis in axes)} = {runs:,} runs, at most {MOST} are made",
+            hint="give fewer values",
+            slug="usage",
+        )
+    return [list(each) for each in itertools.product(*axes)]
+
+
+def _axis(word: str) -> list[Setting]:
+    """One --vary: its name with each of its values, each once."""
+    name, equals, rest = word.partition("=")
+    if not equals:
+        raise UsageError(f"--vary {word!r} has no values", hint=_HINT, slug="usage")
+    if not (_FLAG.fullmatch(name) or _VARIABLE.fullmatch(name)):
+        raise UsageError(
+            f"--vary {name!r} is neither an environment variable nor a flag", hint=_HINT, slug="usage"
+        )
+    if name.startswith("JAXSCOPE"):
+        raise UsageError(f"--vary {name}: it speaks to jaxscope, not to the script", hint=_HINT, slug="usage")
+    return [Setting(name, value) for value in dict.fromkeys(values(rest))]
+
+
+def values(text: str) -> list[str]:
+    r"""``64x4,'1,2',3\,4`` -> ``64x4``, ``1,2``, ``3,4``: separated by commas; quotes, or a backslash, keep one.
+
+    Raises:
+      UsageError: an empty value that is not written as ``''``, or a quote that is not closed.
+    """
+    found: list[str] = []
+    at = 0
+    while True:
+        value, at = _value(text, at)
+        found.append(value)
+        if at >= len(text):
+            return found
+        at += 1  # the comma
+
+
+def _value(text: str, at: int) -> tuple[str, int]:
+    """The value that begins at ``at``, and where it ends: at a comma or the end."""
+    quote = text[at : at + 1]
+    if quote and quote in "'\"":
+        end = text.find(quote, at + 1)
+        if end < 0:
+            raise UsageError(f"--vary: {text[at:]!r} has no closing {quote}", hint=_HINT, slug="usage")
+        if text[end + 1 : end + 2] in ("", ","):
+            return text[at + 1 : end], end + 1
+    made = ""
+    while at < len(text) and text[at] != ",":
+        if text[at] == "\\" and text[at + 1 : at + 2] in (",", "\\"):
+            at += 1
+        made += text[at]
+        at += 1
+    if not made:
+        raise UsageError(
+            f"--vary: an empty value in {text!r}", hint="an empty value is written ''", slug="usage"
+        )
+    return made, at
+
+
+def program(given: Command, chosen: Sequence[Setting]) -> Command:
+    """``given`` with the flags of ``chosen``: in their place where the script's words have them, else at the end."""
+    first = 2 if given.words[0] in ("-m", "-c") else 1
+    words, arguments = given.words[:first], given.words[first:]
+    for setting in chosen:
+        if setting.is_flag:
+            arguments = _with_flag(arguments, setting)
+    return Command([*words, *arguments])
+
+
+def _with_flag(arguments: list[str], setting: Setting) -> list[str]:
+    name, value = setting
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    # -b=32 is the value "=32" to getopt and click.
+    spelled = [name, value] if _SHORT.fullmatch(name) else [f"{name}={value}"]
+    for at in reversed(range(end)):  # the last one counts, for every parser of flags
+        word = arguments[at]
+        if word.startswith(f"{name}="):
+            return [*arguments[:at], f"{name}={value}", *arguments[at + 1 :]]
+        if word == name:
+            taken = at + 1 < end and (
+                not arguments[at + 1].startswith("-") or _NUMBER.match(arguments[at + 1])
+            )
+            if taken:
+                return [*arguments[: at + 1], value, *arguments[at + 2 :]]
+            return [*arguments[:at], *spelled, *arguments[at + 1 :]]
+    return [*arguments[:end], *spelled, *arguments[end:]]
+
+
+def environment(chosen: Sequence[Setting]) -> dict[str, str]:
+    """The environment variables of ``chosen``."""
+    return {s.name: s.value for s in chosen if not s.is_flag}
+
+
+def joined(words: Sequence[str]) -> list[str]:
+    """``--vary --mesh=a,b`` as one word: argparse takes what begins with a dash for an option of ours."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--vary":
+            joined[-1] = f"--vary={word}"
+        else:
+            joined.append(word)
+    return joined

@@ -1,0 +1,70 @@
+"""One program under several settings, or on several numbers of devices: the runs of it, and each function's programs in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+from jaxscope.model.load import load
+from jaxscope.model.records import Function, Program
+from jaxscope.model.retargeted import of_run
+from jaxscope.model.run import Run
+
+
+class Variant(NamedTuple):
+    """One run of the program. ``settings``: what it was given by ``--vary``; ``directory`` None: nobody knows it."""
+
+    run: Run
+    directory: RunDir | None
+    settings: dict[str, str]
+
+    @property
+    def label(self) -> str:
+        """``MESH=4x4 --remat=full``; empty without settings."""
+        return store.label_of(self.directory) if self.directory is not None else ""
+
+
+class Column(NamedTuple):
+    """A function's program in one run; ``target`` None: for the devices it ran on."""
+
+    variant: Variant
+    program: Program
+    target: str | None
+
+
+def of(run: Run, directory: RunDir | None) -> list[Variant]:
+    """``run`` itself, then the runs within it."""
+    found = [Variant(run, directory, _settings(directory))]
+    for sub in store.sub_runs(directory) if directory is not None else ():
+        found.append(Variant(load(sub), sub, _settings(sub)))
+    return found
+
+
+def _settings(directory: RunDir | None) -> dict[str, str]:
+    return dict(directory.settings) if directory is not None else {}
+
+
+def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
+    """The user's functions, the slowest first, each with its latest program for each target in each run.
+
+    Where nothing was asked for a target and there are several runs: for the devices they ran on. Functions are the
+    same where their ids are.
+    """
+    found: dict[str, tuple[Function, list[Column]]] = {}
+    elsewhere = any(v.run.retargeted for v in variants)
+    for v in variants:
+        for f, programs in of_run(v.run) if elsewhere else _here(v.run) if len(variants) > 1 else ():
+            columns = found.setdefault(f.id, (f, []))[1]
+            columns += [Column(v, p, p.target if elsewhere else None) for p in programs]
+    return sorted(found.values(), key=lambda item: (-item[0].seconds, item[0].id))
+
+
+def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
+    for f in run.functions.values():
+        latest = next(
+            (run.programs[c.program] for c in reversed(f.compilations) if c.program in run.programs), None
+        )
+        if f.user and latest is not None:
+            yield f, [latest]

@@ -1,0 +1,83 @@
+"""Real programs under ``--vary``, and what the other commands make of the runs within a run."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+shape = [int(n) for n in os.environ["MESH"].split("x")]
+mesh = Mesh(np.array(jax.devices()).reshape(shape), ("data", "model"))
+
+@jax.jit
+def step(w, x):
+    return (x @ w).sum()
+
+w = jax.device_put(np.ones((64, 64), "f4"), NamedSharding(mesh, P(None, "model")))
+step(w, jax.device_put(np.ones((16, 64), "f4"), NamedSharding(mesh, P("data"))))
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, clean_env):
+    folder = tmp_path_factory.mktemp("varied")
+    (folder / "train.py").write_text(PROGRAM)
+    env = {**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAXSCOPE_HOME": str(folder)}
+    env.pop("COLUMNS", None)
+
+    def call(*words, code=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxscope", *words], env=env, cwd=folder, capture_output=True, text=True, timeout=240
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        return done
+
+    call("run", "--name", "mesh", "--vary", "MESH=8x1,4x2,3x3", "train.py", code=1)
+    return call
+
+
+@pytest.mark.capture
+def test_the_settings_stand_side_by_side(place):
+    page = place("report").stdout
+    table = page[page.index("Side by side") :]
+    rows = {line[:24].strip(): line[24:].split() for line in table.splitlines() if line.startswith("    ")}
+    assert rows["MESH"] == ["8x1", "4x2"] and rows["over data"] and rows["over model"][0] == "0"
+    assert "◂" in rows["sent over model"] and "MESH=3x3: exit code 1" in table
+    assert "nothing was measured" in table and page.splitlines()[1].startswith("with MESH=8x1")
+
+
+@pytest.mark.capture
+def test_a_run_within_is_named_by_its_setting_or_by_its_directory(place):
+    first = place("report", "latest/MESH=4x2").stdout
+    assert first.splitlines()[1].startswith("with MESH=4x2  one of 3 runs of mesh-")
+    assert place("report", "mesh/MESH=8x1").stdout.splitlines()[1].startswith("with MESH=8x1  the others:")
+    assert "MESH=8x1, MESH=4x2, MESH=3x3" in place("report", "mesh/MESH=9", code=2).stderr
+    assert "step" in place("diff", "latest/MESH=8x1", "latest/MESH=4x2").stdout
+    listed = place("runs").stdout.splitlines()
+    assert [line.split()[0] for line in listed[2:]] == ["/MESH=4x2", "/MESH=3x3"]
+
+
+@pytest.mark.capture
+def test_the_figures_are_data_too(place):
+    data = json.loads(place("report", "--format", "json").stdout)
+    assert data["run"]["settings"] == {"MESH": "8x1"}
+    assert [inner["run"]["settings"]["MESH"] for inner in data["sub_runs"]] == ["4x2", "3x3"]
+    (found,) = [c for c in data["comparisons"] if c["function"].startswith("step@")]
+    one, two = found["columns"]
+    assert (one["sub_run"], two["sub_run"]) == (None, 0) and one["target"] is None and one["bounds"] is None
+    assert {"data"} == {axis for over in one["collectives"] for axis in over["axes"]}
+    programs = {p["id"]: p for p in data["sub_runs"][0]["programs"]}
+    assert sum(over["count"] for over in two["collectives"]) == len(programs[two["program"]]["collectives"])
+
+
+@pytest.mark.capture
+def test_a_run_within_can_be_removed_by_its_whole_name(place):
+    name = place("runs").stdout.splitlines()[1].split()[0]
+    place("runs", "rm", f"{name}/MESH", code=2)
+    place("runs", "rm", f"{name}/MESH=3x3")
+    assert "3x3" not in place("runs").stdout

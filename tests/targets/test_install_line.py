@@ -1,0 +1,41 @@
+"""What is said where a compiler is not installed: a command that works for how jaxscope itself is there."""
+
+import importlib.metadata
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+import jaxscope
+from jaxscope.targets import client
+
+
+def installed_with(monkeypatch, *extras):
+    said = Message()
+    for extra in extras:
+        said["Provides-Extra"] = extra
+    monkeypatch.setattr(importlib.metadata, "metadata", lambda name: said)
+
+
+@pytest.mark.parametrize("extra", ["tpu", "gpu"])
+def test_an_installed_jaxscope_is_given_its_own_extra(monkeypatch, extra):
+    installed_with(monkeypatch, "tpu", "gpu")
+    assert client.install(extra) == f"pip install 'jaxscope[{extra}]'"
+
+
+def test_one_that_is_run_from_a_clone_is_installed_from_there(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "metadata", missing)
+    clone = Path(jaxscope.__file__).parents[1]
+    assert client.install("tpu") == f"pip install '{clone}[tpu]'"
+    installed_with(monkeypatch, "test")  # an editable install from before there was that extra
+    assert client.install("tpu") == f"pip install '{clone}[tpu]'"
+
+
+def test_the_extras_are_those_of_the_package():
+    import tomllib
+
+    declared = tomllib.loads((Path(jaxscope.__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert {"tpu", "gpu"} <= set(declared["optional-dependencies"])
