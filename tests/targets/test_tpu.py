@@ -31,7 +31,7 @@ pytestmark = [
 def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_pod_gives(
     tmp_path, clean_env, target, devices
 ):
-    names = ["train_step", "reduce_rows", *(["alone"] if devices < 100 else [])]
+    names = ["train_step", "reduce_rows", "experts", "pipeline", *(["alone"] if devices < 100 else [])]
     where = tmp_path / "run"
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "run", "-q", "--out", str(where), "--target", target, "--wait-targets",
