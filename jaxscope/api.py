@@ -27,7 +27,13 @@ class _Watched:
     # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` see what they
     # saw before. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
 
-    __slots__ = ("__weakref__", "_jaxscope_counter", "_jaxscope_function", "_jaxscope_guard", "_jaxscope_step")
+    __slots__ = (
+        "__weakref__",
+        "_jaxscope_counter",
+        "_jaxscope_function",
+        "_jaxscope_guard",
+        "_jaxscope_step",
+    )
 
     # A class has these of its own, and they would hide the function's.
     __module__ = property(lambda self: self._jaxscope_function.__module__)

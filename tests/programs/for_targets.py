@@ -43,7 +43,9 @@ def build(devices):
         def one(x, w):
             sent = jax.lax.all_to_all(x.reshape(4, -1, D), "model", split_axis=0, concat_axis=1, tiled=True)
             back = jax.nn.gelu(sent.reshape(-1, D) @ w[0]).reshape(1, -1, D)
-            return x + jax.lax.all_to_all(back, "model", split_axis=1, concat_axis=0, tiled=True).reshape(x.shape), None
+            return x + jax.lax.all_to_all(back, "model", split_axis=1, concat_axis=0, tiled=True).reshape(
+                x.shape
+            ), None
 
         x, _ = jax.lax.scan(one, x, w)
         return jax.lax.pmean(x.astype(jnp.float32).sum(), ("data", "model"))
@@ -79,7 +81,10 @@ def build(devices):
     return {
         "train_step": (jax.jit(train_step, donate_argnums=0), (params, x)),
         "reduce_rows": (jax.jit(mapped), (rows,)),
-        "experts": (jax.jit(jax.grad(routed)), (shape((LAYERS, 4, D, D), jnp.bfloat16, None, "model"), tokens)),
+        "experts": (
+            jax.jit(jax.grad(routed)),
+            (shape((LAYERS, 4, D, D), jnp.bfloat16, None, "model"), tokens),
+        ),
         "pipeline": (jax.jit(piped, donate_argnums=1), (stages, x)),
         "alone": (jax.jit(alone), (jax.ShapeDtypeStruct((512, 512), jnp.float32),)),
     }
