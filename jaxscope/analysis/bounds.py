@@ -61,6 +61,7 @@ def of_program(
     collectives: Sequence[Collective],
     mesh: fabric.Mesh | None,
     partitions: int | None,
+    in_order: bool = True,
 ) -> Bounds | None:
     """The bounds of a program on ``target``; None where the machine is not in the catalogue.
 
@@ -69,6 +70,7 @@ def of_program(
       moved_bytes: between memory and cores in one call on one device.
       mesh: (axis, size) in mesh order.
       partitions: devices that the program runs on.
+      in_order: do they stand in the mesh as the target has them? Otherwise nobody knows which of them share a slice.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:
@@ -77,6 +79,8 @@ def of_program(
     memory = None
     if machine.hbm is not None and moved_bytes is not None:
         memory = moved_bytes / (machine.hbm.value / machine.devices_per_chip)
+    if not in_order and fabric.parts_of(target) != 1:
+        mesh = None
     axes = _axes(machine, target, collectives, mesh, partitions == target.devices)
     known = {COMPUTE: compute, MEMORY: memory, **axes}
     binds = max((n for n, v in known.items() if v is not None), key=lambda n: known[n] or 0.0, default=None)

@@ -91,13 +91,18 @@ def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
     return Links(least, mean, most)
 
 
+def parts_of(target: Target) -> int:
+    """Slices of a TPU, hosts of GPUs; 0 in a damaged log."""
+    return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
+
+
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
     """Of groups along ``axes``; None where it is not known, or not the same for every group.
 
     Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order. ``data:(1)2`` is the
     part of size 2 of axis data that has 1 before it.
     """
-    parts = target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
+    parts = parts_of(target)
     if axes is None or mesh is None or parts < 1 or target.devices % parts:
         return None
     held = target.devices // parts

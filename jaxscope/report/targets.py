@@ -66,6 +66,7 @@ def bounds_of(run: Run, p: Program) -> Bounds | None:
         program.collectives,
         program.mesh,
         p.asked.partitions if p.asked is not None else program.num_partitions,
+        p.asked is not None and p.asked.in_order is True,
     )
 
 

@@ -14,8 +14,10 @@ ROWS = "replica_groups=[4,4]<=[16], use_global_device_ids=true"  # along model
 COLUMNS = "replica_groups=[4,4]<=[4,4]T(1,0), use_global_device_ids=true"  # along data
 
 
-def of(target, flops=None, moved=0, collectives=(), mesh=MESH, partitions=None):
-    return bounds.of_program(target, flops, moved, list(collectives), mesh, partitions or target.devices)
+def of(target, flops=None, moved=0, collectives=(), mesh=MESH, partitions=None, **more):
+    return bounds.of_program(
+        target, flops, moved, list(collectives), mesh, partitions or target.devices, **more
+    )
 
 
 def gathered(elements, groups, trips=1):
@@ -54,6 +56,13 @@ def test_a_loop_counts_as_often_as_it_runs_and_once():
     once, often = (of(V5E, None, 0, gathered(400_000, ROWS, n)).axes["model"] for n in (1, 24))
     assert often == pytest.approx(24 * once)
     assert of(V5E, None, 0, gathered(400_000, ROWS, "many")).axes == {"model": None}
+
+
+def test_devices_in_an_order_of_their_own_may_share_a_host_or_not():
+    hosts, there = machines.parse("h100:2x8"), gathered(400_000, ROWS)
+    assert of(hosts, None, 0, there).axes["model"] > 0
+    assert of(hosts, None, 0, there, in_order=False).axes == {"model": None}
+    assert of(V5E, None, 0, there, in_order=False) == of(V5E, None, 0, there)  # all in one slice
 
 
 def test_what_binds_is_the_largest_that_is_known():

@@ -102,3 +102,36 @@ def test_a_step_that_does_not_fit_says_so_with_the_largest_arguments_by_name(tmp
     text = "\n".join(page)
     assert "does not fit: " in text and " in 15.8 GiB" in text
     assert "8.0 GiB  argument x" in text and "256.0 MiB  argument params['up']" in text
+
+
+ON_A_PART = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+def on(name, devices):
+    mesh = Mesh(np.array(devices), ("x",))
+    def total(x): return jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(x)
+    total.__name__ = name
+    jax.jit(total)(jax.device_put(np.ones((len(devices), 4), "f4"), NamedSharding(mesh, P("x"))))
+
+d = jax.devices()
+on("row", d[:4]); on("block", [d[0], d[1], d[4], d[5]]); on("backwards", d[::-1]); on("all_of_them", d)
+"""
+
+
+def test_a_program_on_some_of_the_chips_is_compiled_for_them_or_says_that_they_are_some(tmp_path, clean_env):
+    (tmp_path / "part.py").write_text(ON_A_PART)
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "run", "-q", "--out", "run", "--target", "v5e:4x4", "--wait-targets", "part.py"],
+        env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {
+        p.module.removeprefix("jit")[1:].rstrip(")"): p
+        for p in load(store.RunDir(tmp_path / "run")).retargeted.values()
+    }
+    assert {n: p.asked.in_order for n, p in found.items()} == {
+        "row": True, "block": False, "backwards": False, "all_of_them": True,
+    }  # fmt: skip
+    assert {n for n, p in found.items() if p.state == "ok"} == {"block", "backwards", "all_of_them"}
+    assert found["row"].made.error.startswith("it runs on 4 of the 16 devices of v5e:4x4, and the compiler")
