@@ -77,7 +77,7 @@ def of_program(
         return None
     compute = _compute(machine, flops)
     memory = None
-    if machine.hbm is not None and moved_bytes is not None:
+    if machine.hbm is not None and moved_bytes:  # 0: nothing is sure to move
         memory = moved_bytes / (machine.hbm.value / machine.devices_per_chip)
     if not in_order and fabric.parts_of(target) != 1:
         mesh = None
