@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 import pytest
-from beside import HERE, PROGRAM, directly, made_of
+from beside import HERE, PROGRAM, SAMPLE, directly, made_of
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -48,6 +48,26 @@ def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_pod_gives
         assert made_of(mine, devices) == made_of(text, devices)
         assert "jaxscope" not in mine.replace(str(HERE.parents[1]), "")  # no line of ours beside the user's
     assert {p.of.target for p in ours.values()} == {"cpu"}
+
+
+@pytest.mark.parametrize("target, devices", [("v5e:4x4", 16), ("2*v5e:4x4", 32), ("v5p:8x8x8", 512)])
+def test_the_sharded_sample_is_on_each_pod_what_compiling_its_step_for_it_gives(
+    tmp_path, clean_env, target, devices
+):
+    # 512 CPU devices on two cores take minutes to meet in a step: there it ends when the step is lowered.
+    dry = ["--dry-run", "--step-function", "train_step"] if devices > 100 else []
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "run", "-q", "--out", "run", "--target", target, "--wait-targets", *dry,
+         str(SAMPLE), "--steps", "1"],
+        env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"on {devices} devices" in done.stdout or dry
+    directory = store.RunDir(tmp_path / "run")
+    found = {p.function.seen.name: p for p in load(directory).retargeted.values()}
+    assert {p.state for p in found.values()} == {"ok"}
+    theirs = directly(target, tmp_path, clean_env, "sample")["sample"]
+    assert made_of(directory.text(found["train_step"].texts["hlo"]), devices) == made_of(theirs, devices)
 
 
 def test_a_step_for_4096_chips_is_compiled_from_its_shapes(tmp_path, clean_env):
