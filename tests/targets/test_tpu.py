@@ -54,7 +54,8 @@ def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_pod_gives
 def test_the_sharded_sample_is_on_each_pod_what_compiling_its_step_for_it_gives(
     tmp_path, clean_env, target, devices
 ):
-    # 512 CPU devices on two cores take minutes to meet in a step: there it ends when the step is lowered.
+    # XLA's CPU backend has 256 threads: with 512 devices this step's collectives wait for one another for ever (the
+    # same without us), so there it ends when the step is lowered.
     dry = ["--dry-run", "--step-function", "train_step"] if devices > 100 else []
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "run", "-q", "--out", "run", "--target", target, "--wait-targets", *dry,
