@@ -3,29 +3,34 @@
 Each is a time that no run can beat, and none is an estimate of a run: nothing overlaps perfectly, no rate is reached.
 
     compute      sum over element types of (flops of dots and convolutions) / (peak rate of that type)
-    memory       (bytes of arguments + bytes of results) / (bandwidth of the memory): each once, as the least there is
-    each axes    (bytes one device sends over them) / (what all its links together send)
+    memory       (bytes surely moved, module hlo.traffic) / (bandwidth of the memory)
+    each axes    its collectives, loops by their trip counts, over links and network (module fabric)
 
-all on one device, loops by their trip counts. ``least`` is the largest of them that is known; it ``binds``. The rate of
-a type is the fastest the machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass)
-and as tf32 on a GPU. A device of a chip with two may have all of the chip's links. What a part of which is not
-known is None: flops of a kernel XLA does not know, axes that leave a slice or a host, figures that nobody states.
+all on one device. ``least`` is the largest of them that is known; it ``binds``. The rate of a type is the fastest the
+machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as tf32 on a GPU. A device
+of a chip with two may have all of the chip's links. What a part of which is not known is None: flops of a kernel XLA
+does not know, a permute that leaves a slice, figures that nobody states.
+
+A TPU's ``estimated_cycles`` are no bound: the compiler's own guess of what computes and what waits for memory, without
+the collectives.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from jaxscope.analysis.machines import GPU, MACHINES, Machine
+from jaxscope.analysis import fabric
+from jaxscope.analysis.hlo.collectives import Collective
+from jaxscope.analysis.machines import GPU, MACHINES, Figure, Machine
 from jaxscope.schema.targets import Target
 
 # HLO's element types -> names of peak rates, any of which the machine may use.
 _RATES = {
     "bf16": ("bf16",),
     "f16": ("bf16",),
+    "f64": ("f64",),
     "s8": ("int8",),
     "u8": ("int8",),
     "f8e4m3fn": ("fp8", "bf16"),
@@ -36,67 +41,78 @@ COMPUTE, MEMORY = "compute", "memory"
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Seconds; ``axes`` by axes joined with a comma. ``binds``: compute, memory or an entry of ``axes``."""
+    """Seconds; ``axes`` by axes joined with a comma. ``binds``: compute, memory or an entry of ``axes``.
+
+    ``quoted``: those of them that stand on a figure read where others quote its source.
+    """
 
     compute: float | None
     memory: float | None
     axes: dict[str, float | None]
     least: float | None
     binds: str | None
+    quoted: list[str] = []
 
 
 def of_program(
     target: Target,
     flops: Mapping[str, int] | None,
-    argument_bytes: int | None,
-    output_bytes: int | None,
-    wire: Mapping[str, int | None],
-    mesh: Sequence[tuple[str, int]] | None,
+    moved_bytes: int | None,
+    collectives: Sequence[Collective],
+    mesh: fabric.Mesh | None,
+    partitions: int | None,
+    in_order: bool = True,
 ) -> Bounds | None:
     """The bounds of a program on ``target``; None where the machine is not in the catalogue.
 
     Args:
       flops: by HLO element type, in one call on one device; None: not known.
-      wire: bytes that one device sends in one call, by axes (hlo.collectives.wire_by_axes).
+      moved_bytes: between memory and cores in one call on one device.
       mesh: (axis, size) in mesh order.
+      partitions: devices that the program runs on.
+      in_order: do they stand in the mesh as the target has them? Otherwise nobody knows which of them share a slice.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:
         return None
     compute = _compute(machine, flops)
     memory = None
-    if machine.hbm is not None and argument_bytes is not None and output_bytes is not None:
-        memory = (argument_bytes + output_bytes) / (machine.hbm.value / machine.devices_per_chip)
-    egress = _egress(machine)
-    axes = {
-        name: sent / egress
-        if sent is not None and egress is not None and within(target, name, mesh)
-        else None
-        for name, sent in wire.items()
-        if name
-    }
+    if machine.hbm is not None and moved_bytes:  # 0: nothing is sure to move
+        memory = moved_bytes / (machine.hbm.value / machine.devices_per_chip)
+    if not in_order and fabric.parts_of(target) != 1:
+        mesh = None
+    axes = _axes(machine, target, collectives, mesh, partitions == target.devices)
     known = {COMPUTE: compute, MEMORY: memory, **axes}
     binds = max((n for n, v in known.items() if v is not None), key=lambda n: known[n] or 0.0, default=None)
-    return Bounds(compute, memory, axes, known[binds] if binds is not None else None, binds)
+    quoted = [n for n, v in known.items() if v and _is_quoted(machine, n)]
+    return Bounds(compute, memory, axes, known[binds] if binds is not None else None, binds, quoted)
 
 
-def within(target: Target, axes: str, mesh: Sequence[tuple[str, int]] | None) -> bool:
-    """Do groups over ``axes`` surely stay in one slice of a TPU, one host of GPUs?
+def _axes(
+    machine: Machine,
+    target: Target,
+    collectives: Sequence[Collective],
+    mesh: fabric.Mesh | None,
+    everyone: bool,
+) -> dict[str, float | None]:
+    """Seconds by axes; None of those with a collective whose least time is not known."""
+    total: dict[str, fabric.Load | None] = {}
+    for found in collectives:
+        name = "?" if found.axes is None else ",".join(found.axes)
+        before = total.get(name, fabric.Load())
+        one = fabric.load(machine, target, found, mesh, everyone)
+        known = before is not None and one is not None and found.executions is not None
+        total[name] = before.plus(one, found.executions) if known else None  # type: ignore[union-attr, arg-type]
+    return {name: each.seconds if each is not None else None for name, each in total.items() if name}
 
-    Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order: an axis of
-    size n whose neighbours are k apart stays inside where n * k divides what a slice holds.
-    """
-    parts = target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
-    if parts == 1:
-        return True
-    if parts < 1:
-        return False  # a damaged log
-    inside = target.devices // parts
-    if mesh is None or axes == "?":
-        return False
-    sizes = [size for _, size in mesh]
-    reach = {name: math.prod(sizes[i:]) for i, (name, _) in enumerate(mesh)}
-    return all(0 < reach.get(a.partition(":")[0], 0) <= inside and inside % reach[a.partition(":")[0]] == 0 for a in axes.split(","))  # fmt: skip
+
+def _is_quoted(machine: Machine, bound: str) -> bool:
+    figures: list[Figure | None] = [machine.link, machine.network]
+    if bound == COMPUTE:
+        figures = list(machine.flops.values())
+    elif bound == MEMORY:
+        figures = [machine.hbm]
+    return any(f is not None and f.quoted is not None for f in figures)
 
 
 def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
@@ -110,10 +126,3 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
             return None
         total += n / (max(rates) / machine.devices_per_chip)
     return total
-
-
-def _egress(machine: Machine) -> float | None:
-    """Bytes a second that one chip can send to its neighbours, all links together."""
-    if machine.link is None:
-        return None
-    return machine.link.value * (machine.links or 1)

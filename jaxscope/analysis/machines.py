@@ -1,7 +1,9 @@
 """The catalogue of machines a program can be compiled for, and the names of targets built from them.
 
-Every figure has the public page it was read from; what no public page says is None. All rates are peaks that
-the vendor states: none is a measurement, and none is reached by a real program.
+Every figure has the public page it was read from; what no page that could be opened says is None (all of a TPU v2, the
+network of a v3, a v4 and an A100). ``quoted`` figures were read where others quote the page: the page itself could not
+be opened. All rates are peaks that the vendor states, the highest where pages differ: none is a measurement, and
+none is reached by a real program.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ GB, GIB, TERA = 1e9, float(1 << 30), 1e12
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number, where it was read, and how it follows from what stands there where it is not the number itself."""
+    """A number, where it stands, and how it follows from what stands there where it is not the number itself.
+
+    ``quoted``: by whom, where ``source`` could not be opened and is believed as others quote it; None: it was read itself.
+    """
 
     value: float
     source: str
     derived: str | None = None
+    quoted: str | None = None
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -63,14 +69,18 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 _CLOUD = "https://docs.cloud.google.com/tpu/docs/"
-_V2_PAPER = "https://doi.org/10.1145/3360307"  # Jouppi et al., A domain specific supercomputer, CACM 2020
-_V4_PAPER = "https://arxiv.org/abs/2304.01433"  # Jouppi et al., TPU v4, ISCA 2023
-_V5P_POST = "https://cloud.google.com/blog/products/ai-machine-learning/introducing-cloud-tpu-v5p-and-ai-hypercomputer"
-_H100 = "https://www.nvidia.com/en-us/data-center/h100/"
+_V4_PAPER = "https://arxiv.org/abs/2304.01433"  # Jouppi et al., TPU v4, ISCA 2023, table 4
+_V4_QUOTED = "notes on the paper, which give 6 links @ 50 GB/s of its table 4"
+# "How to scale your model", by people who work on TPUs at Google: rates by chip, and which slices wrap around.
+BOOK = "https://jax-ml.github.io/scaling-book/tpus/"
 _A100 = "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"
+_A100_QUOTED = "https://glennklockwood.com/garden/processors/A100"
+_HGX_A100 = "https://developer.nvidia.com/blog/introducing-hgx-a100-most-powerful-accelerated-server-platform-for-ai-hpc/"
 _XLA_CARDS = "https://github.com/openxla/xla/blob/main/xla/backends/gpu/target_config/specs/"
-_DGX_H100 = "https://docs.nvidia.com/dgx/dgxh100-user-guide/introduction-to-dgxh100.html"
-_DGX_A100 = "https://docs.nvidia.com/dgx/dgxa100-user-guide/introduction-to-dgxa100.html"
+_XLA_H100 = _XLA_CARDS + "h100_sxm.txtpb"
+_XLA_A100 = _XLA_CARDS + "a100_sxm_80.txtpb"
+_NVLINK_H100 = "https://github.com/NVIDIA/nccl/issues/1442"
+_DGX_H100 = "https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/latest/core-components.html"
 
 _SQUARES = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 _CUBES = (
@@ -103,22 +113,30 @@ def _libtpu(gib: float) -> Figure:
     return Figure(
         gib * GIB,
         "https://pypi.org/project/libtpu/0.0.42.1/",
-        "available, it says of a program that does not fit",
+        "available, it says of a program that does not fit; 0.0.50 says the same or 0.01 GiB less",
     )
 
 
-_SPARSE = "half of what the page says with sparsity"
+def _cores(ops: int, ghz: float, what: str) -> Figure:
+    """Of XLA's description of an H100: 132 multiprocessors of 4 units, a multiply-add is two operations."""
+    said = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
+    return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, said)
+
+
+def _a100(tera: float, quoted: str = _A100_QUOTED) -> Figure:
+    return Figure(tera * TERA, _A100, quoted=quoted)
+
 
 MACHINES: dict[str, Machine] = {
     m.name: m
     for m in (
         Machine(
             "v2", "TPU v2", TPU, 2, 2, 256, ("2x2", "4x4", "4x8", "8x8", "8x16", "16x16"),
-            memory=Figure(16 * GIB, _V2_PAPER),
+            memory=None,
             usable=_libtpu(7.48),
-            flops={"bf16": Figure(46 * TERA, _V2_PAPER)},
-            hbm=Figure(700 * GB, _V2_PAPER),
-            links=4, link=Figure(496 * GB / 8, _V2_PAPER, "496 Gbit/s a link and direction"),
+            flops={},
+            hbm=None,
+            links=4, link=None,
             network=None,
         ),
         Machine(
@@ -127,7 +145,8 @@ MACHINES: dict[str, Machine] = {
             usable=_libtpu(15.48),
             flops={"bf16": Figure(123 * TERA, _CLOUD + "v3")},
             hbm=Figure(900 * GB, _CLOUD + "v3"),
-            links=4, link=Figure(70 * GB, _V4_PAPER),
+            # 70 GB/s in the paper on TPU v4 would be less than what the pod is said to reduce.
+            links=4, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3", "340 TB/s of all-reduce of a pod of 1,024 chips with 4 links"),
             network=None,
         ),
         Machine(
@@ -136,32 +155,40 @@ MACHINES: dict[str, Machine] = {
             usable=_libtpu(30.75),
             flops={"bf16": Figure(275 * TERA, _CLOUD + "v4"), "int8": Figure(275 * TERA, _CLOUD + "v4")},
             hbm=Figure(1200 * GB, _CLOUD + "v4"),
-            links=6, link=Figure(50 * GB, _V4_PAPER),
+            links=6, link=Figure(50 * GB, _V4_PAPER, quoted=_V4_QUOTED),
             network=None,
         ),
         Machine(
             "v5e", "TPU v5e", TPU, 2, 1, 256, _SQUARES,
             memory=Figure(16 * GIB, _CLOUD + "v5e"),
             usable=_libtpu(15.75),
-            flops={"bf16": Figure(197 * TERA, _CLOUD + "v5e"), "int8": Figure(393 * TERA, _CLOUD + "v5e")},
+            flops={"bf16": Figure(197 * TERA, _CLOUD + "v5e"), "int8": Figure(393 * TERA, _CLOUD + "v6e")},
             hbm=Figure(819 * GB, _CLOUD + "v5e"),
             links=4, link=_ici(400, 4, "v5e"),
             network=_gbit(25, "v5e", "6.4 Tbit/s of a pod of 256 chips"),
         ),
         Machine(
-            "v5p", "TPU v5p", TPU, 3, 1, 8960, (*_CUBES, "16x16x24"),
+            "v5p", "TPU v5p", TPU, 3, 1, 8960, (*(c for c in _CUBES if c != "2x2x4"), "16x16x24"),
             memory=Figure(95 * GIB, _CLOUD + "v5p"),
             usable=_libtpu(95.74),
-            flops={"bf16": Figure(459 * TERA, _CLOUD + "v5p"), "int8": Figure(918 * TERA, _V5P_POST)},
+            flops={
+                "bf16": Figure(459 * TERA, _CLOUD + "v5p"),
+                "fp8": Figure(459 * TERA, _CLOUD + "v5p"),
+                "int8": Figure(918 * TERA, BOOK),
+            },
             hbm=Figure(2765 * GB, _CLOUD + "v5p"),
             links=6, link=_ici(1200, 6, "v5p"),
             network=_gbit(50, "v5p"),
         ),
         Machine(
             "v6e", "TPU v6e (Trillium)", TPU, 2, 1, 256, _SQUARES,
-            memory=Figure(32 * GIB, _CLOUD + "v6e"),
+            memory=Figure(32 * GIB, _CLOUD + "tpu7x"),
             usable=_libtpu(31.25),
-            flops={"bf16": Figure(918 * TERA, _CLOUD + "v6e"), "int8": Figure(1836 * TERA, _CLOUD + "v6e")},
+            flops={
+                "bf16": Figure(918 * TERA, _CLOUD + "v6e"),
+                "fp8": Figure(918 * TERA, _CLOUD + "tpu7x"),
+                "int8": Figure(1836 * TERA, _CLOUD + "v6e"),
+            },
             hbm=Figure(1638 * GB, _CLOUD + "tpu7x"),
             links=4, link=_ici(800, 4, "v6e"),
             network=_gbit(100, "tpu7x"),
@@ -177,32 +204,27 @@ MACHINES: dict[str, Machine] = {
         ),
         Machine(
             "h100", "NVIDIA H100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GB, _H100),
-            usable=Figure(84942979072, _XLA_CARDS + "h100_sxm.txtpb"),
+            memory=Figure(80 * GB, _XLA_H100, "80 GB by its name"),
+            usable=Figure(84942979072, _XLA_H100),
             flops={
-                "f32": Figure(67 * TERA, _H100),
-                "tf32": Figure(494.5 * TERA, _H100, _SPARSE),
-                "bf16": Figure(989.5 * TERA, _H100, _SPARSE),
-                "fp8": Figure(1979 * TERA, _H100, _SPARSE),
-                "int8": Figure(1979 * TERA, _H100, _SPARSE),
+                "f64": _cores(32, 1.98, "f64"),
+                "tf32": _cores(256, 1.8295201, "f32"),
+                "bf16": _cores(512, 1.8295201, "bf16"),
+                "fp8": _cores(1024, 1.8295201, "f8"),
+                "int8": _cores(1024, 1.8295201, "s8"),
             },
-            hbm=Figure(3350 * GB, _H100),
-            links=None, link=Figure(450 * GB, _H100, "NVLink: 900 GB/s, both directions"),
-            network=Figure(400 * GB / 8, _DGX_H100, "one 400 Gbit/s adapter a GPU in a DGX H100"),
+            hbm=Figure(3352.32 * GB, _XLA_H100),
+            links=None, link=Figure(450 * GB, _NVLINK_H100, "NVLink: 900 GB/s are the sum of both directions"),
+            network=Figure(400 * GB / 8, _DGX_H100, "eight 400 Gbit/s ports of the compute fabric for eight GPUs"),
         ),
         Machine(
             "a100", "NVIDIA A100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GB, _A100),
-            usable=Figure(85100068864, _XLA_CARDS + "a100_sxm_80.txtpb"),
-            flops={
-                "f32": Figure(19.5 * TERA, _A100),
-                "tf32": Figure(156 * TERA, _A100),
-                "bf16": Figure(312 * TERA, _A100),
-                "int8": Figure(624 * TERA, _A100),
-            },
-            hbm=Figure(2039 * GB, _A100),
-            links=None, link=Figure(300 * GB, _A100, "NVLink: 600 GB/s, both directions"),
-            network=Figure(200 * GB / 8, _DGX_A100, "one 200 Gbit/s adapter a GPU in a DGX A100"),
+            memory=Figure(80 * GB, _XLA_A100, "80 GB by its name"),
+            usable=Figure(85100068864, _XLA_A100),
+            flops={"f64": _a100(19.5), "tf32": _a100(156), "bf16": _a100(312), "int8": _a100(624)},
+            hbm=Figure(2039.04 * GB, _XLA_A100),
+            links=None, link=Figure(300 * GB, _HGX_A100, "NVLink: 600 GB/s, both directions"),
+            network=None,
         ),
     )
 }  # fmt: skip

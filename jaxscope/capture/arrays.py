@@ -306,13 +306,20 @@ def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
     return ArrayGroup(path=path, **same, **sums)
 
 
-def _device_bytes(array: Any) -> int:
+def _device_bytes(array: Any) -> int | None:
     """Bytes on each device that holds a part, as the device keeps them (its tiles and padding included).
 
     ``on_device_size_in_bytes`` is the size of one shard times the devices (jaxlib, read and checked on
-    0.10.2 and 0.12.0.1: 17x4 float32 replicated on 8 devices says 2176).
+    0.10.2 and 0.12.0.1: 17x4 float32 replicated on 8 devices says 2176). None: the token of an ordered effect, a
+    live bool[0] "with no defined byte size".
     """
-    return int(array.on_device_size_in_bytes()) // max(1, len(array.sharding.device_set))
+    try:
+        size = int(array.on_device_size_in_bytes())
+    except RuntimeError as e:
+        if "UNIMPLEMENTED" not in str(e):
+            raise
+        return None
+    return size // max(1, len(array.sharding.device_set))
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:

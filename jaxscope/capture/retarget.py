@@ -100,6 +100,7 @@ class Retarget:
                 stablehlo=stored[0] if stored else None,
                 stablehlo_bytes=stored[1] if stored else 0,
                 partitions=found.partitions,
+                in_order=found.devices is None or found.devices == list(range(found.partitions)),
                 donated=[call.paths[i] for i in found.donated if i < len(call.paths)],
                 dropped=found.dropped,
             )

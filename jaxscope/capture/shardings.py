@@ -69,7 +69,10 @@ def read_sharding(sharding: Any) -> Sharding:
             (str(n), int(s), types[i] if i < len(types) else None)
             for i, (n, s) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
         ]
-        ids = [d.id for d in mesh.devices.flat] if hasattr(mesh, "devices") else []
+        try:  # an AbstractMesh has none, and says so with ValueError
+            ids = [d.id for d in mesh.devices.flat]
+        except (AttributeError, ValueError):
+            ids = []
         shown = str(spec).replace("PartitionSpec", "P")
         text = f"{shown} on {','.join(f'{n}={s}' for n, s, _ in axes)}"
         return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)

@@ -168,7 +168,7 @@ def options(info: Any) -> dict[str, str]:
 def _option_sharding(value: Any) -> str:
     if value is None or "Unspecified" in type(value).__name__:
         return "unspecified"
-    if hasattr(value, "device_set"):
+    if hasattr(type(value), "device_set"):  # of one on an AbstractMesh the property itself raises ValueError
         fact = read_sharding(value)
         return f"{fact.text} devices {fact.devices}" + (f" {fact.memory_kind}" if fact.memory_kind else "")
     return ADDRESS.sub("", str(value))

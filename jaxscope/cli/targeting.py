@@ -17,6 +17,9 @@ from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
 RESTARTS = 3  # of a worker that ends without having compiled anything
+# Of XLA's CPU backend ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices than that a step with several collectives
+# may have every thread wait for a device that none is left for; XLA then ends the process after 40 s.
+THREADS = 256
 
 
 def wanted(names: Sequence[str]) -> list[list[Any]]:
@@ -48,6 +51,12 @@ def asked(opts: argparse.Namespace) -> list[list[Any]]:
     groups = wanted(opts.target or [])
     if opts.dry_run and not groups:
         raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
+    many = max((targets[0].devices for targets in groups), default=0)
+    if many > THREADS and not opts.dry_run and not opts.quiet:
+        sys.stderr.write(
+            f"jaxscope: on {many:,} CPU devices a step may never end (XLA has {THREADS} threads for their collectives, and "
+            "aborts); what was lowered is compiled for the target all the same, and --dry-run ends before the step runs\n"
+        )
     return groups
 
 

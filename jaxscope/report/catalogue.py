@@ -22,6 +22,7 @@ def machine_json(m: Machine) -> dict[str, Any]:
         "chips_most": m.most,
         "targets": [f"{m.name}:{g}" for g in m.grids],
         "memory_bytes": _figure(m.memory),
+        "usable_bytes_of_a_device": _figure(m.usable),
         "flops_per_second": {dtype: _figure(f) for dtype, f in m.flops.items()},
         "memory_bytes_per_second": _figure(m.hbm),
         "links": m.links,
@@ -31,7 +32,9 @@ def machine_json(m: Machine) -> dict[str, Any]:
 
 
 def _figure(f: Figure | None) -> dict[str, Any] | None:
-    return None if f is None else {"value": f.value, "source": f.source, "derived": f.derived}
+    return None if f is None else {
+        "value": f.value, "source": f.source, "derived": f.derived, "quoted": f.quoted
+    }  # fmt: skip
 
 
 def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
@@ -41,9 +44,11 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
         per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
         most = "" if m.most is None else f", at most {m.most:,} chips a slice"
         yield line((m.name, "bold"), f"  {m.title}{per}{most}")
-        yield line(f"memory {size(m.memory.value) if m.memory else 'not stated'} at {_rate(m.hbm, 'B/s')} · {peaks}", indent=4, hang=4)  # fmt: skip
+        memory = size(m.memory.value) if m.memory else "not stated"
+        usable = f", {size(m.usable.value)} of a device usable" if m.usable else ""
+        yield line(f"memory {memory}{usable} · bandwidth {_rate(m.hbm, 'B/s')} · {peaks or 'peak rates not stated'}", indent=4, hang=4)  # fmt: skip
         joined = (
-            f"{m.links} links of {_rate(m.link, 'B/s')} each way"
+            f"{m.links} links a chip, {_rate(m.link, 'B/s')} each way"
             if m.links
             else f"NVLink {_rate(m.link, 'B/s')} each way"
         )
@@ -65,6 +70,7 @@ def _rate(f: Figure | None, unit: str) -> str:
 def _sources(m: Machine) -> Iterator[Line]:
     named = [
         ("memory", m.memory),
+        ("usable", m.usable),
         *m.flops.items(),
         ("bandwidth", m.hbm),
         ("link", m.link),
@@ -73,4 +79,5 @@ def _sources(m: Machine) -> Iterator[Line]:
     for name, f in named:
         if f is not None:
             how = f" ({f.derived})" if f.derived else ""
+            how += f", as quoted by {f.quoted}" if f.quoted else ""
             yield line((f"{name}: {f.source}{how}", "dim"), indent=6, hang=4)

@@ -18,7 +18,6 @@ from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
 from jaxscope.report.programs import texts_json
-from jaxscope.schema.keys import Memory
 
 LARGEST = 5
 
@@ -26,17 +25,17 @@ LARGEST = 5
 def bounds_of(run: Run, p: Program) -> Bounds | None:
     """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
     target = target_of(run, p)
-    program, memory = run.texts_of(p).hlo, p.made.memory if p.made is not None else None
+    program = run.texts_of(p).hlo
     if target is None or program is None or program.module is None:
         return None
-    known = memory or Memory()
     return bounds.of_program(
         target,
         program.flops_by_type,
-        known.argument_bytes,
-        known.output_bytes,
-        program.wire_bytes_by_axes,
+        program.moved_bytes,
+        program.collectives,
         program.mesh,
+        p.asked.partitions if p.asked is not None else program.num_partitions,
+        p.asked is not None and p.asked.in_order is True,
     )
 
 
@@ -47,6 +46,10 @@ def bounds_line(found: Bounds) -> Line:
         f"{escape(n)} {short(v)}" for n, v in rest.items() if n != found.binds and (v is None or v > 0)
     )
     least = f"no call takes less than {short(found.least)} ({escape(found.binds or '?')})"
+    if found.quoted:
+        others += (
+            f"{'; ' if others else ''}on rates whose source was not opened: {escape(', '.join(found.quoted))}"
+        )
     return line(
         (f"bounds from peak rates: {least}{f'; {others}' if others else ''}", "dim"), indent=6, hang=2
     )
@@ -185,6 +188,7 @@ def bounds_json(found: Bounds | None) -> dict[str, Any] | None:
         "axes_seconds": dict(found.axes),
         "least_seconds": found.least,
         "binds": found.binds,
+        "quoted": list(found.quoted),
     }
 
 

@@ -26,6 +26,7 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
       seconds: that the process itself waited for it.
       stablehlo: blob of the lowered text.
       partitions: devices it runs on.
+      in_order: are those the first ones of the target, in its order? None: an older log.
       donated: paths of the arguments the call donates.
       dropped: flat positions of arguments that the program does not take.
       skipped: why there is no such program.
@@ -40,6 +41,7 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
     stablehlo: str | None = None
     stablehlo_bytes: int = 0
     partitions: int | None = None
+    in_order: bool | None = None
     donated: list[str] = []
     dropped: list[int] = []
     skipped: str | None = None

@@ -56,6 +56,9 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
     except Exception as e:
         said = str(e).strip() or type(e).__name__
         outcome = EXHAUSTED if NO_MEMORY in said[:400] else FAILED
+        if outcome == FAILED and 1 < job.partitions < job.target.devices:
+            # libtpu takes a block of a slice's chips, and fails a check of its own on a row of them.
+            said = f"it runs on {job.partitions:,} of the {job.target.devices:,} devices of {job.target.name}, and the compiler may not take just those: {said}"  # fmt: skip
         return Result(
             job.id,
             outcome,

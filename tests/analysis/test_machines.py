@@ -71,7 +71,8 @@ def test_every_figure_says_where_it_was_read():
         ]
         for figure in figures:
             assert figure is None or (figure.value > 0 and figure.source.startswith("https://"))
-        if machine.usable is not None:
+            assert figure is None or figure.quoted is None or figure.quoted.strip()
+        if machine.usable is not None and machine.memory is not None:
             per_device = machine.memory.value / machine.devices_per_chip
             assert 0.9 * per_device < machine.usable.value < 1.07 * per_device
 
@@ -84,3 +85,17 @@ def test_any_text_is_a_target_or_refused_with_a_hint(text):
         assert "jaxscope targets" in e.hint
     else:
         assert machines.parse(target.name) == target
+
+
+@pytest.mark.parametrize("name", ["v3", "v5e", "v5p", "v6e"])
+def test_links_are_those_of_the_pods_stated_all_reduce_bandwidth(name):
+    stated = {"v3": (340e12, 1024), "v5e": (51.2e12, 256), "v6e": (102.4e12, 256), "v5p": (600e9, 1)}
+    total, chips = stated[name]
+    machine = machines.MACHINES[name]
+    assert machine.link.value * machine.links == pytest.approx(total / chips, rel=0.01)
+
+
+def test_what_no_opened_page_states_is_left_out():
+    v2 = machines.MACHINES["v2"]
+    assert (v2.memory, v2.hbm, v2.link, v2.flops) == (None, None, None, {})
+    assert machines.MACHINES["a100"].network is None

@@ -391,3 +391,22 @@ def test_of_a_mesh_over_two_processes_each_claims_its_own_devices(tmp_path, clea
         assert list(look.by_device.values()) == [32, 32] and look.bytes == 64
         mine.append(set(look.by_device))
     assert not mine[0] & mine[1]
+
+
+def test_the_token_of_an_ordered_effect_has_no_size_and_takes_nothing_from_the_others(record):
+    done = record(
+        """
+        import jax, jax.numpy as jnp, numpy as np, jaxscope
+        from jax.experimental import io_callback
+
+        @jax.jit
+        def asks(x):
+            return io_callback(lambda a: np.asarray(a) + 1, jax.ShapeDtypeStruct(x.shape, x.dtype), x, ordered=True)
+
+        x = asks(jnp.ones((8, 8)))
+        jaxscope.snapshot()
+        """
+    )
+    assert "array_bytes" not in {d.seam for d in load(done.run).degraded}
+    look = next(s for s in arrays.snapshots(load(done.run)) if s.why == "asked")
+    assert "x" in {g.path for g in look.groups}

@@ -263,3 +263,30 @@ def test_what_no_other_machine_can_run_is_named_with_the_reason(tmp_path, clean_
         "'eig' not found for platform tpu" in skipped["only_here"]
         and "calls back" not in skipped["only_here"]
     )
+
+
+ABSTRACT = """
+import jax, jax.numpy as jnp
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
+mesh = AbstractMesh((8, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+rows = NamedSharding(mesh, P("data"))
+
+@jax.jit
+def abstract(x):
+    return x * 2
+
+abstract.trace(jax.ShapeDtypeStruct((16, 4), jnp.float32, sharding=rows))
+"""
+
+
+def test_shapes_on_a_mesh_without_devices_have_a_key_like_any_other(tmp_path, clean_env):
+    (tmp_path / "abstract.py").write_text(ABSTRACT)
+    words = ["run", "-q", "--out", "recorded", "abstract.py"]
+    subprocess.run([sys.executable, "-m", "jaxscope", *words], env=clean_env, cwd=tmp_path, check=True, timeout=240)  # fmt: skip
+    events = list(reader.read(store.RunDir(tmp_path / "recorded")))
+    assert "signature" not in {e.seam for e in of(events, ev.Degraded)}
+    (key,) = [
+        e.key for e in of(events, ev.Missed) if e.function.startswith("abstract@") and e.key is not None
+    ]
+    (placed,) = key.shardings
+    assert placed.text.endswith(" on data=8,model=2") and placed.devices in (None, "")

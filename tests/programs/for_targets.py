@@ -37,6 +37,28 @@ def build(devices):
     def reduce_rows(x):
         return jax.lax.psum(x, "data")
 
+    def experts(w, x):
+        """Tokens to their experts and back, twice: all-to-all over one axis, gradients over the other."""
+
+        def one(x, w):
+            sent = jax.lax.all_to_all(x.reshape(4, -1, D), "model", split_axis=0, concat_axis=1, tiled=True)
+            back = jax.nn.gelu(sent.reshape(-1, D) @ w[0]).reshape(1, -1, D)
+            return x + jax.lax.all_to_all(back, "model", split_axis=1, concat_axis=0, tiled=True).reshape(
+                x.shape
+            ), None
+
+        x, _ = jax.lax.scan(one, x, w)
+        return jax.lax.pmean(x.astype(jnp.float32).sum(), ("data", "model"))
+
+    def pipeline(w, x):
+        """Each device of an axis is a stage: what it made goes to the next one, LAYERS times."""
+
+        def stage(_, x):
+            x = jnp.tanh(x @ w[0])
+            return jax.lax.ppermute(x, "model", [(i, (i + 1) % 4) for i in range(4)])
+
+        return jax.lax.fori_loop(0, LAYERS, stage, x)
+
     def shape(dims, dtype, *spec):
         return jax.ShapeDtypeStruct(dims, dtype, sharding=on(*spec))
 
@@ -50,9 +72,20 @@ def build(devices):
     x = shape((4 * len(devices), D), jnp.bfloat16, "data", None)
     rows = shape((len(devices) // 4, 128), jnp.float32, "data", None)
     mapped = jax.shard_map(reduce_rows, mesh=mesh, in_specs=P("data", None), out_specs=P(None, None))
+    routed = jax.shard_map(
+        experts, mesh=mesh, in_specs=(P(None, "model"), P(("data", "model"))), out_specs=P()
+    )
+    piped = jax.shard_map(pipeline, mesh=mesh, in_specs=(P("model"), P("data", None)), out_specs=P("data", "model"), check_vma=False)  # fmt: skip
+    tokens = shape((16 * len(devices), D), jnp.bfloat16, ("data", "model"), None)
+    stages = shape((4, D, D), jnp.bfloat16, "model", None, None)
     return {
         "train_step": (jax.jit(train_step, donate_argnums=0), (params, x)),
         "reduce_rows": (jax.jit(mapped), (rows,)),
+        "experts": (
+            jax.jit(jax.grad(routed)),
+            (shape((LAYERS, 4, D, D), jnp.bfloat16, None, "model"), tokens),
+        ),
+        "pipeline": (jax.jit(piped, donate_argnums=1), (stages, x)),
         "alone": (jax.jit(alone), (jax.ShapeDtypeStruct((512, 512), jnp.float32),)),
     }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from jaxscope.analysis.hlo import program
 
 HERE = Path(__file__).parent
+SAMPLE = HERE.parents[1] / "samples" / "train_sharded.py"
 PROGRAM = HERE.parent / "programs" / "for_targets.py"
 
 

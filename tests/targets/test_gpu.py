@@ -35,7 +35,9 @@ def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_gpus_give
     assert done.returncode == 0, done.stderr
     directory = store.RunDir(where)
     ours = {p.function.seen.name: p for p in load(directory).retargeted.values()}
-    assert set(ours) == {"train_step", "reduce_rows", "alone"} and {p.state for p in ours.values()} == {"ok"}
+    assert set(ours) == {"train_step", "reduce_rows", "experts", "pipeline", "alone"} and {
+        p.state for p in ours.values()
+    } == {"ok"}
     name = target.partition(":")[0]
     config = tmp_path / "card.txtpb"
     config.write_text(gpus.config(gpus.CARDS[name]))

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 import pytest
-from beside import HERE, PROGRAM, directly, made_of
+from beside import HERE, PROGRAM, SAMPLE, directly, made_of
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -31,7 +31,7 @@ pytestmark = [
 def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_pod_gives(
     tmp_path, clean_env, target, devices
 ):
-    names = ["train_step", "reduce_rows", *(["alone"] if devices < 100 else [])]
+    names = ["train_step", "reduce_rows", "experts", "pipeline", *(["alone"] if devices < 100 else [])]
     where = tmp_path / "run"
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "run", "-q", "--out", str(where), "--target", target, "--wait-targets",
@@ -48,6 +48,27 @@ def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_pod_gives
         assert made_of(mine, devices) == made_of(text, devices)
         assert "jaxscope" not in mine.replace(str(HERE.parents[1]), "")  # no line of ours beside the user's
     assert {p.of.target for p in ours.values()} == {"cpu"}
+
+
+@pytest.mark.parametrize("target, devices", [("v5e:4x4", 16), ("2*v5e:4x4", 32), ("v5p:8x8x8", 512)])
+def test_the_sharded_sample_is_on_each_pod_what_compiling_its_step_for_it_gives(
+    tmp_path, clean_env, target, devices
+):
+    # XLA's CPU backend has 256 threads: with 512 devices this step's collectives wait for one another for ever (the
+    # same without us), so there it ends when the step is lowered.
+    dry = ["--dry-run", "--step-function", "train_step"] if devices > 100 else []
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "run", "-q", "--out", "run", "--target", target, "--wait-targets", *dry,
+         str(SAMPLE), "--steps", "1"],
+        env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"on {devices} devices" in done.stdout or dry
+    directory = store.RunDir(tmp_path / "run")
+    found = {p.function.seen.name: p for p in load(directory).retargeted.values()}
+    assert {p.state for p in found.values()} == {"ok"}
+    theirs = directly(target, tmp_path, clean_env, "sample")["sample"]
+    assert made_of(directory.text(found["train_step"].texts["hlo"]), devices) == made_of(theirs, devices)
 
 
 def test_a_step_for_4096_chips_is_compiled_from_its_shapes(tmp_path, clean_env):
@@ -104,9 +125,6 @@ def test_a_step_that_does_not_fit_says_so_with_the_largest_arguments_by_name(tmp
     assert "8.0 GiB  argument x" in text and "256.0 MiB  argument params['up']" in text
 
 
-SAMPLE = HERE.parents[1] / "samples" / "train_sharded.py"
-
-
 def test_one_target_under_two_meshes_is_two_programs_and_one_table(tmp_path, clean_env):
     words = ["--out", "recorded", "--target", "v5e:4x4", "--vary", "--model=2,8", "--wait-targets", str(SAMPLE), "--steps", "1"]  # fmt: skip
     command = [sys.executable, "-m", "jaxscope"]
@@ -127,3 +145,36 @@ def test_one_target_under_two_meshes_is_two_programs_and_one_table(tmp_path, cle
         assert column["bounds"] == p["bounds"] and column["memory"]["used_bytes"] == p["memory"]["used_bytes"]
     text = subprocess.run(report, env=clean_env, cwd=tmp_path, capture_output=True, text=True).stdout
     assert " ◂" in text and "memory of 15.8 GiB" in text
+
+
+ON_A_PART = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+def on(name, devices):
+    mesh = Mesh(np.array(devices), ("x",))
+    def total(x): return jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(x)
+    total.__name__ = name
+    jax.jit(total)(jax.device_put(np.ones((len(devices), 4), "f4"), NamedSharding(mesh, P("x"))))
+
+d = jax.devices()
+on("row", d[:4]); on("block", [d[0], d[1], d[4], d[5]]); on("backwards", d[::-1]); on("all_of_them", d)
+"""
+
+
+def test_a_program_on_some_of_the_chips_is_compiled_for_them_or_says_that_they_are_some(tmp_path, clean_env):
+    (tmp_path / "part.py").write_text(ON_A_PART)
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "run", "-q", "--out", "run", "--target", "v5e:4x4", "--wait-targets", "part.py"],
+        env=clean_env, cwd=tmp_path, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {
+        p.module.removeprefix("jit")[1:].rstrip(")"): p
+        for p in load(store.RunDir(tmp_path / "run")).retargeted.values()
+    }
+    assert {n: p.asked.in_order for n, p in found.items()} == {
+        "row": True, "block": False, "backwards": False, "all_of_them": True,
+    }  # fmt: skip
+    assert {n for n, p in found.items() if p.state == "ok"} == {"block", "backwards", "all_of_them"}
+    assert found["row"].made.error.startswith("it runs on 4 of the 16 devices of v5e:4x4, and the compiler")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from jaxscope.analysis.hlo import aliases, collectives, cost, cycles, fusions, loops
+from jaxscope.analysis.hlo import aliases, collectives, cost, cycles, fusions, loops, traffic
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
@@ -30,6 +30,7 @@ class Program(msgspec.Struct, frozen=True):
         the axes are not known.
       matrix_flops: of dots and convolutions in one call on one device (module ``cost``).
       flops_by_type: the same by HLO element type of the operands; ``mixed`` where they differ.
+      moved_bytes: that one call surely moves between memory and cores (module ``traffic``).
       estimated_cycles: of one call, as a TPU's compiler estimates them (module ``cycles``).
       wrapped_elementwise: fusions that hold a single elementwise operation.
     """
@@ -53,6 +54,7 @@ class Program(msgspec.Struct, frozen=True):
     problems: list[Problem]
     estimated_cycles: int | None = None
     flops_by_type: dict[str, int] | None = None
+    moved_bytes: int | None = None
 
 
 def analyse(
@@ -116,6 +118,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         problems=problems,
         estimated_cycles=cycles.total(graph, executions),
         flops_by_type=flops,
+        moved_bytes=traffic.Traffic(graph, executions).total(),
     )
 
 

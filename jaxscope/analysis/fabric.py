@@ -1,0 +1,190 @@
+"""What joins the chips of a target, and the least that one collective asks of it.
+
+Chips of a slice (TPU) or a host (GPU) are joined by links, slices and hosts by a network. Of a group of ``n`` devices
+``k`` lie in each of ``p`` slices or hosts; ``B`` is the largest side of the collective on one device, ``S`` = (n-1)/n B.
+
+links     all-gather, reduce-scatter, all-to-all: each chip takes in, or gives away, S; all-reduce: each at least S, all
+          together 2 S a chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no switch reduces. A switch
+          between GPUs can (NVLS: eight H100 reduce faster than 2 S over 450 GB/s allows, NVIDIA/nccl-tests#212), so S
+          there. A permute, a broadcast: B at one chip.
+network   all-gather, reduce-scatter: the members in a slice need (p-1)/p B from outside once, together, over k shares of
+          their network; all-reduce twice that (once where a switch may reduce); all-to-all: (p-1)/p B a device, since
+          no two want the same; send: B. A permute that leaves a slice: not known, only some do.
+
+A slice's edge has fewer links: where the torus does not wrap around, its corner has one an axis (``links_of``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis.hlo.collectives import Collective
+from jaxscope.analysis.machines import GPU, Machine
+from jaxscope.schema.targets import Target
+
+_SUB = re.compile(r"(.*):\((\d{1,9})\)(\d{1,9})")
+_MOVED = ("all-gather", "reduce-scatter", "all-to-all")
+Mesh = Sequence[tuple[str, int]]
+
+
+class Links(msgspec.Struct, frozen=True):
+    """Links of one chip: of the one that has fewest, in the mean, of the one that has most."""
+
+    least: float
+    mean: float
+    most: float
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """A group's members in one slice or host, and how many of those it spans."""
+
+    inside: int
+    parts: int
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Seconds on each of what joins chips: the links of the chip with fewest, all links together, the network."""
+
+    edge: float = 0.0
+    links: float = 0.0
+    network: float = 0.0
+
+    def plus(self, other: Load, times: int) -> Load:
+        return Load(
+            self.edge + times * other.edge,
+            self.links + times * other.links,
+            self.network + times * other.network,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """They may all be busy at once."""
+        return max(self.edge, self.links, self.network)
+
+
+def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
+    """Of a chip of one slice; None where the machine's links are not known.
+
+    A torus of cubes (v4, v5p) wraps around where every axis is a multiple of 4, one of v5e and v6e along an axis of 16
+    (https://jax-ml.github.io/scaling-book/tpus/); of the others no page says, and they count as wrapped around.
+    """
+    if machine.platform == GPU:
+        return Links(1, 1, 1)
+    if machine.links is None:
+        return None
+    if machine.name in ("v4", "v5p"):
+        wraps = [all(n % 4 == 0 for n in grid)] * len(grid)
+    elif machine.name in ("v5e", "v6e"):
+        wraps = [n == 16 for n in grid]
+    else:
+        return Links(machine.links, machine.links, machine.links)
+    least = mean = most = 0.0
+    for n, around in zip(grid, wraps, strict=True):
+        if n > 1:
+            least += 2 if around else 1
+            mean += 2 if around else 2 * (n - 1) / n
+            most += 2 if around or n > 2 else 1
+    return Links(least, mean, most)
+
+
+def parts_of(target: Target) -> int:
+    """Slices of a TPU, hosts of GPUs; 0 in a damaged log."""
+    return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
+
+
+def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
+    """Of groups along ``axes``; None where it is not known, or not the same for every group.
+
+    Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order. ``data:(1)2`` is the
+    part of size 2 of axis data that has 1 before it.
+    """
+    parts = parts_of(target)
+    if axes is None or mesh is None or parts < 1 or target.devices % parts:
+        return None
+    held = target.devices // parts
+    inside = spans = 1
+    for axis in axes:
+        found = _stride(axis, mesh)
+        if found is None:
+            return None
+        size, stride = found
+        extent = size * stride
+        if parts == 1 or (extent <= held and held % extent == 0):
+            inside *= size
+        elif stride % held == 0:
+            spans *= size
+        elif held % stride == 0 and extent % held == 0:
+            inside, spans = inside * (held // stride), spans * (extent // held)
+        else:
+            return None
+    return Reach(inside, spans)
+
+
+def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
+    """Size of an axis or a part of one, and how far apart its neighbours are."""
+    sub = _SUB.fullmatch(axis)
+    name = sub[1] if sub else axis
+    place = next((i for i, (n, _) in enumerate(mesh) if n == name), None)
+    if place is None or any(size < 1 for _, size in mesh):
+        return None
+    whole, behind = mesh[place][1], math.prod(size for _, size in mesh[place + 1 :])
+    if sub is None:
+        return whole, behind
+    before, size = int(sub[2]), int(sub[3])
+    if before < 1 or size < 1 or whole % (before * size):
+        return None
+    return size, behind * (whole // (before * size))
+
+
+def load(
+    machine: Machine, target: Target, found: Collective, mesh: Mesh | None, everyone: bool
+) -> Load | None:
+    """The least that one execution of ``found`` takes; None where it is not known.
+
+    Args:
+      everyone: do all devices of the target take part? Without that any link, and any share of a network, may be idle
+        and lend itself.
+    """
+    if found.wire_bytes is None or found.axes is None:
+        return None
+    sent = float(found.wire_bytes)
+    if sent == 0:
+        return Load()
+    over = reach(target, found.axes, mesh)
+    if over is None:
+        return None
+    twice = found.kind == "all-reduce"
+    once = sent / 2 if twice else sent
+    if twice and machine.platform == GPU:
+        sent, twice = once, False
+    if over.parts > 1:
+        return _over_network(machine, found.kind, over, once, twice, everyone)
+    links = links_of(machine, target.grid)
+    if machine.link is None or links is None or links.most <= 0:
+        return None
+    rate = machine.link.value
+    if not everyone or found.kind not in (*_MOVED, "all-reduce"):
+        return Load(links=sent / (links.most * rate))
+    return Load(edge=once / (links.least * rate), links=sent / (links.mean * rate))
+
+
+def _over_network(
+    machine: Machine, kind: str, over: Reach, once: float, twice: bool, everyone: bool
+) -> Load | None:
+    if machine.network is None or not everyone:
+        return None
+    rate = machine.network.value / machine.devices_per_chip
+    if kind == "send":  # as a TPU's compiler writes what goes from slice to slice
+        return Load(network=once / rate)
+    members = over.inside * over.parts
+    whole = once * members / (members - 1)
+    outside = whole * (over.parts - 1) / over.parts
+    if kind == "all-to-all":
+        return Load(network=outside / rate)
+    if kind in (*_MOVED, "all-reduce"):
+        return Load(network=outside * (2 if twice else 1) / (over.inside * rate))
+    return None

@@ -1,0 +1,166 @@
+"""Bytes that one call of a program surely moves between a device's memory and what computes.
+
+Each argument and each result counts once, without padding, and only as far as it is certain: not an argument that is
+only sliced (a part of a table, of a cache: the slices count), only handed through, or only seen by what may look at a
+part of it (a kernel XLA does not know, a branch); not a result that is written into an argument's place in part, or
+comes out of a loop, a branch or such a kernel. What lies in the host's memory does not count either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxscope.analysis.hlo import shapes
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operands, unquote
+from jaxscope.analysis.hlo.module import Computation, Instruction
+
+_SLICES = ("dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "select-and-scatter", "reduce-window")  # fmt: skip
+_VIEWS = ("bitcast", "reshape", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain")
+# What may look at a part of an operand, or at none.
+_MAYBE = ("conditional", "call", "custom-call", "async-start", "async-update", "async-done", "tuple", "copy-done", "infeed", "outfeed", "after-all", "add-dependency", "get-dimension-size", "set-dimension-size")  # fmt: skip
+_NOT_WRITTEN = ("parameter", "while", "call", "conditional", "custom-call", "dynamic-update-slice", "scatter", "async-done", "infeed")  # fmt: skip
+# Kernels of libraries that take all of their operands and write all of their results.
+_MATRICES = ("__cublas", "__cudnn")
+_HOST = 5  # memory space of a TPU's host
+MAX_DEPTH = 12
+MAX_STEPS = 200_000
+
+
+class Traffic:
+    """Reads one module's; ``executions`` by computation."""
+
+    def __init__(self, graph: CallGraph, executions: Mapping[str, int | None]) -> None:
+        self._graph = graph
+        self._executions = executions
+        self._left = MAX_STEPS
+
+    def total(self) -> int | None:
+        """None where the program has no entry, or is too large to follow."""
+        entry = self._graph.module.entry
+        if entry is None or entry.root is None:
+            return None
+        read = sum(self._read(entry, p.name, _size(p.shape), 1, 0) for p in entry.parameters())
+        total = read + self._written(entry, entry.root)
+        return total if self._left > 0 else None
+
+    def _read(self, where: Computation, name: str, size: int, times: int, depth: int) -> int:
+        """Bytes of value ``name``, of ``size`` bytes, that are read in ``times`` runs of ``where``; at most ``size``."""
+        most = 0
+        for reader in where.readers(name):
+            self._left -= 1
+            if most >= size or depth > MAX_DEPTH or self._left < 0:
+                break
+            most = max(most, self._by(where, reader, name, size, times, depth))
+        return min(most, size)
+
+    def _by(
+        self, where: Computation, reader: Instruction, name: str, size: int, times: int, depth: int
+    ) -> int:
+        opcode = reader.opcode
+        if opcode in _VIEWS:
+            return self._read(where, reader.name, size, times, depth + 1)
+        if opcode in ("dynamic-slice", "slice"):
+            return times * _size(reader.shape) if operands(reader.tail)[:1] == [name] else 0
+        if opcode == "fusion":
+            return self._in_fusion(where, reader, name, size, times, depth)
+        if opcode == "tuple":
+            return self._in_loops(where, reader, name, size, depth)
+        if opcode == "custom-call" and _is_matrix(reader):
+            return size
+        return 0 if opcode in _SLICES or opcode in _MAYBE or opcode == "while" or _strides(reader) else size
+
+    def _in_fusion(
+        self, where: Computation, fusion: Instruction, name: str, size: int, times: int, depth: int
+    ) -> int:
+        calls = self._graph.of(where, fusion)
+        if len(calls) != 1:
+            return 0
+        body = calls[0].callee
+        places = [i for i, o in enumerate(operands(fusion.tail)) if o == name]
+        found = [p for p in body.parameters() if number(operand_text(p.tail).strip()) in places]
+        inside = self._inside(body)
+        if not any(i.opcode in _SLICES or _strides(i) for i in inside):
+            if any(i.opcode in _MAYBE and i.opcode != "tuple" for i in inside):
+                return 0
+            return size if any(body.readers(p.name) for p in found) else 0
+        # A fusion computes of a value what is asked of it: with a slice in it, that may be a part.
+        most = 0
+        for parameter in found:
+            readers = body.readers(parameter.name)
+            if readers and all(r.opcode in ("dynamic-slice", "slice") for r in readers):
+                kept = [r for r in readers if not any(o.opcode in _SLICES for o in body.readers(r.name))]
+                most = max([most, *(times * _size(r.shape) for r in kept)])
+        return most
+
+    def _inside(self, body: Computation) -> list[Instruction]:
+        """The instructions of a fusion's body, and of the fusions in it."""
+        found: list[Instruction] = []
+        waiting, seen = [body], {body.name}
+        while waiting:
+            one = waiting.pop()
+            found += one.instructions
+            self._left -= len(one.instructions)
+            for call in self._graph.calls.get(one.name, ()):
+                if call.callee.name not in seen:
+                    seen.add(call.callee.name)
+                    waiting.append(call.callee)
+        return found
+
+    def _in_loops(self, where: Computation, packed: Instruction, name: str, size: int, depth: int) -> int:
+        """A member of a tuple that loops take."""
+        places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
+        most = 0
+        for loop in where.readers(packed.name):
+            if loop.opcode != "while":
+                continue
+            for call in self._graph.of(where, loop):
+                times = self._executions.get(call.callee.name)
+                if call.key != "body" or not times:
+                    continue
+                for parameter in call.callee.parameters():
+                    for member in call.callee.readers(parameter.name):
+                        if member.opcode == "get-tuple-element" and number(attribute(member.tail, "index")) in places:  # fmt: skip
+                            most = max(most, self._read(call.callee, member.name, size, times, depth + 1))
+        return most
+
+    def _written(self, entry: Computation, root: Instruction) -> int:
+        names = operands(root.tail) if root.opcode == "tuple" else [root.name]
+        return sum(self._made(entry, name) for name in names)
+
+    def _made(self, entry: Computation, name: str) -> int:
+        made = entry.find(name)
+        for _ in range(MAX_DEPTH):
+            if made is None or made.opcode not in _VIEWS:
+                break
+            made = entry.find((operands(made.tail) or [""])[0])
+        if made is None or made.opcode in _VIEWS or made.opcode == "tuple":
+            return 0
+        if made.opcode in _NOT_WRITTEN and not _is_matrix(made):
+            return 0
+        if made.opcode == "fusion":
+            calls = self._graph.of(entry, made)
+            if len(calls) != 1 or any(i.opcode in ("dynamic-update-slice", "scatter", "custom-call") for i in self._inside(calls[0].callee)):  # fmt: skip
+                return 0
+        found = entry.find(name)
+        return _size(found.shape) if found is not None else 0
+
+
+def _size(text: str) -> int:
+    """Bytes of an array in the device's memory; 0 for what is none, or not known."""
+    shape = shapes.parse(text)
+    if not isinstance(shape, shapes.Array) or shape.space == _HOST or any(d is None for d in shape.dims):
+        return 0
+    return shape.bytes or 0
+
+
+def _is_matrix(instruction: Instruction) -> bool:
+    target = (
+        attribute(instruction.tail, "custom_call_target") if instruction.opcode == "custom-call" else None
+    )
+    return target is not None and unquote(target).startswith(_MATRICES)
+
+
+def _strides(instruction: Instruction) -> bool:
+    """A convolution that may step over elements."""
+    return instruction.opcode == "convolution" and "stride=" in (attribute(instruction.tail, "window") or "")

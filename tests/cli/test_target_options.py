@@ -1,0 +1,35 @@
+"""What ``--target`` is told before anything runs."""
+
+import argparse
+
+import pytest
+
+from jaxscope.cli import targeting
+
+
+def asked(*targets, dry_run=False, quiet=False):
+    return targeting.asked(
+        argparse.Namespace(target=list(targets), dry_run=dry_run, quiet=quiet, detach=False, tui=False)
+    )
+
+
+@pytest.fixture(autouse=True)
+def with_compilers(monkeypatch):
+    monkeypatch.setattr(targeting, "installed", lambda platform, name: None)
+
+
+def test_more_devices_than_a_cpu_has_threads_for_are_warned_of(capsys):
+    assert [[t.name for t in group] for group in asked("v5p:8x8x8", "v5e:4x4")] == [
+        ["v5p:8x8x8"],
+        ["v5e:4x4"],
+    ]
+    said = capsys.readouterr().err
+    assert "on 512 CPU devices a step may never end" in said and "--dry-run" in said
+
+
+@pytest.mark.parametrize(
+    "name, more", [("v5e:16x16", {}), ("v5p:8x8x8", {"dry_run": True}), ("v5p:8x8x8", {"quiet": True})]
+)
+def test_where_it_cannot_happen_or_nobody_wants_to_hear_nothing_is_said(capsys, name, more):
+    asked(name, **more)
+    assert capsys.readouterr().err == ""
