@@ -93,6 +93,11 @@ def _short(value: float | None) -> str:
     return f"{value * 1e9:.3g} ns" if value >= 1e-9 else "<1 ns" if value > 0 else "0 s"
 
 
+def least(found: Bounds) -> str:
+    """``4.1 ms, compute``; empty where nothing is known that binds."""
+    return "" if found.binds is None else f"{_short(found.least)}, {escape(found.binds, 40)}"
+
+
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """The programs for machines that are not there, function by function."""
     if not run.targets and not run.retargeted:
@@ -192,7 +197,7 @@ def _column(run: Run, p: Program) -> dict[str, str]:
             f"{size(found.used)}{room}{'' if found.fits is not False else ': does not fit'}"
         )
     if limits is not None and limits.binds is not None:
-        column["least time (bound)"] = f"{_short(limits.least)}, {escape(limits.binds, 40)}"
+        column["least time (bound)"] = least(limits)
         column["bound of compute"] = _short(limits.compute)
     if program is not None and program.estimated_cycles is not None:
         column["cycles, estimated"] = f"{program.estimated_cycles:,}"

@@ -73,6 +73,7 @@ class App(Verbs):
         self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
         self.function: str | None = None  # what all screens speak of
         self.compilation: str | None = None
+        self.machine: str | None = None  # by its name as a target; None: the one it ran on
         self.instruction: str | None = None  # to be gone to in the program
         self.place: Frame | None = None
         self.finding: str | None = None

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from jaxscope.analysis.programs import NOTHING, Texts
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import causes
 from jaxscope.model.load import Batch, Tail, state
@@ -41,10 +42,14 @@ class Feed:
       version: grows when ``run``, ``findings`` or ``texts`` have changed.
       texts: of programs that have been read, by program id.
       trouble: why there are no conclusions.
+      parts: the runs within it, of the same program on other numbers of devices; they come while one looks.
     """
 
-    def __init__(self, directory: RunDir) -> None:
+    def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
+        """``whole``: with rules, and with the runs within it."""
         self.directory = directory
+        self.parts: list[Feed] = []
+        self._whole = whole
         self.tail = Tail(directory)
         self.ready = False
         self.paused = False
@@ -55,7 +60,7 @@ class Feed:
         self.concluded = -1  # the version of the run that the findings are of
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
-        self._folded = 0
+        self._folded = self._of_parts = 0
         self._compared = 0  # compilations, in the order in which they came
         self._batches: deque[Batch] = deque()
         self._lock = threading.Lock()  # held while the run changes, or while rules read it
@@ -80,6 +85,11 @@ class Feed:
     def running(self) -> bool:
         return self.state == "running"
 
+    @property
+    def recordings(self) -> list[Feed]:
+        """This run and those within it, as far as they can be looked at."""
+        return [self, *(part for part in self.parts if part.ready)]
+
     def start(self) -> None:
         for work in (self._follow, self._conclude):
             thread = threading.Thread(target=work, daemon=True, name=f"jaxscope{work.__name__}")
@@ -91,9 +101,23 @@ class Feed:
         self.others.stop()  # they would read to the end of a text nobody waits for
         for thread in self._threads:
             thread.join(1.0)
+        for part in self.parts:
+            part.stop()
 
     def take(self) -> bool:
         """Fold what has arrived, for FOLD_S at most. Called by the thread that draws; says whether to redraw."""
+        grown = self._take()
+        if not self.paused:
+            for part in self.parts:
+                part.take()
+            versions = sum(part.version for part in self.parts)
+            if versions != self._of_parts:
+                self._of_parts = versions
+                self.version += 1
+                grown = True
+        return grown
+
+    def _take(self) -> bool:
         if self.paused or not self.ready or not self._batches or not self._lock.acquire(blocking=False):
             return False
         try:
@@ -117,7 +141,8 @@ class Feed:
         if sum(program.text_bytes.values()) > APART_BYTES:
             # It leaves what it read beside the run, where it is then found.
             with contextlib.suppress(Exception):
-                around = circumstances(program, self.run.overheard.of(program))
+                heard = self.run.overheard.of(program) if program.asked is None else None
+                around = circumstances(program, heard)
                 self.others.call(
                     read_texts,
                     self.directory,
@@ -143,6 +168,7 @@ class Feed:
         self.state = state(self.run, self.directory)
         self.ready = True
         self.version += 1
+        self._look_within()
         while not self._stop.wait(PERIOD_S):
             if self.paused or len(self._batches) > 50:
                 continue
@@ -150,8 +176,19 @@ class Feed:
             self.state = state(self.run, self.directory)
             if batch.news or self.running:  # time passes for what is in progress
                 self._batches.append(batch)
+            self._look_within()
         with contextlib.suppress(Exception):
             self._batches.clear()
+
+    def _look_within(self) -> None:
+        """The program is run once more for every other number of devices, one after the other."""
+        known = {part.directory.path for part in self.parts}
+        for directory in store.sub_runs(self.directory) if self._whole else []:
+            if directory.path not in known and not self._stop.is_set():
+                part = Feed(directory, whole=False)
+                part.others = self.others
+                part.start()
+                self.parts.append(part)
 
     def _conclude(self) -> None:
         rest = 0.0
@@ -179,7 +216,16 @@ class Feed:
                 if complete or not self.running:
                     self.texts[program.id] = found
                     self.version += 1
+        for program in list(self.run.retargeted.values()):
+            if self._stop.is_set():
+                return
+            if program.made is not None and program.id not in self.texts:
+                self.texts[program.id] = self.read(program)
+                self.version += 1
         version = self.run.version
+        if not self._whole:
+            self.concluded = version
+            return
         if not self._compare():
             return
         told: list[Finding] = []

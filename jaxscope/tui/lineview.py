@@ -169,7 +169,11 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return strip.apply_style(base)
 
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
-        said = _wrapped(escape(self.empty), max(10, width - 4))
+        said = [
+            line
+            for paragraph in self.empty.split("\n")
+            for line in _wrapped(escape(paragraph), max(10, width - 4))
+        ]
         if not 1 <= y <= len(said):
             return Strip.blank(width, base)
         return (

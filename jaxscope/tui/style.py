@@ -62,7 +62,7 @@ LineView {{
 }}
 LineView:focus {{ border-top: heavy $primary; border-title-color: $primary; }}
 Words {{ width: 1fr; height: auto; }}
-#header, #tabs, #footer, #lost, #link, #summary {{ height: 1; text-wrap: nowrap; text-overflow: ellipsis; }}
+#header, #tabs, #footer, #lost, #link, #summary, #machines, #verdict {{ height: 1; text-wrap: nowrap; text-overflow: ellipsis; }}
 #header, #footer {{ background: $panel; }}
 #now, #reasons, #detail, #empty {{ padding: 0 1; }}
 #finding {{ height: 1; }}

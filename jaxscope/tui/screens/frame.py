@@ -95,6 +95,10 @@ class View(Screen[None], metaclass=AbstractMeta):
         """The line of the user's that is meant here, for the editor."""
         return None
 
+    def elsewhere(self) -> str | None:
+        """The machine that is not there, where what is shown was made for one."""
+        return None
+
     @property
     def scope(self) -> App:
         return cast("App", self.app)
@@ -140,7 +144,14 @@ class View(Screen[None], metaclass=AbstractMeta):
             self.words("header").say([(" jaxscope ", "title"), f" reading {feed.directory.path.name}{share}"])
             return
         self.words("header").say(
-            chrome.header(feed.run, feed.directory, feed.state, paused=feed.paused, width=width)
+            chrome.header(
+                feed.run,
+                feed.directory,
+                feed.state,
+                paused=feed.paused,
+                width=width,
+                machine=self.elsewhere(),
+            )
         )
         self.words("tabs").say(chrome.tabs(self.NAME, feed.findings, width))
         trouble: list[Part] = [(f" ◐ no findings: {feed.trouble}", "warning")] if feed.trouble else []
