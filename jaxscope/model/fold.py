@@ -45,6 +45,7 @@ class Fold:
         self.damaged = 0  # lines of the logs that were no events
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
+        self.earlier: dict[str, object] = {}  # keys by function id; model.earlier keeps it
         self.texts_of: Callable[[Program], Texts] = lambda _: (
             NOTHING
         )  # model.load sets it: texts lie in files
