@@ -45,7 +45,7 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
     from jaxscope.cli.view import show
 
     try:
-        asked = show(run, owned=True)
+        asked = show(run, owned=True, alive=lambda: _alive(kept.program))
     except Exception as e:  # the view is ours, the program is not
         sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program goes on; this is its output\n")
         return _accompany(kept, run)

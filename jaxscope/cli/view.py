@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from jaxscope.cli import config
@@ -64,8 +65,8 @@ def by_default() -> bool:
         return False
 
 
-def show(directory: RunDir, *, owned: bool = False) -> str | None:
-    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs. An answer that was
+def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
+    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs, which ``alive`` says. An answer that was
     given is returned whatever becomes of the view after it.
 
     Raises:
@@ -74,7 +75,7 @@ def show(directory: RunDir, *, owned: bool = False) -> str | None:
     keys = config.load().values.get("keys", {})
     from jaxscope.tui.app import App
 
-    app = App(directory, owned=owned, keys=keys)
+    app = App(directory, owned=owned, alive=alive, keys=keys)
     try:
         app.run()
     except Exception as e:

@@ -50,7 +50,8 @@ class RunChanged(Message):
 class App(Verbs):
     """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
 
-    ``owned``: was the program started by this command? Then leaving asks first. ``keys``: other keys than
+    ``owned``: was the program started by this command? Then leaving asks first. ``alive``: does it still run, where
+    somebody knows better than its recording, which has nothing of it yet or may be late? ``keys``: other keys than
     the table's, by id.
     """
 
@@ -66,11 +67,17 @@ class App(Verbs):
     DEFAULT_MODE = "overview"
 
     def __init__(
-        self, directory: RunDir, *, owned: bool = False, keys: Mapping[str, str] | None = None
+        self,
+        directory: RunDir,
+        *,
+        owned: bool = False,
+        alive: Callable[[], bool] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.actions = actions.remapped(keys or {})
         self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
+        self._alive = alive
         self.function: str | None = None  # what all screens speak of
         self.compilation: str | None = None
         self.machine: str | None = None  # by its name as a target; None: the one it ran on
@@ -141,6 +148,9 @@ class App(Verbs):
                 self.view.renew()
         self._drawn_at = time.monotonic()
         self._free_at = self._drawn_at + REST * (self._drawn_at - began)
+
+    def goes_on(self) -> bool:
+        return self._alive() if self._alive is not None else self.feed.running
 
     @property
     def view(self) -> View | None:

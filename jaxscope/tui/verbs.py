@@ -38,6 +38,10 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     function: str | None
     compilation: str | None
 
+    @abstractmethod
+    def goes_on(self) -> bool:
+        """May the program still run?"""
+
     @property
     @abstractmethod
     def view(self) -> View | None:
@@ -184,7 +188,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     async def action_leave(self) -> None:
         if isinstance(self.screen, Leave):
             return
-        if self.owned and self.feed.running:
+        if self.owned and self.goes_on():
             await self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
         else:
             self.exit(None)

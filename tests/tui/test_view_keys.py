@@ -435,6 +435,22 @@ def test_the_first_answer_to_whether_to_stop_holds_whatever_is_typed_after_it(tm
     assert drive(directory, steps, owned=True) == ("stop", 0)
 
 
+def test_q_asks_about_a_program_that_was_just_started_and_has_said_nothing_yet(made):
+    async def steps(pilot, app):
+        assert not app.feed.running  # as far as the recording tells
+        await press(pilot, "q")
+        assert "The program is still running." in screen(app)
+        await press(pilot, "escape", "q", "d")
+
+    async def over(pilot, app):
+        await press(pilot, "q")
+        return app.return_value
+
+    directory = made("empty")
+    drive(directory, steps, owned=True, alive=lambda: True)
+    assert drive(directory, over, owned=True, alive=lambda: False) is None
+
+
 def test_q_does_not_ask_about_a_program_that_somebody_else_started(tmp_path):
     directory = runs_to_see.running(tmp_path / "run")
 
