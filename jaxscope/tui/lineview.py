@@ -21,8 +21,6 @@ from textual.strip import Strip
 from jaxscope.report.escape import escape
 from jaxscope.tui.abstract import AbstractMeta
 from jaxscope.tui.actions import bindings
-from jaxscope.tui.cells import STYLES
-from jaxscope.tui.tokens import KINDS
 
 _KEPT = 1_000  # drawn lines
 _COLUMNS = 8  # one step to the side
@@ -37,10 +35,6 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"line--{name}" for name in (*KINDS, *STYLES)),
-        *("line--cursor", "line--linked", "line--match", "line--gutter", "line--heading"),
-    }
     SCOPES: ClassVar[tuple[str, ...]] = ("lines",)
     about: str = ""  # for help: what this pane shows
 
@@ -119,7 +113,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             return Style.null()
         found = self._styles.get(name)
         if found is None:
-            found = self._styles[name] = self.get_component_rich_style(f"line--{name}", partial=True)
+            found = self._styles[name] = self.screen.get_component_rich_style(
+                f"line--{name}", partial=True, default=Style.null()
+            )
         return found
 
     def notify_style_update(self) -> None:
