@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
@@ -33,6 +34,9 @@ from jaxscope.tui.screens.program import ProgramView
 from jaxscope.tui.verbs import Verbs
 
 CLOCK_S = 1.0
+SWITCH_S = (
+    0.0005  # Python's 5 ms, waited for at each of the ten steps of a key while rules run in another thread
+)
 REST = 3  # after a redraw, this many times what it took belong to keys
 
 
@@ -99,6 +103,7 @@ class App(Verbs):
         gc.set_threshold(
             50_000, 50, 1_000
         )  # nothing a run holds is cyclic garbage, and looking at it takes seconds
+        sys.setswitchinterval(SWITCH_S)
         self.feed.start()
         self.set_interval(PERIOD_S, self._tick)
 

@@ -27,7 +27,9 @@ PERIOD_S = 0.1
 SLICE = 500  # events folded at once: about 5 ms
 FOLD_S = 0.02  # of every period: the rest is for keys and drawing
 APART_BYTES = 2_000_000  # a larger text is read by another process: one regular expression holds all threads
-COMPARE_S = 0.01  # of comparing keys at a time
+COMPARE_S = 0.005  # of comparing keys at a time
+KEY_S = 0.15  # after a key the screen has the machine for itself, but for
+YIELD_S = 0.02  # one slice in as much time
 TELL_S = 1.0  # how often it is shown how far that has come
 UNFINISHED = 200
 REST = 4  # conclusions are drawn again after this many times what they took
@@ -61,6 +63,7 @@ class Feed:
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
         self._folded = self._of_parts = 0
+        self._key_at = 0.0
         self._compared = 0  # compilations, in the order in which they came
         self._batches: deque[Batch] = deque()
         self._lock = threading.Lock()  # held while the run changes, or while rules read it
@@ -89,6 +92,14 @@ class Feed:
     def recordings(self) -> list[Feed]:
         """This run and those within it, as far as they can be looked at."""
         return [self, *(part for part in self.parts if part.ready)]
+
+    def key(self) -> None:
+        """Somebody typed: what goes on in other threads gives way for a moment."""
+        self._key_at = time.monotonic()
+
+    def _give_way(self) -> bool:
+        """Between two slices of work; True: it is to end."""
+        return self._stop.wait(YIELD_S if time.monotonic() < self._key_at + KEY_S else 0.001)
 
     def start(self) -> None:
         for work in (self._follow, self._conclude):
@@ -234,7 +245,7 @@ class Feed:
                 continue
             with self._lock:
                 told += rule.check(self.run)
-            if self._stop.wait(0.001):
+            if self._give_way():
                 return
         self.findings = registry.in_order(told)
         self.version += 1
@@ -256,7 +267,7 @@ class Feed:
             if time.monotonic() > told + TELL_S:
                 told = time.monotonic()
                 self.version += 1
-            if self._stop.wait(0.001):
+            if self._give_way():
                 return False
         with self._lock:
             for c in compilations[-UNFINISHED:]:  # what went on then may have come further

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import runs_to_see
 from textual.app import App, ComposeResult
 
+from jaxscope.model.load import load
+from jaxscope.tui import apart, links
 from jaxscope.tui.cells import Column
 from jaxscope.tui.lines import Growing, Lines
 from jaxscope.tui.style import CSS, DARK
@@ -176,7 +179,7 @@ async def finished(pilot, goes_on):
 
 def test_a_long_search_goes_on_between_keys_and_finds_everything(monkeypatch):
     monkeypatch.setattr("jaxscope.tui.textview.SEARCH_S", -1.0)  # one slice at a time
-    monkeypatch.setattr("jaxscope.tui.lines._SLICE", 100)
+    monkeypatch.setattr("jaxscope.tui.lines._LOOKED", 100)
     view = TextView()
 
     async def steps(pilot):
@@ -242,3 +245,21 @@ def test_a_long_filter_goes_on_between_keys_and_takes_in_new_rows(monkeypatch):
         assert len(view.items) == 320
 
     drive(view, steps)
+
+
+def test_another_process_answers_in_one_piece_or_in_many_and_says_when_it_failed():
+    others = apart.Others()
+    assert others.call(len, "four") == 4
+    assert list(others.each(iter, [0, 1, 2])) == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="int ended with 1 in another process"):
+        others.call(int, "no number")
+    assert not others._running
+
+
+def test_links_in_pieces_are_the_same_links(tmp_path):
+    directory = runs_to_see.typical(tmp_path / "run")
+    program = load(directory).programs["p0"]
+    blobs = program.texts["hlo"], program.texts["stablehlo"]
+    whole = links.of_run(directory, *blobs)
+    assert whole.hlo.places and whole.stablehlo.places
+    assert links.joined(links.in_pieces(directory, *blobs)) == whole

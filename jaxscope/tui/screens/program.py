@@ -135,7 +135,10 @@ class ProgramView(ByMachine):
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
         try:
-            found = self.feed.others.call(links.of_run, *arguments) if large else links.of_run(*arguments)
+            if large:
+                found = links.joined(self.feed.others.each(links.in_pieces, *arguments))
+            else:
+                found = links.of_run(*arguments)
         except Exception:  # the other process was ended with the view
             found = links.NONE
         by = {"stablehlo": found.stablehlo.lines(), "hlo": found.hlo.lines()}
