@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
+import os
+import signal
 import sys
+import termios
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
@@ -34,10 +39,22 @@ from jaxscope.tui.screens.program import ProgramView
 from jaxscope.tui.verbs import Verbs
 
 CLOCK_S = 1.0
+PATIENCE_S = 3.0
 SWITCH_S = (
     0.0005  # Python's 5 ms, waited for at each of the ten steps of a key while rules run in another thread
 )
 REST = 3  # after a redraw, this many times what it took belong to keys
+
+
+def hung_up() -> bool:
+    """Is the terminal gone? Who does not hear SIGHUP (``nohup``) would read its end for ever."""
+    try:
+        termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
+    except (OSError, termios.error):
+        return True
+    except (AttributeError, ValueError):  # there is none
+        return False
+    return False
 
 
 class RunChanged(Message):
@@ -91,7 +108,9 @@ class App(Verbs):
         self.starred: frozenset[str] = frozenset()
         self.hidden: frozenset[str] = frozenset()  # codes of findings
         self.trail: list[str] = []
-        self._seen, self._ran = -1, False
+        self._seen, self._ran, self._ending = -1, False, False
+        self.last_resort = threading.Timer(PATIENCE_S, os._exit, [128 + signal.SIGTERM])
+        self.last_resort.daemon = True
         self._free_at = self._drawn_at = 0.0
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -104,6 +123,9 @@ class App(Verbs):
             50_000, 50, 1_000
         )  # nothing a run holds is cyclic garbage, and looking at it takes seconds
         sys.setswitchinterval(SWITCH_S)
+        if not self.is_headless:
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on the main thread
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end, "terminated")
         self.feed.start()
         self.set_interval(PERIOD_S, self._tick)
 
@@ -122,6 +144,8 @@ class App(Verbs):
     def _tick(self) -> None:
         """Take in what has come; redraw, but never so often that keys wait."""
         now = time.monotonic()
+        if not self.is_headless and hung_up():
+            self._end("terminated")
         self.feed.take()
         if not self.feed.paused:
             self.output.poll()
@@ -135,6 +159,14 @@ class App(Verbs):
         if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
             self._seen = self.feed.version
             self.post_message(RunChanged(self._seen))
+
+    def _end(self, how: str) -> None:
+        """From outside. A terminal that is gone cannot be put back to what it was, and Textual may wait for it."""
+        if self._ending:
+            return
+        self._ending = True
+        self.last_resort.start()
+        self.exit(how)
 
     def _watch_for_the_end(self) -> None:
         """Said once, on whatever screen one is: the program that ran before one's eyes has ended."""
