@@ -29,7 +29,7 @@ FOLD_S = 0.02  # of every period: the rest is for keys and drawing
 APART_BYTES = 2_000_000  # a larger text is read by another process: one regular expression holds all threads
 COMPARE_S = 0.005  # of comparing keys at a time
 KEY_S = 0.15  # after a key the screen has the machine for itself, but for
-YIELD_S = 0.02  # one slice in as much time
+YIELD_S = 0.005  # one slice in as much time
 TELL_S = 1.0  # how often it is shown how far that has come
 UNFINISHED = 200
 REST = 4  # conclusions are drawn again after this many times what they took
@@ -202,20 +202,23 @@ class Feed:
                 self.parts.append(part)
 
     def _conclude(self) -> None:
-        rest = 0.0
-        while not self._stop.wait(max(PERIOD_S, rest)):
+        rested = 0.0
+        while not self._stop.wait(PERIOD_S):
             if not self.ready or self.run.version == self.concluded or self.paused:
-                rest = 0.0
                 continue
-            began = time.monotonic()
             try:
+                if time.monotonic() < rested:
+                    if self._whole:
+                        self._compare()  # or the screens would, where a key waits for it
+                    continue
+                began = time.thread_time()
                 self._draw_conclusions()
+                rested = time.monotonic() + REST * (time.thread_time() - began)
                 self.trouble = None
             except Exception as e:  # a rule that fails must not end the view
                 self.trouble = f"{type(e).__name__}: {e}"
                 self.concluded = self.run.version
             self.version += 1
-            rest = REST * (time.monotonic() - began)
 
     def _draw_conclusions(self) -> None:
         for program in list(self.run.programs.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Generic, TypeVar
@@ -150,9 +151,11 @@ class TableView(LineView, Generic[T]):
         self.refresh()
 
     def _line_of(self, item: T | None, ident: str | None, items: Sequence[T]) -> int | None:
-        if item is not None and isinstance(items, list):
+        if item is not None:
             with contextlib.suppress(ValueError):
-                return items.index(item)  # ten times faster than by name, where it is still the same
+                # Ten times faster than by name, where it is still the same. Not list.index: what that raises
+                # has the item's repr in it, the run and all: a third of a second.
+                return operator.indexOf(items, item)
         return next((n for n, i in enumerate(items) if self.ident(i) == ident), None) if ident else None
 
     def _text(self, item: T) -> str:
