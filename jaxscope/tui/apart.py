@@ -52,7 +52,9 @@ class Others:
         assert process.stdin is not None and process.stdout is not None
         self._running.add(process)
         try:
-            with process, contextlib.suppress(EOFError, pickle.UnpicklingError, BrokenPipeError):
+            # Ended by stop: what was not taken by then is told by the code below.
+            gone = contextlib.suppress(EOFError, pickle.UnpicklingError)
+            with contextlib.suppress(BrokenPipeError), process, gone:
                 pickle.dump((work, arguments), process.stdin)
                 process.stdin.close()
                 while True:
