@@ -9,7 +9,7 @@ several equal devices only of the executable, how a sharding is spelled only of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from jaxscope.analysis.keys import Facts, LeafFacts, differing, placed, same_static, union, unread
 from jaxscope.schema.keys import Sharding
@@ -188,10 +188,13 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
     )
 
 
-def nearest(after: Facts, earlier: Sequence[Facts], level: str) -> int | None:
+def nearest(
+    after: Facts, earlier: Sequence[Facts], level: str, unlike: Collection[int] = frozenset()
+) -> int | None:
     """Index of the earlier key to compare with: the one that was nearest to serve, the latest of equals.
 
     Keys of the same function object come first: no other object's key can serve a call.
+    ``unlike`` are indices of keys known to have other shapes than ``after``, which saves looking closer at them.
     """
     same = [
         i
@@ -203,6 +206,8 @@ def nearest(after: Facts, earlier: Sequence[Facts], level: str) -> int | None:
     best: int | None = None
     fewest: tuple[int, int] | None = None
     for index in reversed(same or range(len(earlier))):
+        if fewest is not None and fewest <= (0, 1) and index in unlike:
+            continue  # at least one fact tells it apart, and the latest of equals is known already
         found = rank(earlier[index], after, level, fewest)
         if found is not None:
             best, fewest = index, found

@@ -42,15 +42,17 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
       JaxscopeError: the program could not be started.
     """
     kept = keeper.start(argv, env, run)  # it forks: before anything here begins a thread
-    from jaxscope.cli.view import show
+    from jaxscope.cli.view import TERMINATED, show
 
     try:
-        asked = show(run, owned=True)
+        asked = show(run, owned=True, alive=lambda: _alive(kept.program))
     except Exception as e:  # the view is ours, the program is not
         sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program goes on; this is its output\n")
         return _accompany(kept, run)
     if asked == "stop":
         return _stop(kept, run)
+    if asked == "terminated" and _alive(kept.program):
+        return GOES_ON._replace(code=TERMINATED)
     if asked == "detach" or _alive(kept.program):
         return GOES_ON
     return _end(run, kept, GRACE_S) or UNSEEN

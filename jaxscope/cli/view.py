@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from jaxscope.cli import config
@@ -12,6 +15,8 @@ from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import JaxscopeError
 from jaxscope.log.store import RunDir
+
+TERMINATED = 128 + signal.SIGTERM
 
 DESCRIPTION = """\
 Look around in a run: what compiles now, every function with its compilations and the cause of each, your
@@ -43,18 +48,20 @@ def handle(args: argparse.Namespace) -> int:
     if not on_a_terminal():
         sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
         return _report(directory)
-    show(directory)
-    return 0
+    return TERMINATED if show(directory) == "terminated" else 0
 
 
 def on_a_terminal() -> bool:
-    """Is there one to draw on? Textual reads from stdin and draws on stderr."""
+    """Is there one to draw on? Textual reads from stdin and draws on stderr. A terminal without a name, or that
+    is said to be dumb, has no cursor to move: what is drawn would be seen as what it is made of."""
+    if os.environ.get("TERM", "").strip() in ("", "dumb", "unknown"):
+        return False
     return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def by_default() -> bool:
     """Is this a person at a terminal that can be drawn on, and are we in its foreground?"""
-    if not on_a_terminal() or os.environ.get("TERM", "dumb") == "dumb":
+    if not on_a_terminal():
         return False
     if os.environ.get("CI") or "JPY_PARENT_PID" in os.environ:  # a notebook's `!command` runs on a terminal
         return False
@@ -64,8 +71,8 @@ def by_default() -> bool:
         return False
 
 
-def show(directory: RunDir, *, owned: bool = False) -> str | None:
-    """Until it is left: ``detach`` or ``stop`` where the program was ``owned`` and still runs. An answer that was
+def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
+    """Until it is left: ``terminated`` by SIGTERM or with the terminal; ``detach`` or ``stop`` where the program was ``owned`` and still runs, which ``alive`` says. An answer that was
     given is returned whatever becomes of the view after it.
 
     Raises:
@@ -74,13 +81,18 @@ def show(directory: RunDir, *, owned: bool = False) -> str | None:
     keys = config.load().values.get("keys", {})
     from jaxscope.tui.app import App
 
-    app = App(directory, owned=owned, keys=keys)
+    app = App(directory, owned=owned, alive=alive, keys=keys)
+    if sys.__stderr__ is not None:  # a terminal over ssh is UTF-8 whatever the locale there is called
+        sys.__stderr__.reconfigure(encoding="utf-8")
     try:
         app.run()
     except Exception as e:
         if app.return_value is None:
             raise
-        sys.stderr.write(f"jaxscope: after it was left the view failed: {type(e).__name__}: {e}\n")
+        with contextlib.suppress(OSError):  # the terminal may be what it failed for
+            sys.stderr.write(f"jaxscope: after it was left the view failed: {type(e).__name__}: {e}\n")
+    finally:
+        app.last_resort.cancel()
     if app.return_code and app.return_value is None:
         raise JaxscopeError(
             "the view ended with an error of its own",

@@ -5,22 +5,21 @@ JAX's caches live in one process, so only keys of the same process are compared.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import attrgetter
 from pathlib import PurePath
 
 from jaxscope.analysis import causes
 from jaxscope.analysis.keys import Facts, flatten
 from jaxscope.analysis.levels import FAST_PATH, nearest, reached_level
-from jaxscope.model import sources
+from jaxscope.model import earlier, sources
+from jaxscope.model.earlier import shapes
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Cause
+from jaxscope.schema.keys import Key
 
 # Earlier keys looked at, the latest first: a function with thousands of keys must not cost the square of it.
 LOOK_BACK = 256
-LOOK_AT = 2_048  # and how far back those are looked for: else all of 100,000 would cost the square of it
 LOOK_FURTHER = 32  # of the keys before those, that have the same shapes or static values
 # Calls of these two kinds serve one another; what was traced under a transform or inside another trace
 # is a thing of its own.
@@ -39,14 +38,14 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
     if known is not None and known.level == level:
         return known
     facts = facts_of(run, c)
-    earlier = _earlier(c)
-    flat = [k.facts if (k := run.comparisons.get(e.id)) is not None else facts_of(run, e) for e in earlier]
-    index = nearest(facts, flat, level)
+    before, unlike = _earlier(run, c, c.key)
+    flat = [k.facts if (k := run.comparisons.get(e.id)) is not None else facts_of(run, e) for e in before]
+    index = nearest(facts, flat, level, unlike)
     if index is None:
         found = Comparison(level, facts, None, None, [causes.first(level)])
     else:
-        at = _circumstances(run, c, earlier[index], level)
-        found = Comparison(level, facts, earlier[index], flat[index], causes.between(flat[index], facts, at))
+        at = _circumstances(run, c, before[index], level)
+        found = Comparison(level, facts, before[index], flat[index], causes.between(flat[index], facts, at))
     run.comparisons[c.id] = found
     return found
 
@@ -88,31 +87,39 @@ def recompilations(function: Function) -> list[Compilation]:
     return found
 
 
-def _earlier(c: Compilation) -> list[Compilation]:
-    own = c.function.compilations  # in order of time
-    at = bisect_right(own, c.t_ns, key=lambda o: o.t_ns)
-    before = own[max(0, at - LOOK_AT) : at]
-    found = [o for o in before if o.process is c.process and o.call < c.call and o.key is not None]
-    alike = [o for o in found if o.entry == c.entry or {o.entry, c.entry} <= _DIRECT]
+def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set[int]]:
+    """Those worth a look, in order of time, and which of them have other shapes than ``c``.
+
+    The latest, and of those before the latest with the shapes, or the static values, of ``c``: in which keys
+    come by the hundred, while dtypes, settings and containers do not.
+    """
+    its = earlier.of(run, c)
+    end = its.before(c.call)
+    one = its.entries == {c.entry} != {"transform"}  # by far the most
+    for fits in [None] if one else _fitting(c):
+        latest = its.latest(end, LOOK_BACK, fits)
+        if latest:
+            positions = sorted({*latest, *its.alike(key, latest[-1], LOOK_FURTHER, fits)})
+            own = shapes(key)
+            unlike = {n for n, at in enumerate(positions) if its.shapes[at] != own}
+            return [its.compilations[at] for at in positions], unlike
+    return [], set()
+
+
+def _fitting(c: Compilation) -> list[earlier.Fits]:
+    """What may be compared with ``c``, the best first: the next where there is none."""
+
+    def alike(o: Compilation) -> bool:
+        return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
+
     if c.entry == "transform":  # forward and backward programs of one function are different things
-        alike = [o for o in alike if _paths(o) == _paths(c) and _one_object(o, c)]
-        alike = alike or [o for o in found if o.entry != c.entry]
-    return _worth_a_look(alike or found, c)
-
-
-def _worth_a_look(earlier: list[Compilation], c: Compilation) -> list[Compilation]:
-    """The latest, and of those before the latest with the shapes, or the static values, of ``c``: in which
-    keys come by the hundred, while dtypes, settings and containers do not."""
-    latest, older = earlier[-LOOK_BACK:], earlier[:-LOOK_BACK]
-    if not older or c.key is None:
-        return latest
-    found: dict[int, Compilation] = {}
-    for name, fields in (("arguments", ("path", "shape")), ("static", ("path", "repr", "hash"))):
-        told = attrgetter(*fields)
-        wanted = list(map(told, getattr(c.key, name)))
-        matching = [o for o in older if o.key is not None and list(map(told, getattr(o.key, name))) == wanted]
-        found.update((o.call, o) for o in matching[-LOOK_FURTHER:])
-    return [*(found[call] for call in sorted(found)), *latest]
+        paths = _paths(c)
+        return [
+            lambda o: alike(o) and _paths(o) == paths and _one_object(o, c),
+            lambda o: o.entry != c.entry,
+            lambda o: True,
+        ]
+    return [alike, lambda o: True]
 
 
 def _paths(c: Compilation) -> list[str]:

@@ -44,6 +44,7 @@ class Fold:
         self.damaged = 0  # lines of the logs that were no events
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
+        self.earlier: dict[str, object] = {}  # keys by function id; model.earlier keeps it
         self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: they lie in files
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
@@ -178,12 +179,7 @@ class Fold:
         c = self._call(process, event)
         id = event.program or f"{c.id}@{event.target}"  # never made: there is no text to name it by
         program = self._for_target(id)
-        program.target = event.target
-        program.module = program.module or event.module
-        program.asked = program.asked or event
-        if event.stablehlo is not None:
-            program.texts["stablehlo"] = event.stablehlo
-            program.text_bytes["stablehlo"] = event.stablehlo_bytes
+        program.retargeted(event)
         if event.of is not None and program.of is None:
             program.of = self._program(event.of, None)
         if c not in program.compilations:
@@ -191,17 +187,7 @@ class Fold:
         return c
 
     def _target(self, event: ev.TargetCompiling | ev.TargetCompiled) -> None:
-        program = self._for_target(event.program)
-        program.target = program.target or event.target or None
-        if isinstance(event, ev.TargetCompiling):
-            program.compiling = True
-            return
-        if program.made is not None and program.made.t_ns > event.t_ns:
-            return  # it was asked for again, and that answer was read first
-        program.made = event
-        if event.text is not None:
-            program.texts["hlo"] = event.text
-            program.text_bytes["hlo"] = event.text_bytes
+        self._for_target(event.program).heard_of(event)
 
     def _for_target(self, id: str) -> Program:
         program = self.retargeted.get(id)

@@ -77,7 +77,7 @@ def matches(f: Function, pattern: str) -> bool:
 
 def number_of(run: Run, c: Compilation) -> int | None:
     """The number people call ``c`` by within its function; None for calls that only left the fast path."""
-    return next((n for n, other in run.numbered(c.function) if other is c), None)
+    return run.number(c)
 
 
 def _exact(f: Function, text: str) -> bool:

@@ -5,6 +5,7 @@ Made from each compilation; what the next calls show confirms or withdraws it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
@@ -14,7 +15,7 @@ from jaxscope.analysis.closure import Fed, Result, fed_back
 from jaxscope.analysis.keys import Facts, placed
 from jaxscope.analysis.levels import FAST_PATH, TRACE, distance
 from jaxscope.analysis.spelling import below
-from jaxscope.model import causes
+from jaxscope.model import causes, earlier
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import LIKELY, Cause
@@ -117,17 +118,18 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 def _results(run: Run, c: Compilation) -> list[Result]:
     """The leaves of what ``c`` returned; from an earlier trace where it was reused."""
     traced = c.traced
-    if traced is None or not traced.out:
-        traced = next(
-            (
-                o.traced
-                for o in reversed(c.function.compilations)
-                if o.process is c.process and o.call < c.call and o.traced is not None and o.traced.out
-                and o.key is not None and c.key is not None and o.key.tree == c.key.tree
-                and [(x.path, x.shape, x.dtype) for x in o.key.arguments] == [(x.path, x.shape, x.dtype) for x in c.key.arguments]
-            ),
-            None,
-        )  # fmt: skip
+    if (traced is None or not traced.out) and c.key is not None:
+        key = c.key
+
+        def returned(o: Compilation) -> bool:
+            return (
+                o.traced is not None and bool(o.traced.out) and o.key is not None and o.key.tree == key.tree
+                and [(x.path, x.shape, x.dtype) for x in o.key.arguments] == [(x.path, x.shape, x.dtype) for x in key.arguments]
+            )  # fmt: skip
+
+        its = earlier.of(run, c)
+        found_at = its.same_shapes(key, its.before(c.call), returned)
+        traced = its.compilations[found_at].traced if found_at is not None else None
     if traced is None or c.compiled is None:
         return []
     of, table = c.compiled.out_sharding_of, c.compiled.out_shardings
@@ -142,8 +144,15 @@ def _results(run: Run, c: Compilation) -> list[Result]:
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
     """Would a call like that find what an earlier one left?"""
-    for o in c.function.compilations:
-        if o.process is not c.process or o.call > c.call or not o.reached_phases:
+    its = earlier.of(run, c)
+    named = c.key.arguments if c.key is not None else []
+    if len(named) != len(expected.leaves):
+        return False
+    # What differs in a shape is no call like that. Leaves stand in the order of the arguments.
+    wanted = [(leaf.path, now.shape) for leaf, now in zip(named, expected.leaves.values(), strict=True)]
+    for at in its.with_shapes(wanted):
+        o = its.compilations[at]
+        if o.call > c.call or not o.reached_phases:
             continue
         known = causes.compared(run, o)
         if known is not None and not any(
@@ -156,7 +165,9 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
 def _status(
     run: Run, c: Compilation, fed: Fed, told: Sequence[Cause]
 ) -> tuple[str | None, Compilation | None]:
-    for later in c.function.compilations:
+    own = c.function.compilations  # in order of time
+    for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):
+        later = own[at]
         if later.process is not c.process or later.call <= c.call or later.entry != "call":
             continue
         comparison = causes.compared(run, later)

@@ -31,6 +31,7 @@ from jaxscope.schema.events import (
     RunEnded,
     RunStarted,
     TargetCompiled,
+    TargetCompiling,
     Traced,
     Transferred,
 )
@@ -265,6 +266,28 @@ class Program(msgspec.Struct, eq=False):
         if self.abandoned:
             return "abandoned"
         return "compiling" if self.compiling else "waiting"
+
+    def retargeted(self, event: Retargeted) -> None:
+        """It was lowered for a machine that is not there, or skipped."""
+        self.target = event.target
+        self.module = self.module or event.module
+        self.asked = self.asked or event
+        if event.stablehlo is not None:
+            self.texts["stablehlo"] = event.stablehlo
+            self.text_bytes["stablehlo"] = event.stablehlo_bytes
+
+    def heard_of(self, event: TargetCompiling | TargetCompiled) -> None:
+        """Its compiler began, or has ended."""
+        self.target = self.target or event.target or None
+        if isinstance(event, TargetCompiling):
+            self.compiling = True
+            return
+        if self.made is not None and self.made.t_ns > event.t_ns:
+            return  # it was asked for again, and that answer was read first
+        self.made = event
+        if event.text is not None:
+            self.texts["hlo"] = event.text
+            self.text_bytes["hlo"] = event.text_bytes
 
     @property
     def function(self) -> Function | None:

@@ -22,6 +22,7 @@ class Run(Fold):
         super().__init__()
         self.overheard = Overheard(self)
         self._numbered: dict[str, tuple[int, list[tuple[int, Compilation]]]] = {}
+        self._numbers: dict[str, tuple[int, dict[str, int]]] = {}
 
     @property
     def degraded(self) -> list[Lost]:
@@ -136,3 +137,11 @@ class Run(Fold):
             known = list(enumerate((c for c in function.compilations if c.reached != ["fast_path"]), 1))
             self._numbered[function.id] = self.version, known
         return known
+
+    def number(self, c: Compilation) -> int | None:
+        """Its number among those; None for a call that only left the fast path."""
+        version, known = self._numbers.get(c.function.id, (-1, {}))
+        if version != self.version:
+            known = {other.id: n for n, other in self.numbered(c.function)}
+            self._numbers[c.function.id] = self.version, known
+        return known.get(c.id)

@@ -65,6 +65,11 @@ def short(value: float | None) -> str:
     return f"{value * 1e9:.3g} ns" if value >= 1e-9 else "<1 ns" if value > 0 else "0 s"
 
 
+def least(found: Bounds) -> str:
+    """``4.1 ms, compute``; empty where nothing is known that binds."""
+    return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
+
+
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
     """At a run's end: a line for each program of the ``most`` expensive functions. ``label``: its settings."""
     for f, programs in of_run(run)[:most]:

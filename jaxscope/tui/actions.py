@@ -94,6 +94,8 @@ ACTIONS = (
     Action("program.diff", "program", "d", "diff", "diff", "What is different in this program from that of another compilation.", "view", 5),
     Action("program.earlier", "program", "comma", "other(-1)", "earlier", "The compilation before.", "go", 4),
     Action("program.later", "program", "full_stop", "other(1)", "later", "The compilation after.", "go", 4),
+    Action("machines.next", "machines", "t", "machine(1)", "machine", "As the next machine that it was also compiled for has it (jaxscope run --target).", "view"),
+    Action("machines.beside", "machines", "T", "machines", "machines", "What each machine makes of it, side by side; enter takes one.", "view"),
     Action("arrays.earlier", "arrays", "comma", "look(-1)", "earlier", "The look at the arrays before this one.", "go", 4),
     Action("arrays.later", "arrays", "full_stop", "look(1)", "later", "The next look.", "go", 4),
     Action("findings.hide", "findings", "x", "hide", "hide code", "Hide the findings of this code until you leave.", "view", 4),
@@ -110,7 +112,11 @@ _NAMES = {
 
 _KEYS = {shown: name for name, shown in _NAMES.items() if len(shown) == 1}  # the other way round
 # Panes and screens that are never on the screen at one time.
-_APART = ({"text", "table"}, {"functions", "program", "arrays", "findings", "output"})
+_APART = (
+    {"text", "table"},
+    {"functions", "program", "arrays", "findings", "output"},
+    {"functions", "machines", "arrays", "findings", "output"},
+)
 
 
 def of(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:

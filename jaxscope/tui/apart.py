@@ -5,10 +5,12 @@ Not multiprocessing: the processes it keeps beside its own inherit ``sys.stderr`
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,16 @@ class Others:
         Raises:
           RuntimeError: it failed there, or was stopped.
         """
+        (answer,) = self.each(work, *arguments)
+        return answer
+
+    def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
+        """The same of a generator, item by item: no other thread runs while one is unpickled, so a large
+        answer comes in pieces.
+
+        Raises:
+          RuntimeError: it failed there, or was stopped.
+        """
         home = str(Path(jaxscope.__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
         process = subprocess.Popen(
@@ -37,14 +49,20 @@ class Others:
             env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,  # Ctrl-C is for the view
         )
+        assert process.stdin is not None and process.stdout is not None
         self._running.add(process)
         try:
-            answer, _ = process.communicate(pickle.dumps((work, arguments)))
+            # Ended by stop: what was not taken by then is told by the code below.
+            gone = contextlib.suppress(EOFError, pickle.UnpicklingError)
+            with contextlib.suppress(BrokenPipeError), process, gone:
+                pickle.dump((work, arguments), process.stdin)
+                process.stdin.close()
+                while True:
+                    yield pickle.load(process.stdout)  # ours: from the process begun above
         finally:
             self._running.discard(process)
         if process.returncode:
             raise RuntimeError(f"{work.__name__} ended with {process.returncode} in another process")
-        return pickle.loads(answer)  # ours: from the process begun above
 
     def stop(self) -> None:
         for process in list(self._running):
@@ -53,7 +71,10 @@ class Others:
 
 def main() -> None:
     work, arguments = pickle.load(sys.stdin.buffer)
-    sys.stdout.buffer.write(pickle.dumps(work(*arguments)))
+    found = work(*arguments)
+    for item in found if isinstance(found, Iterator) else [found]:
+        pickle.dump(item, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
+import os
+import signal
+import sys
+import termios
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
@@ -33,7 +39,22 @@ from jaxscope.tui.screens.program import ProgramView
 from jaxscope.tui.verbs import Verbs
 
 CLOCK_S = 1.0
+PATIENCE_S = 3.0
+SWITCH_S = (
+    0.0005  # Python's 5 ms, waited for at each of the ten steps of a key while rules run in another thread
+)
 REST = 3  # after a redraw, this many times what it took belong to keys
+
+
+def hung_up() -> bool:
+    """Is the terminal gone? Who does not hear SIGHUP (``nohup``) would read its end for ever."""
+    try:
+        termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
+    except (OSError, termios.error):
+        return True
+    except (AttributeError, ValueError):  # there is none
+        return False
+    return False
 
 
 class RunChanged(Message):
@@ -50,7 +71,8 @@ class RunChanged(Message):
 class App(Verbs):
     """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
 
-    ``owned``: was the program started by this command? Then leaving asks first. ``keys``: other keys than
+    ``owned``: was the program started by this command? Then leaving asks first. ``alive``: does it still run, where
+    somebody knows better than its recording, which has nothing of it yet or may be late? ``keys``: other keys than
     the table's, by id.
     """
 
@@ -66,20 +88,29 @@ class App(Verbs):
     DEFAULT_MODE = "overview"
 
     def __init__(
-        self, directory: RunDir, *, owned: bool = False, keys: Mapping[str, str] | None = None
+        self,
+        directory: RunDir,
+        *,
+        owned: bool = False,
+        alive: Callable[[], bool] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.actions = actions.remapped(keys or {})
         self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
+        self._alive = alive
         self.function: str | None = None  # what all screens speak of
         self.compilation: str | None = None
+        self.machine: str | None = None  # by its name as a target; None: the one it ran on
         self.instruction: str | None = None  # to be gone to in the program
         self.place: Frame | None = None
         self.finding: str | None = None
         self.starred: frozenset[str] = frozenset()
         self.hidden: frozenset[str] = frozenset()  # codes of findings
         self.trail: list[str] = []
-        self._seen, self._ran = -1, False
+        self._seen, self._ran, self._ending = -1, False, False
+        self.last_resort = threading.Timer(PATIENCE_S, os._exit, [128 + signal.SIGTERM])
+        self.last_resort.daemon = True
         self._free_at = self._drawn_at = 0.0
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -91,6 +122,10 @@ class App(Verbs):
         gc.set_threshold(
             50_000, 50, 1_000
         )  # nothing a run holds is cyclic garbage, and looking at it takes seconds
+        sys.setswitchinterval(SWITCH_S)
+        if not self.is_headless:
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on the main thread
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end, "terminated")
         self.feed.start()
         self.set_interval(PERIOD_S, self._tick)
 
@@ -109,6 +144,8 @@ class App(Verbs):
     def _tick(self) -> None:
         """Take in what has come; redraw, but never so often that keys wait."""
         now = time.monotonic()
+        if not self.is_headless and hung_up():
+            self._end("terminated")
         self.feed.take()
         if not self.feed.paused:
             self.output.poll()
@@ -122,6 +159,14 @@ class App(Verbs):
         if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
             self._seen = self.feed.version
             self.post_message(RunChanged(self._seen))
+
+    def _end(self, how: str) -> None:
+        """From outside. A terminal that is gone cannot be put back to what it was, and Textual may wait for it."""
+        if self._ending:
+            return
+        self._ending = True
+        self.last_resort.start()
+        self.exit(how)
 
     def _watch_for_the_end(self) -> None:
         """Said once, on whatever screen one is: the program that ran before one's eyes has ended."""
@@ -140,6 +185,9 @@ class App(Verbs):
                 self.view.renew()
         self._drawn_at = time.monotonic()
         self._free_at = self._drawn_at + REST * (self._drawn_at - began)
+
+    def goes_on(self) -> bool:
+        return self._alive() if self._alive is not None else self.feed.running
 
     @property
     def view(self) -> View | None:

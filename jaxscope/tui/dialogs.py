@@ -6,7 +6,7 @@ None looks its parts up when it is mounted: where the app is being left they are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -14,7 +14,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from jaxscope.tui import actions, tokens
+from jaxscope.tui import actions, style, tokens
 from jaxscope.tui.cells import Column, Part
 from jaxscope.tui.lines import Lines
 from jaxscope.tui.lineview import LineView
@@ -28,6 +28,7 @@ T = TypeVar("T")
 class Help(ModalScreen[None]):
     """What the focused pane shows and which keys it has."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False)]
 
     def __init__(self, title: str, about: str, able: Sequence[actions.Action]) -> None:
@@ -53,6 +54,7 @@ class Help(ModalScreen[None]):
 class Leave(ModalScreen[str | None]):
     """The program runs and was started here: it is never ended without a word."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
         Binding("d", "choose('detach')", "detach", show=False),
         Binding("s", "choose('stop')", "stop", show=False),
@@ -82,6 +84,7 @@ class Leave(ModalScreen[str | None]):
 class Picker(ModalScreen[T | None], Generic[T]):
     """One of many: letters filter, the arrows move, enter takes it."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
         Binding("escape", "dismiss", "close", show=False),
         *(Binding(key, f"move({by})", show=False) for key, by in (("up", -1), ("down", 1), ("pageup", -10), ("pagedown", 10))),
@@ -124,6 +127,7 @@ class Picker(ModalScreen[T | None], Generic[T]):
 class Page(ModalScreen[None]):
     """A text to read; what begins with - and + stands in the colours of before and after."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,enter", "dismiss", "close", show=False)]
 
     def __init__(self, title: str, text: str) -> None:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from jaxscope.analysis.programs import NOTHING, Texts
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import causes
 from jaxscope.model.load import Batch, Tail, state
@@ -26,7 +27,9 @@ PERIOD_S = 0.1
 SLICE = 500  # events folded at once: about 5 ms
 FOLD_S = 0.02  # of every period: the rest is for keys and drawing
 APART_BYTES = 2_000_000  # a larger text is read by another process: one regular expression holds all threads
-COMPARE_S = 0.01  # of comparing keys at a time
+COMPARE_S = 0.005  # of comparing keys at a time
+KEY_S = 0.15  # after a key the screen has the machine for itself, but for
+YIELD_S = 0.005  # one slice in as much time
 TELL_S = 1.0  # how often it is shown how far that has come
 UNFINISHED = 200
 REST = 4  # conclusions are drawn again after this many times what they took
@@ -41,10 +44,14 @@ class Feed:
       version: grows when ``run``, ``findings`` or ``texts`` have changed.
       texts: of programs that have been read, by program id.
       trouble: why there are no conclusions.
+      parts: the runs within it, of the same program on other numbers of devices; they come while one looks.
     """
 
-    def __init__(self, directory: RunDir) -> None:
+    def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
+        """``whole``: with rules, and with the runs within it."""
         self.directory = directory
+        self.parts: list[Feed] = []
+        self._whole = whole
         self.tail = Tail(directory)
         self.ready = False
         self.paused = False
@@ -55,7 +62,8 @@ class Feed:
         self.concluded = -1  # the version of the run that the findings are of
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
-        self._folded = 0
+        self._folded = self._of_parts = 0
+        self._key_at = 0.0
         self._compared = 0  # compilations, in the order in which they came
         self._batches: deque[Batch] = deque()
         self._lock = threading.Lock()  # held while the run changes, or while rules read it
@@ -80,6 +88,19 @@ class Feed:
     def running(self) -> bool:
         return self.state == "running"
 
+    @property
+    def recordings(self) -> list[Feed]:
+        """This run and those within it, as far as they can be looked at."""
+        return [self, *(part for part in self.parts if part.ready)]
+
+    def key(self) -> None:
+        """Somebody typed: what goes on in other threads gives way for a moment."""
+        self._key_at = time.monotonic()
+
+    def _give_way(self) -> bool:
+        """Between two slices of work; True: it is to end."""
+        return self._stop.wait(YIELD_S if time.monotonic() < self._key_at + KEY_S else 0.001)
+
     def start(self) -> None:
         for work in (self._follow, self._conclude):
             thread = threading.Thread(target=work, daemon=True, name=f"jaxscope{work.__name__}")
@@ -91,9 +112,23 @@ class Feed:
         self.others.stop()  # they would read to the end of a text nobody waits for
         for thread in self._threads:
             thread.join(1.0)
+        for part in self.parts:
+            part.stop()
 
     def take(self) -> bool:
         """Fold what has arrived, for FOLD_S at most. Called by the thread that draws; says whether to redraw."""
+        grown = self._take()
+        if not self.paused:
+            for part in self.parts:
+                part.take()
+            versions = sum(part.version for part in self.parts)
+            if versions != self._of_parts:
+                self._of_parts = versions
+                self.version += 1
+                grown = True
+        return grown
+
+    def _take(self) -> bool:
         if self.paused or not self.ready or not self._batches or not self._lock.acquire(blocking=False):
             return False
         try:
@@ -117,7 +152,8 @@ class Feed:
         if sum(program.text_bytes.values()) > APART_BYTES:
             # It leaves what it read beside the run, where it is then found.
             with contextlib.suppress(Exception):
-                around = circumstances(program, self.run.overheard.of(program))
+                heard = self.run.overheard.of(program) if program.asked is None else None
+                around = circumstances(program, heard)
                 self.others.call(
                     read_texts,
                     self.directory,
@@ -143,6 +179,7 @@ class Feed:
         self.state = state(self.run, self.directory)
         self.ready = True
         self.version += 1
+        self._look_within()
         while not self._stop.wait(PERIOD_S):
             if self.paused or len(self._batches) > 50:
                 continue
@@ -150,24 +187,38 @@ class Feed:
             self.state = state(self.run, self.directory)
             if batch.news or self.running:  # time passes for what is in progress
                 self._batches.append(batch)
+            self._look_within()
         with contextlib.suppress(Exception):
             self._batches.clear()
 
+    def _look_within(self) -> None:
+        """The program is run once more for every other number of devices, one after the other."""
+        known = {part.directory.path for part in self.parts}
+        for directory in store.sub_runs(self.directory) if self._whole else []:
+            if directory.path not in known and not self._stop.is_set():
+                part = Feed(directory, whole=False)
+                part.others = self.others
+                part.start()
+                self.parts.append(part)
+
     def _conclude(self) -> None:
-        rest = 0.0
-        while not self._stop.wait(max(PERIOD_S, rest)):
+        rested = 0.0
+        while not self._stop.wait(PERIOD_S):
             if not self.ready or self.run.version == self.concluded or self.paused:
-                rest = 0.0
                 continue
-            began = time.monotonic()
             try:
+                if time.monotonic() < rested:
+                    if self._whole:
+                        self._compare()  # or the screens would, where a key waits for it
+                    continue
+                began = time.thread_time()
                 self._draw_conclusions()
+                rested = time.monotonic() + REST * (time.thread_time() - began)
                 self.trouble = None
             except Exception as e:  # a rule that fails must not end the view
                 self.trouble = f"{type(e).__name__}: {e}"
                 self.concluded = self.run.version
             self.version += 1
-            rest = REST * (time.monotonic() - began)
 
     def _draw_conclusions(self) -> None:
         for program in list(self.run.programs.values()):
@@ -179,7 +230,16 @@ class Feed:
                 if complete or not self.running:
                     self.texts[program.id] = found
                     self.version += 1
+        for program in list(self.run.retargeted.values()):
+            if self._stop.is_set():
+                return
+            if program.made is not None and program.id not in self.texts:
+                self.texts[program.id] = self.read(program)
+                self.version += 1
         version = self.run.version
+        if not self._whole:
+            self.concluded = version
+            return
         if not self._compare():
             return
         told: list[Finding] = []
@@ -188,7 +248,7 @@ class Feed:
                 continue
             with self._lock:
                 told += rule.check(self.run)
-            if self._stop.wait(0.001):
+            if self._give_way():
                 return
         self.findings = registry.in_order(told)
         self.version += 1
@@ -210,7 +270,7 @@ class Feed:
             if time.monotonic() > told + TELL_S:
                 told = time.monotonic()
                 self.version += 1
-            if self._stop.wait(0.001):
+            if self._give_way():
                 return False
         with self._lock:
             for c in compilations[-UNFINISHED:]:  # what went on then may have come further

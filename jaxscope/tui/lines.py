@@ -14,7 +14,8 @@ from jaxscope.tui.tokens import matches
 LONGEST = 4_000  # characters of one line that are shown
 MOST_MATCHES = 100_000
 MOST_LINES = 500_000  # of a growing text: older ones are let go
-_SLICE = 1 << 20  # of a search or an index: between two slices keys and other threads get their turn
+_SLICE = 1 << 20  # of an index: between two slices other threads get their turn
+_LOOKED = 1 << 18  # of a search: a slice in which every line is a hit takes 5 ms
 
 
 class Lined(Protocol):
@@ -65,7 +66,7 @@ class Lines:
         line, begin = first, self._starts[first]
         while begin < len(self.text):
             # Whole lines a slice, so that nothing is missed at an edge.
-            last = bisect_right(self._starts, begin + _SLICE)
+            last = bisect_right(self._starts, begin + _LOOKED)
             stop = self._starts[last] if last < len(self._starts) else len(self.text)
             piece = self.text[begin:stop]
             low = piece.lower() if fold else piece

@@ -21,8 +21,6 @@ from textual.strip import Strip
 from jaxscope.report.escape import escape
 from jaxscope.tui.abstract import AbstractMeta
 from jaxscope.tui.actions import bindings
-from jaxscope.tui.cells import STYLES
-from jaxscope.tui.tokens import KINDS
 
 _KEPT = 1_000  # drawn lines
 _COLUMNS = 8  # one step to the side
@@ -37,10 +35,6 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"line--{name}" for name in (*KINDS, *STYLES)),
-        *("line--cursor", "line--linked", "line--match", "line--gutter", "line--heading"),
-    }
     SCOPES: ClassVar[tuple[str, ...]] = ("lines",)
     about: str = ""  # for help: what this pane shows
 
@@ -119,7 +113,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             return Style.null()
         found = self._styles.get(name)
         if found is None:
-            found = self._styles[name] = self.get_component_rich_style(f"line--{name}", partial=True)
+            found = self._styles[name] = self.screen.get_component_rich_style(
+                f"line--{name}", partial=True, default=Style.null()
+            )
         return found
 
     def notify_style_update(self) -> None:
@@ -169,7 +165,11 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return strip.apply_style(base)
 
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
-        said = _wrapped(escape(self.empty), max(10, width - 4))
+        said = [
+            line
+            for paragraph in self.empty.split("\n")
+            for line in _wrapped(escape(paragraph), max(10, width - 4))
+        ]
         if not 1 <= y <= len(said):
             return Strip.blank(width, base)
         return (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -18,6 +20,7 @@ from jaxscope.schema.keys import Frame
 
 _NAME = re.compile(r"[ \t]*+(?:ROOT )?%?([^\s=(){},%]++) = ")
 
+PIECE = 4_000  # lines: a few milliseconds to unpickle
 Place = tuple[str, int]  # file, 1-based line
 
 
@@ -61,6 +64,26 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
         except Exception:  # damaged or gone: the other is still worth reading
             texts.append("")
     return of_texts(*texts)
+
+
+def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
+    """``of_run`` a few thousand lines at a time, each with the name of its text; ``joined`` puts them together."""
+    found = of_run(directory, hlo, stablehlo)
+    for name in ("stablehlo", "hlo"):
+        stage: Stage = getattr(found, name)
+        for at in range(0, len(stage.names), PIECE):
+            lines = list(itertools.islice(stage.names, at, at + PIECE))
+            places = {line: stage.places[line] for line in lines if line in stage.places}
+            yield name, Stage(places, {line: stage.names[line] for line in lines})
+
+
+def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
+    found = Links(Stage(), Stage())
+    for name, piece in pieces:
+        stage = found.hlo if name == "hlo" else found.stablehlo
+        stage.places.update(piece.places)
+        stage.names.update(piece.names)
+    return found
 
 
 def of_texts(hlo: str, stablehlo: str) -> Links:

@@ -33,26 +33,27 @@ def is_light(environ: Mapping[str, str] | None = None) -> bool:
     return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
-_LINES = "\n".join(
-    f"    & > .line--{name}, &.line--{name}, .line--{name} {{ {rule} }}"
-    for name, rule in {
-        "dim": "color: $muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
-        "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;", "note": "color: $muted;",
-        "good": "color: $text-success;", "retrace": "color: $retrace;", "collective": "color: $collective; text-style: bold;",
-        "trace": "color: $phase-trace;", "lower": "color: $phase-lower;", "compile": "color: $phase-compile;", "hit": "color: $phase-hit;",
-        "before": "color: $before;", "after": "color: $after;", "key": "color: $pressed; text-style: bold;",
-        "value": "color: $code-value;", "type": "color: $code-type;", "op": "color: $code-op;", "attr": "color: $code-attr;",
-        "string": "color: $code-string;", "number": "color: $code-number;", "comment": "color: $code-comment;",
-        "word": "color: $code-word;", "symbol": "color: $code-symbol;",
-        "cursor": "background: $marked; text-style: bold;", "linked": "color: $pressed; text-style: bold;",
-        "match": "background: $searched; text-style: bold underline;", "gutter": "color: $faint;",
-        "heading": "color: $muted; text-style: underline;",
-        **{f"shard{n}": f"color: $shard-{n};" for n in range(8)},
-    }.items()
-).replace("    & > ", "    & > ")  # fmt: skip
+# What a part of a drawn line can look like.
+_RULES = {
+    "dim": "color: $muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
+    "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;", "note": "color: $muted;",
+    "good": "color: $text-success;", "retrace": "color: $retrace;", "collective": "color: $collective; text-style: bold;",
+    "trace": "color: $phase-trace;", "lower": "color: $phase-lower;", "compile": "color: $phase-compile;", "hit": "color: $phase-hit;",
+    "before": "color: $before;", "after": "color: $after;", "key": "color: $pressed; text-style: bold;",
+    "value": "color: $code-value;", "type": "color: $code-type;", "op": "color: $code-op;", "attr": "color: $code-attr;",
+    "string": "color: $code-string;", "number": "color: $code-number;", "comment": "color: $code-comment;",
+    "word": "color: $code-word;", "symbol": "color: $code-symbol;",
+    "cursor": "background: $marked; text-style: bold;", "linked": "color: $pressed; text-style: bold;",
+    "match": "background: $searched; text-style: bold underline;", "gutter": "color: $faint;",
+    "heading": "color: $muted; text-style: underline;",
+    **{f"shard{n}": f"color: $shard-{n};" for n in range(8)},
+}  # fmt: skip
+# Of the screen, once for all of its panes: to look them up for each pane was half of what a change of screen cost.
+COMPONENTS = {f"line--{name}" for name in _RULES}
+_LINES = "\n".join(f"    .line--{name} {{ {rule} }}" for name, rule in _RULES.items())
 
 CSS = f"""
-LineView, Words {{
+View, ModalScreen {{
 {_LINES}
 }}
 LineView {{
@@ -62,7 +63,7 @@ LineView {{
 }}
 LineView:focus {{ border-top: heavy $primary; border-title-color: $primary; }}
 Words {{ width: 1fr; height: auto; }}
-#header, #tabs, #footer, #lost, #link, #summary {{ height: 1; text-wrap: nowrap; text-overflow: ellipsis; }}
+#header, #tabs, #footer, #lost, #link, #summary, #machines, #verdict {{ height: 1; text-wrap: nowrap; text-overflow: ellipsis; }}
 #header, #footer {{ background: $panel; }}
 #now, #reasons, #detail, #empty {{ padding: 0 1; }}
 #finding {{ height: 1; }}

@@ -18,7 +18,7 @@ from jaxscope.tui.lines import MOST_MATCHES, Growing, Lined
 from jaxscope.tui.lineview import LineView
 
 NOTHING = Growing()
-SEARCH_S = 0.02  # of a search at a time: a key waits no longer
+SEARCH_S = 0.01  # of a search at a time: a key waits no longer
 PAUSE_S = 0.005
 
 

@@ -38,6 +38,10 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     function: str | None
     compilation: str | None
 
+    @abstractmethod
+    def goes_on(self) -> bool:
+        """May the program still run?"""
+
     @property
     @abstractmethod
     def view(self) -> View | None:
@@ -50,6 +54,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Every key, click and command comes by here: none does anything once the app is being left."""
+        self.feed.key()
         return self.leaving or await super().run_action(action, default_namespace, namespaces)
 
     def exit(
@@ -184,7 +189,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     async def action_leave(self) -> None:
         if isinstance(self.screen, Leave):
             return
-        if self.owned and self.feed.running:
+        if self.owned and self.goes_on():
             await self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
         else:
             self.exit(None)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
 import written
-from terminal import Terminal
+from terminal import PATIENCE_S, Terminal
 
 from jaxscope.log import store
 
@@ -85,6 +86,75 @@ def test_detaching_leaves_the_program_running_and_view_shows_it_again(terminal):
     assert again.code() == 0
     (run,) = store.all_runs(terminal.home)
     assert time.time() - run.heartbeat.stat().st_mtime < 30
+
+
+def echoes(t: Terminal) -> bool:
+    """Does the terminal show what is typed, as a shell wants it?"""
+    return bool(termios.tcgetattr(t.fd)[3] & termios.ECHO)
+
+
+def test_sigterm_gives_the_terminal_back_and_leaves_the_program_running(terminal, tmp_path):
+    (tmp_path / "counts.py").write_text(
+        "import time\nfor n in range(40):\n    print('count', n, flush=True); time.sleep(0.1)\nraise SystemExit(5)"
+    )
+    t = terminal("run", "--tui", "counts.py")
+    t.wait_for("running")
+    assert not echoes(t)
+    os.kill(t.pid, signal.SIGTERM)
+    t.wait_for("goes on without this terminal", "jaxscope view counts-")
+    assert "[1 Overview]" not in t.screen.text and echoes(t)
+    assert t.code() == 128 + signal.SIGTERM
+    again = terminal("view")
+    again.wait_for("exit code 5")
+    (run,) = store.all_runs(terminal.home)
+    assert run.output.read_text().split() == [w for n in range(40) for w in ("count", str(n))]
+    os.kill(again.pid, signal.SIGTERM)
+    assert again.code() == 128 + signal.SIGTERM and echoes(again)
+
+
+def test_a_view_that_hears_no_hangup_ends_with_its_terminal(terminal, tmp_path, clean_env):
+    """Under nohup it would go on reading the end of a connection that is closed."""
+    written.training(tmp_path / "run")
+    words = f"trap '' HUP; exec '{sys.executable}' -m jaxscope view '{tmp_path / 'run'}'"
+    t = Terminal(["sh", "-c", words], tmp_path, {**clean_env, "TERM": "xterm"})
+    t.wait_for("[1 Overview]")
+    os.close(t.fd)
+    until = time.monotonic() + PATIENCE_S
+    while not (ended := os.waitpid(t.pid, os.WNOHANG))[0]:
+        if time.monotonic() > until:
+            os.kill(t.pid, signal.SIGKILL)
+            os.waitpid(t.pid, 0)
+            pytest.fail("it goes on")
+        time.sleep(0.1)
+    assert os.waitstatus_to_exitcode(ended[1]) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("kind", ["dumb", "unknown", ""])
+def test_a_terminal_that_cannot_be_drawn_on_gets_the_text_report(terminal, tmp_path, kind):
+    written.training(tmp_path / "run")
+    t = terminal("view", str(tmp_path / "run"), TERM=kind)
+    t.wait_for("this is the text report", "train.py")
+    assert t.code() == 0
+
+
+@pytest.mark.parametrize("kind", ["xterm", "screen", "linux", "never-heard-of"])
+def test_the_view_draws_on_terminals_of_all_names(terminal, tmp_path, kind):
+    written.training(tmp_path / "run")
+    t = terminal("view", str(tmp_path / "run"), size=(80, 24), TERM=kind, LANG="C", LC_ALL="C")
+    t.wait_for("[1 Overview]", "✓ exit code 0")
+    t.press("2")
+    t.wait_for("[2 Functions]")
+    t.press("q")
+    assert t.code() == 0 and echoes(t)
+
+
+def test_glyphs_are_drawn_whatever_python_takes_the_terminals_encoding_for(terminal, tmp_path):
+    written.training(tmp_path / "run")
+    t = terminal("view", str(tmp_path / "run"), PYTHONIOENCODING="ascii")
+    t.wait_for("[1 Overview]", "✓ exit code 0")
+    assert "\\u2" not in t.screen.text
+    t.press("q")
+    assert t.code() == 0
 
 
 def test_a_program_that_ends_by_itself_leaves_its_exit_code_when_the_view_is_left(terminal, tmp_path):
@@ -267,7 +337,7 @@ def test_a_training_is_watched_left_and_watched_again_to_its_end(terminal, tmp_p
     t.press("2")
     t.wait_for("[2 Functions]", "Key of #2 beside the nearest key", "≠ x", "f32[16,64]", "f32[8,64]")
     t.press("m")
-    t.wait_for("[3 Program]", "train_step #2", "loss", "stablehlo.", "HloModule")
+    t.wait_for("[3 Program]", "train_step #2", "loss", "stablehlo.", "StableHLO operations", "parameter(")
     t.press("5")
     t.wait_for("[5 Arrays]", "weights", "mesh data=4 x model=2", "data 3", " 7 ")
     t.resize(80, 24)

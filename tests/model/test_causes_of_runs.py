@@ -1,10 +1,17 @@
 """Which earlier call a miss is compared with, among hundreds."""
 
-from written import Log, function, key, leaf
+import random
 
+from written import Log, function, key, leaf, static
+
+from jaxscope.analysis import levels
+from jaxscope.analysis.keys import flatten
 from jaxscope.log import store
-from jaxscope.model import causes
+from jaxscope.log.reader import Reader
+from jaxscope.model import causes, earlier
 from jaxscope.model.load import load
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Key
 
 F = function("predict")
 
@@ -23,3 +30,60 @@ def test_the_first_of_hundreds_of_shapes_is_found_when_it_comes_back_in_another_
         log.compiled(F, key(leaf("x", n)))
     log.compiled(F, key(leaf("x", 1, dtype="int32")))
     assert told(run) == [("dtype", "x is now i32[1], before f32[1]")]
+
+
+def test_thousands_of_shapes_cost_a_few_looks_each_and_not_a_look_at_every_earlier_key(tmp_path, monkeypatch):
+    run = store.create(tmp_path / "run")
+    log = Log(run)
+    log.say(F)
+    for n in range(1, 1_500):
+        log.compiled(F, key(leaf("x", n)))
+    looks = []
+    apart = levels.told_apart
+    monkeypatch.setattr(levels, "told_apart", lambda a, b: looks.append(1) or apart(a, b))
+    model = load(run)
+    [f] = model.functions.values()
+    assert {cause.kind for c in f.compilations[1:] for cause in causes.of(model, c)} == {"shape"}
+    assert len(looks) < 5 * len(f.compilations)
+
+
+def test_keys_that_are_known_to_have_other_shapes_are_passed_over_without_a_change_of_the_nearest():
+    chance = random.Random(7)
+
+    def one() -> Key:
+        objects = chance.choice([None, 1, 2])
+        shapes = [(chance.choice([1, 2, 3]),) for _ in range(2)]
+        leaves = [
+            leaf(p, *s, dtype=chance.choice(["float32", "int32"])) for p, s in zip("xy", shapes, strict=True)
+        ]
+        return key(*leaves, static=[static("n", chance.choice([1, 2]))], function_object=objects)
+
+    for _ in range(300):
+        before, now = [one() for _ in range(12)], one()
+        unlike = {n for n, k in enumerate(before) if earlier.shapes(k) != earlier.shapes(now)}
+        flat = [flatten(k) for k in before]
+        for level in ("trace", "lower", "compile", "fast_path"):
+            assert levels.nearest(flatten(now), flat, level, unlike) == levels.nearest(
+                flatten(now), flat, level
+            )
+
+
+def test_the_calls_of_a_process_that_is_read_later_are_compared_with_its_own(tmp_path):
+    run = store.create(tmp_path / "run")
+    model = Run()
+    for pid, shapes in ((1, (4, 5, 6)), (2, (7, 4, 8))):
+        log = Log(run, pid=pid)  # both begin at one time: what is read later stands between what is known
+        log.say(F)
+        for n in shapes:
+            log.compiled(F, key(leaf("x", n)))
+        for name, event in Reader(run).entries():
+            if f"{pid}" in {str(event.pid)}:
+                model.apply(event, name)
+        [f] = model.functions.values()
+        for c in f.compilations:
+            causes.of(model, c)
+    said = {(c.process.pid, c.call): [cause.text for cause in causes.of(model, c)] for c in f.compilations}
+    assert said[2, 2] == ["x is now f32[4], before f32[7]"] and said[2, 3] == [
+        "x is now f32[8], before f32[4]"
+    ]
+    assert said[1, 3] == ["x is now f32[6], before f32[5]"]

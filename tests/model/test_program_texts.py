@@ -8,6 +8,7 @@ from written import Log, function, key, leaf
 
 from jaxscope.analysis import programs as analysis
 from jaxscope.log import store
+from jaxscope.model import programs
 from jaxscope.model.load import load
 from jaxscope.model.programs import circumstances, mesh_of
 from jaxscope.report.machine import as_json
@@ -65,6 +66,27 @@ def test_what_is_kept_by_a_damaged_file_is_read_anew(directory, monkeypatch):
     [kept] = (directory.path / "derived").glob("*.msgpack")
     kept.write_bytes(b"\xc1 nonsense")
     assert as_json(load(directory), directory)["programs"] == first and len(ran) == 2
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+def test_fusions_are_kept_in_pieces_and_a_lost_piece_is_noticed(directory, monkeypatch, piece):
+    monkeypatch.setattr(programs, "PIECE", piece)
+    ran = count_analyses(monkeypatch)
+    run = load(directory)
+    first = run.texts_of(run.programs["aa"])
+    assert len(first.hlo.fusions.each) > 7
+    [kept] = (directory.path / "derived").glob("*.msgpack")
+    again = load(directory)
+    assert again.texts_of(again.programs["aa"]) == first and len(ran) == 1
+    if piece == 7:  # at the end of a piece nothing looks cut
+        data = kept.read_bytes()
+        ends, at = [], 8
+        while at < len(data):
+            at += 8 + int.from_bytes(data[at : at + 8])
+            ends.append(at)
+        kept.write_bytes(data[: ends[-2]])
+        again = load(directory)
+        assert again.texts_of(again.programs["aa"]) == first and len(ran) == 2
 
 
 def test_collectives_come_with_the_axes_of_the_arguments_mesh(directory):

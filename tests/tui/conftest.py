@@ -20,7 +20,7 @@ def made(tmp_path, monkeypatch):
     """``made(name)``: the run of that name; where it has a source, in the directory of that."""
 
     def make(name: str):
-        directory = runs_to_see.ALL[name](tmp_path / "run")
+        directory = {**runs_to_see.ALL, **runs_to_see.ELSEWHERE}[name](tmp_path / "run")
         source = directory.path / "src"
         monkeypatch.chdir(source if source.exists() else tmp_path)
         monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))

@@ -9,11 +9,14 @@ import msgspec
 import written
 from written import Log, function, key, leaf
 
+from jaxscope.analysis import machines
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
+from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
-from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.keys import Frame, Memory, Sharding
+from jaxscope.schema.targets import Target
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]evil[/] \u202eesrever\r\nnext"
 
@@ -142,6 +145,131 @@ def typical(path: Path) -> RunDir:
     return run
 
 
+class Compiler:
+    """The log of what compiles for machines that are not there."""
+
+    def __init__(self, run: RunDir) -> None:
+        self.run, self.writer = run, None
+
+    def say(self, event: ev.Event) -> None:
+        if self.writer is None:
+            self.writer = Writer(self.run, lambda _: event)
+            self.writer.open()
+        else:
+            self.writer.emit(event)
+
+
+GIB = 1 << 30
+EXHAUSTED = (
+    "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. "
+    "Used 20.31G of 15.75G hbm. Exceeded hbm capacity by 4.56G.\n\n  program  20.31G\n    HLO temp  19.80G\n"
+)
+# Of four targets with eight devices and one with sixteen, which is a run of its own.
+OUTCOMES: dict[str, dict | str] = {
+    "v5e:4x2": {"outcome": "ok", "seconds": 0.91, "peak_bytes": 3 * GIB, "memory": Memory(GIB, GIB, 0, 2 * GIB, 0)},
+    "v6e:4x2": "compiling",
+    "h100:8": "waiting",
+    "a100:8": {"outcome": "crashed", "error": "the compiler ended with signal 11"},
+}  # fmt: skip
+
+
+def lowered_for(
+    log: Log, compiler: Compiler, targets: list[str], outcomes: dict, call: int, n: int, file: str, **more
+) -> None:
+    """What a call's trace became for each of ``targets``; ``outcomes``: a result, or how far it has come."""
+    lowered, size = log.run.put_text(texts(file)["stablehlo"])
+    for name in targets:
+        id, outcome = f"{n}@{name}", outcomes[name]
+        skipped = (
+            "its custom call tpu_custom_call belongs to another platform" if outcome == "skipped" else None
+        )
+        made = (
+            {}
+            if skipped
+            else {"program": id, "module": "jit_train_step", "stablehlo": lowered, "stablehlo_bytes": size}
+        )
+        log.say(
+            ev.Retargeted(
+                **{
+                    "call": call,
+                    "target": name,
+                    "of": f"p{n}",
+                    "seconds": 0.01,
+                    "skipped": skipped,
+                    **made,
+                    **more,
+                }
+            )
+        )
+        if outcome in ("waiting", "skipped"):
+            continue
+        compiler.say(ev.TargetCompiling(program=id, target=name))
+        if isinstance(outcome, dict):
+            kept = {}
+            if outcome["outcome"] == "ok":
+                text = texts(file)["hlo"].replace(
+                    "%fusion.1 = f32[8,4]{1,0} fusion", "%fusion.1 = f32[8,4]{1,0:T(8,128)} fusion"
+                )
+                blob, length = log.run.put_text(text)
+                kept = {"text": blob, "text_bytes": length}
+            compiler.say(ev.TargetCompiled(**{"program": id, "target": name, **kept, **outcome}))
+
+
+def elsewhere(path: Path) -> RunDir:
+    """A step with two shapes that was compiled for five machines: done, at work, waiting, crashed; in a run
+    within, on sixteen devices, one that does not fit, and for the second shape nothing."""
+    run = store.create(path, name="train", argv=["train.py"])
+    source = path / "src" / "train.py"
+    source.parent.mkdir()
+    source.write_text(SOURCE)
+    site = Frame("train.py", 11, "main")
+    step = function("train_step", "train.py", 10)
+
+    def one(directory: RunDir, outcomes: dict, devices: int, shapes: tuple[int, ...]) -> None:
+        log, compiler = Log(directory, cwd=str(source.parent)), Compiler(directory)
+        log.now = 1.0
+        log.say(ev.TargetsWanted(targets=[machines.parse(name) for name in outcomes], forced=devices))
+        log.backend(devices)
+        log.say(step)
+        for n, rows in enumerate(shapes):
+            call = log.compiled(
+                step, key(leaf("w", 4, 4), leaf("x", rows, 4)), (0.5, 0.1, 2.4), program=f"p{n}",
+                texts=texts("train.py"), site=site, step=n + 1,
+            )  # fmt: skip
+            its = outcomes if n == 0 else dict.fromkeys(outcomes, "skipped")
+            lowered_for(log, compiler, list(outcomes), its, call, n, "train.py", partitions=devices)
+        log.end()
+        written.exited(directory, 0, seconds=9.0)
+
+    one(run, OUTCOMES, 8, (8, 9))
+    within = store.create(store.sub_run(run, 16), name="train@16", argv=["train.py"])
+    one(within, {"v5e:4x4": {"outcome": "exhausted", "error": EXHAUSTED}}, 16, (8,))
+    return run
+
+
+def elsewhere_hostile(path: Path) -> RunDir:
+    """Machines whose names and errors try to take over the terminal."""
+    run = store.create(path, name="train", argv=["train.py"])
+    log, compiler = Log(run), Compiler(run)
+    log.now = 1.0
+    names = [HOSTILE, "[/]" + "x" * 300, ""]
+    log.say(ev.TargetsWanted(targets=[Target(n, HOSTILE, HOSTILE, (), -1, -8) for n in names]))
+    log.backend(8, HOSTILE)
+    step = function(HOSTILE)
+    log.say(step)
+    call = log.compiled(step, key(leaf(HOSTILE, 4)), program="p0", texts=texts("/tmp/" + HOSTILE))
+    ok = {"outcome": "ok", "seconds": math.inf, "peak_bytes": -1, "memory": Memory(-1, 1 << 70, 0, 0, 0)}
+    outcomes = {
+        HOSTILE: {"outcome": "exhausted", "error": HOSTILE * 20},
+        names[1]: ok,
+        "": {"outcome": HOSTILE, "error": HOSTILE},
+    }
+    lowered_for(log, compiler, names, outcomes, call, 0, "/tmp/" + HOSTILE)
+    log.end()
+    written.exited(run, 0, seconds=9.0)
+    return run
+
+
 def empty(path: Path) -> RunDir:
     return store.create(path, name="nothing", argv=["hello.py"])
 
@@ -229,6 +357,10 @@ def hostile(path: Path) -> RunDir:
 
 
 ALL = {"empty": empty, "typical": typical, "failed": failed, "degraded": degraded, "hostile": hostile}
+
+
+# Not on every screen: only where a machine can be chosen they look different.
+ELSEWHERE = {"elsewhere": elsewhere, "elsewhere_hostile": elsewhere_hostile}
 
 
 def running(path: Path) -> RunDir:

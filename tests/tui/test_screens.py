@@ -77,6 +77,44 @@ def test_screens_look_as_they_did(every_run, size, monkeypatch, tmp_path):
     assert not different, "\n".join(different)
 
 
+# What is pressed before each is looked at, one after the other: the machines a program was compiled for.
+MACHINES = {
+    "skipped": ["3", "t"], "compiled": ["comma"], "compiling": ["t"], "waiting": ["t"], "crashed": ["t"],
+    "exhausted": ["t"], "collectives": ["4"], "collectives_compiled": ["t", "t"], "beside": ["T"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("name", ["elsewhere", "elsewhere_hostile"])
+def test_a_program_as_other_machines_have_it_looks_as_it_did(made, name, size, monkeypatch, tmp_path):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    directory = made(name)
+
+    async def walk() -> dict[str, tuple[str, str]]:
+        app, found = App(directory), {}
+        async with app.run_test(size=size) as pilot:
+            await settled(pilot)
+            for look, keys in MACHINES.items():
+                for key in keys:
+                    await pilot.press(key)
+                    await settled(pilot)
+                found[look] = screen(app), svg(app)
+        return found
+
+    seen, different = asyncio.run(walk()), []
+    at = f"{name}.{size[0]}x{size[1]}"
+    for look, (text, _) in seen.items():
+        text = text.replace(str(directory.path), "RUN")
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+        file = KEPT / f"{name}.{look}.{size[0]}x{size[1]}.txt"
+        if WRITE:
+            file.write_text(text)
+        if text != (file.read_text() if file.exists() else ""):
+            different.append(f"--- {file.name} is\n{text}")
+    different += same_images(at, {look: image for look, (_, image) in seen.items()}, tmp_path)
+    assert not different, "\n".join(different)
+
+
 @pytest.mark.parametrize("how", ["light", "no-colour"])
 def test_in_other_colours_the_same_is_said(typical, how, monkeypatch, tmp_path):
     monkeypatch.setenv(*{"light": ("COLORFGBG", "0;15"), "no-colour": ("NO_COLOR", "1")}[how])

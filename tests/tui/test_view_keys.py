@@ -13,6 +13,7 @@ import runs_to_see
 from seen import screen, settled
 from textual import events
 
+from jaxscope.schema import events as ev
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
 from jaxscope.tui.palette import Commands
@@ -434,6 +435,22 @@ def test_the_first_answer_to_whether_to_stop_holds_whatever_is_typed_after_it(tm
     assert drive(directory, steps, owned=True) == ("stop", 0)
 
 
+def test_q_asks_about_a_program_that_was_just_started_and_has_said_nothing_yet(made):
+    async def steps(pilot, app):
+        assert not app.feed.running  # as far as the recording tells
+        await press(pilot, "q")
+        assert "The program is still running." in screen(app)
+        await press(pilot, "escape", "q", "d")
+
+    async def over(pilot, app):
+        await press(pilot, "q")
+        return app.return_value
+
+    directory = made("empty")
+    drive(directory, steps, owned=True, alive=lambda: True)
+    assert drive(directory, over, owned=True, alive=lambda: False) is None
+
+
 def test_q_does_not_ask_about_a_program_that_somebody_else_started(tmp_path):
     directory = runs_to_see.running(tmp_path / "run")
 
@@ -541,6 +558,108 @@ def test_the_fusions_of_a_program_lead_to_their_instruction(typical):
         assert app.focused is hlo and "%fusion.1 =" in hlo.text[hlo.cursor]
 
     drive(typical, steps)
+
+
+def test_t_goes_through_the_machines_that_a_program_was_also_compiled_for(made):
+    async def steps(pilot, app):
+        await press(pilot, "3", "comma")
+        hlo = app.screen.stages["hlo"]
+        assert "T(8,128)" not in hlo.text.text and "[host cpu]" in screen(app)
+        await press(pilot, "t")
+        assert "T(8,128)" in hlo.text.text  # the text of that machine's compiler
+        assert "train.py  for v5e:4x2" in screen(app) and "3.0 GiB of 15.8 GiB on a device" in screen(app)
+        assert "train.py:11 → 1 StableHLO operation: subtract → 1 instruction: sub.1" in screen(app)
+        await press(pilot, "f")
+        assert "1 fusions of train_step #1 for v5e:4x2" in screen(app)
+        await press(pilot, "escape", "4")
+        assert "Collectives, for v5e:4x2  1 in 1 program" in screen(
+            app
+        )  # all such screens speak of one machine
+        await press(pilot, "enter")
+        assert app.current_mode == "program" and "%all-reduce.1" in hlo.text[hlo.cursor]
+        await press(pilot, "2")
+        assert "for v5e:4x2" not in screen(app).splitlines()[0]
+        for state in (
+            "is at work on it",
+            "Waits for the compiler",
+            "did not survive it",
+            "does not fit: 20.3 GiB",
+        ):
+            await press(pilot, "3", "t")
+            assert not hlo.line_count and state in hlo.empty
+        await press(pilot, "t")
+        assert "[host cpu]" in screen(app) and hlo.line_count
+
+    drive(made("elsewhere"), steps, size=(160, 48))
+
+
+def test_the_machines_stand_side_by_side_and_enter_takes_one(made):
+    async def steps(pilot, app):
+        await press(pilot, "4", "T")
+        seen = screen(app)
+        assert (
+            "train_step #2 as each machine has it" in seen or "train_step #1 as each machine has it" in seen
+        )
+        assert [s.machine.name for s in app.screen.table.items] == [None, *runs_to_see.OUTCOMES, "v5e:4x4"]
+        await press(pilot, *"h100", "enter")
+        assert app.machine == "h100:8" and "for h100:8" in screen(app)
+
+    drive(made("elsewhere"), steps)
+
+
+def test_of_a_run_of_one_machine_it_is_said_how_to_have_others(typical):
+    async def steps(pilot, app):
+        await press(pilot, "3")
+        before = screen(app)
+        await press(pilot, "t", "T")
+        assert app.machine is None
+        assert [n.message.count("jaxscope run --target") for n in app._notifications] == [1, 1]
+        assert "machines:" not in before
+
+    drive(typical, steps)
+
+
+def test_what_a_machine_makes_of_it_appears_as_its_compiler_is_done(made):
+    directory = made("elsewhere")
+    compiler = runs_to_see.Compiler(directory)
+    blob, size = directory.put_text(runs_to_see.texts("train.py")["hlo"])
+
+    async def steps(pilot, app):
+        await press(pilot, "3", "comma", "t", "t")
+        assert "The compiler of v6e:4x2 is at work on it" in app.screen.stages["hlo"].empty
+        done = ev.TargetCompiled(
+            program="0@v6e:4x2", target="v6e:4x2", seconds=1.5, text=blob, text_bytes=size, peak_bytes=1 << 30
+        )
+        compiler.say(done)
+        await seen_soon(pilot, app, "compiled in 1.5 s")
+        await seen_soon(pilot, app, "[v6e:4x2 ✓]")
+        await seen_soon(pilot, app, "1.0 GiB of 31.")
+        await settled(pilot)
+        assert app.screen.stages["hlo"].line_count and app.machine == "v6e:4x2"
+
+    drive(directory, steps, size=(160, 48))
+
+
+def test_a_run_within_is_found_when_it_begins_while_one_looks(made):
+    directory = made("elsewhere")
+    within = directory.path / "sub"
+    aside = directory.path / "aside"
+    within.rename(aside)
+
+    async def steps(pilot, app):
+        await press(pilot, "3", "comma")
+        assert "v5e:4x4" not in screen(app)
+        aside.rename(within)
+        await seen_soon(pilot, app, "v5e:4x4 ✖")
+        while app.machine != "v5e:4x4":
+            await press(pilot, "t")
+        assert "The run on 16" not in app.screen.stages[
+            "hlo"
+        ].empty and "does not fit: 20.3 GiB in 15.8 GiB" in screen(app)
+        await press(pilot, "full_stop")
+        assert "no such compilation of train_step" in app.screen.stages["hlo"].empty
+
+    drive(directory, steps, size=(160, 48))
 
 
 def test_a_program_is_compared_with_another(typical):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import runs_to_see
 from textual.app import App, ComposeResult
 
+from jaxscope.model.load import load
+from jaxscope.tui import apart, links
 from jaxscope.tui.cells import Column
 from jaxscope.tui.lines import Growing, Lines
 from jaxscope.tui.style import CSS, DARK
@@ -176,7 +179,7 @@ async def finished(pilot, goes_on):
 
 def test_a_long_search_goes_on_between_keys_and_finds_everything(monkeypatch):
     monkeypatch.setattr("jaxscope.tui.textview.SEARCH_S", -1.0)  # one slice at a time
-    monkeypatch.setattr("jaxscope.tui.lines._SLICE", 100)
+    monkeypatch.setattr("jaxscope.tui.lines._LOOKED", 100)
     view = TextView()
 
     async def steps(pilot):
@@ -240,5 +243,46 @@ def test_a_long_filter_goes_on_between_keys_and_takes_in_new_rows(monkeypatch):
         assert list(view.items) == [31, 131, 231, *range(310, 320)]
         view.look_for("")
         assert len(view.items) == 320
+
+    drive(view, steps)
+
+
+def test_another_process_answers_in_one_piece_or_in_many_and_says_when_it_failed():
+    others = apart.Others()
+    assert others.call(len, "four") == 4
+    assert list(others.each(iter, [0, 1, 2])) == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="int ended with 1 in another process"):
+        others.call(int, "no number")
+    assert not others._running
+
+
+def test_links_in_pieces_are_the_same_links(tmp_path):
+    directory = runs_to_see.typical(tmp_path / "run")
+    program = load(directory).programs["p0"]
+    blobs = program.texts["hlo"], program.texts["stablehlo"]
+    whole = links.of_run(directory, *blobs)
+    assert whole.hlo.places and whole.stablehlo.places
+    assert links.joined(links.in_pieces(directory, *blobs)) == whole
+
+
+def test_a_row_that_has_gone_is_not_spelled_out_to_say_so():
+    """What it stands for may be the whole run: its repr took a third of a second of a key's time."""
+
+    class Item:
+        def __init__(self, name):
+            self.name = name
+
+        def __repr__(self):
+            raise AssertionError("spelled out")
+
+    view = TableView([Column("name", lambda i, _: i.name)], lambda i: i.name)
+
+    async def steps(pilot):
+        view.show([Item(f"item {n}") for n in range(9)])
+        view.go_to(4)
+        view.show([Item(f"item {n}") for n in range(2, 9)])  # the same by name
+        assert view.current.name == "item 4"
+        view.show([view.items[n] for n in (6, 2, 1)])  # the same themselves
+        assert view.current.name == "item 4" and view.cursor == 1
 
     drive(view, steps)

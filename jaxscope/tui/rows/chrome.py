@@ -26,7 +26,9 @@ def title(run: Run, directory: RunDir) -> str:
     return phrases.command(words) or directory.name
 
 
-def header(run: Run, directory: RunDir, state: str, *, paused: bool, width: int) -> list[Part]:
+def header(
+    run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
+) -> list[Part]:
     """``train.py  ● running 2 min 14 s  step 381   3 functions  7 programs  ▲ 4 recompiles   JAX 0.12.0``"""
     made: list[Part] = [
         (" jaxscope ", "title"),
@@ -34,6 +36,8 @@ def header(run: Run, directory: RunDir, state: str, *, paused: bool, width: int)
         (title(run, directory)[: max(12, width // 3)], "bold"),
         "  ",
     ]
+    if machine is not None:  # what is shown did not run
+        made += [(f"for {machine}", "collective"), "  "]
     total = seconds(run.seconds)
     if state == "running":
         made += [("‖ paused ", "warning") if paused else ("● running ", "good"), total]

@@ -28,14 +28,14 @@ class Row(NamedTuple):
         return self.alike[0]
 
 
-def rows(run: Run, texts: Mapping[str, Texts]) -> list[Row]:
-    """Of all programs read so far, the most bytes on the wire in one call first."""
+def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
+    """Of those programs that are read so far, the most bytes on the wire in one call first."""
     found: dict[tuple[object, ...], list[Collective]] = {}
-    for id, read in texts.items():
-        if id in run.programs and read.hlo is not None:
+    for id, read in list(texts.items()):
+        if id in programs and read.hlo is not None:
             for c in read.hlo.collectives:
                 found.setdefault((id, *_look(c)), []).append(c)
-    rows = [Row(run.programs[str(key[0])], tuple(alike)) for key, alike in found.items()]
+    rows = [Row(programs[str(key[0])], tuple(alike)) for key, alike in found.items()]
     return sorted(rows, key=lambda r: (-(cost(r) or 0), r.program.id, r.collective.name))
 
 

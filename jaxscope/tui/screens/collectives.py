@@ -6,15 +6,19 @@ from collections.abc import Iterable
 
 from textual.widget import Widget
 
-from jaxscope.report.phrases import count
+from jaxscope.model.records import Compilation
+from jaxscope.report.phrases import Places, count
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.rows import collectives as rows
-from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.rows import machines
+from jaxscope.tui.rows.program import default
+from jaxscope.tui.screens.frame import Words
+from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.tableview import TableView
 
 
-class Collectives(View):
+class Collectives(ByMachine):
     NAME = "collectives"
 
     def panes(self) -> Iterable[Widget]:
@@ -22,38 +26,58 @@ class Collectives(View):
             (), rows.row_id, title="Collectives", id="collectives",
             about="Communication between devices in the compiled programs, the most bytes first. Enter shows the line in its program.",
         )  # fmt: skip
+        yield Words(id="machines")
         yield self.table
         yield Words(id="detail")
 
+    def spoken_of(self) -> Compilation | None:
+        """Of the row under the cursor, else of what all screens speak of."""
+        run, row = self.feed.run, self.table.current
+        if row is not None and row.program.compilations:
+            c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)
+            if c is not None:
+                return c
+        numbered = (
+            run.numbered(run.functions[self.scope.function]) if self.scope.function in run.functions else []
+        )
+        return numbered[-1][1] if numbered else default(run)
+
     def fill(self) -> None:
+        machine = self.machine()
+        run, texts = machine.recording.run, machine.recording.texts
+        programs = machines.programs(machine)
+        found = rows.rows(programs, texts)
+        self.say_machines(None)
+        if machine.name is None:
+            self.table.empty = self._nothing()
+        else:
+            self.table.empty = machines.no_collectives(machine)
+        self.table.columns = tuple(rows.columns(run, self.places()))
+        self.table.show(found)
+        of = f"{sum(len(r.alike) for r in found):,} in {count(len({r.program.id for r in found}), 'program')}"
+        whose = "" if machine.name is None else f", for {machines.called(machine)}"
+        self.table.entitle(f"Collectives{whose}", of if found else "")
+        self._detail()
+
+    def _nothing(self) -> str:
         run, feed = self.feed.run, self.feed
-        found = rows.rows(run, feed.texts)
         waiting = [p for p in run.programs.values() if p.texts and p.id not in feed.texts]
-        read = [t for t in feed.texts.values() if t.hlo is not None]
+        read = [p for p in run.programs if p in feed.texts and feed.texts[p].hlo is not None]
         if waiting:
-            self.table.empty = f"reading {len(waiting)} more programs …"
-        elif read:
+            return f"reading {len(waiting)} more programs …"
+        if read:
             devices = len(run.devices)
             where = "1 device" if devices == 1 else f"{devices} devices" if devices else "the devices"
-            self.table.empty = f"None: the {len(read)} programs of this run on {where} do not communicate. ✓"
-        else:
-            self.table.empty = (
-                "No compiled text was kept: record it with jaxscope run --ir all (the default)."
-            )
-        self.table.columns = tuple(rows.columns(run, self.feed.places()))
-        self.table.show(found)
-        self.table.entitle(
-            "Collectives",
-            f"{sum(len(r.alike) for r in found):,} in {count(len({r.program.id for r in found}), 'program')}"
-            if found
-            else "",
-        )
-        self._detail()
+            return f"None: the {len(read)} programs of this run on {where} do not communicate. ✓"
+        return "No compiled text was kept: record it with jaxscope run --ir all (the default)."
+
+    def places(self) -> Places:
+        return self.machine().recording.places()
 
     def _detail(self) -> None:
         row = self.table.current
-        run = self.feed.run
-        self.words("detail").say(*(rows.detail(run, row, self.feed.places()) if row is not None else []))
+        run = self.machine().recording.run
+        self.words("detail").say(*(rows.detail(run, row, self.places()) if row is not None else []))
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)
@@ -61,8 +85,10 @@ class Collectives(View):
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         row = self.table.current
-        if row is not None and row.program.compilations:
-            c = row.program.compilations[0]
+        if row is None or not row.program.compilations:
+            return
+        c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, self.feed.run)
+        if c is not None:
             self.scope.select(function=c.function.id, compilation=c.id, instruction=row.collective.name)
             self.scope.go("program")
 

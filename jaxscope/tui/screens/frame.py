@@ -17,9 +17,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from jaxscope.schema.keys import Frame
-from jaxscope.tui import actions
+from jaxscope.tui import actions, style
 from jaxscope.tui.abstract import AbstractMeta
-from jaxscope.tui.cells import STYLES, Part, parts
+from jaxscope.tui.cells import Part, parts
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.rows import chrome
 
@@ -32,8 +32,6 @@ NARROW = 100  # columns below which panes stand one above the other
 
 class Words(Static):
     """Styled text of any number of paragraphs; nothing in it is markup, everything is escaped."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES}
 
     def __init__(self, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
@@ -56,12 +54,16 @@ class Words(Static):
         made = Text()
         for n, paragraph in enumerate(self.said):
             made.append("\n" if n else "")
-            for text, style in parts(list(paragraph)):
-                made.append(text, self._style(style))
+            for text, name in parts(list(paragraph)):
+                made.append(text, self._style(name))
         self.update(made)
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"line--{name}", partial=True) if name else Style.null()
+        return (
+            self.screen.get_component_rich_style(f"line--{name}", partial=True, default=Style.null())
+            if name
+            else Style.null()
+        )
 
 
 class View(Screen[None], metaclass=AbstractMeta):
@@ -71,6 +73,7 @@ class View(Screen[None], metaclass=AbstractMeta):
     SCOPES: ClassVar[tuple[str, ...]] = ()
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
     AUTO_FOCUS = "LineView"
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     complete = False  # are all its panes there? A screen is told to draw before they are
 
     def compose(self) -> ComposeResult:
@@ -93,6 +96,10 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def place(self) -> Frame | None:
         """The line of the user's that is meant here, for the editor."""
+        return None
+
+    def elsewhere(self) -> str | None:
+        """The machine that is not there, where what is shown was made for one."""
         return None
 
     @property
@@ -140,7 +147,14 @@ class View(Screen[None], metaclass=AbstractMeta):
             self.words("header").say([(" jaxscope ", "title"), f" reading {feed.directory.path.name}{share}"])
             return
         self.words("header").say(
-            chrome.header(feed.run, feed.directory, feed.state, paused=feed.paused, width=width)
+            chrome.header(
+                feed.run,
+                feed.directory,
+                feed.state,
+                paused=feed.paused,
+                width=width,
+                machine=self.elsewhere(),
+            )
         )
         self.words("tabs").say(chrome.tabs(self.NAME, feed.findings, width))
         trouble: list[Part] = [(f" ◐ no findings: {feed.trouble}", "warning")] if feed.trouble else []

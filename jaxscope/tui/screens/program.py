@@ -12,8 +12,9 @@ from textual.events import DescendantFocus
 from textual.widget import Widget
 
 from jaxscope.analysis.hlo.fusions import Fusion
+from jaxscope.log.store import RunDir
 from jaxscope.model import sources
-from jaxscope.model.records import Compilation, Program
+from jaxscope.model.records import Compilation
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import links, tokens
 from jaxscope.tui.actions import bindings
@@ -21,23 +22,25 @@ from jaxscope.tui.dialogs import Page, Picker
 from jaxscope.tui.feed import APART_BYTES
 from jaxscope.tui.lines import Lines
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.rows import machines
 from jaxscope.tui.rows import program as rows
 from jaxscope.tui.rows.functions import Other, other_columns, others
-from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.screens.frame import Words
+from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.textview import NOTHING, TextView
 
 TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimised"}
 
 
-class ProgramView(View):
+class ProgramView(ByMachine):
     NAME = "program"
-    SCOPES = ("program",)
+    SCOPES = ("program", *ByMachine.SCOPES)
     BINDINGS = bindings("program")
 
     def panes(self) -> Iterable[Widget]:
         self.shown: tuple[str, ...] | None = None  # compilation and texts
         self.file: str | None = None
-        self.links = links.NONE
+        self.links, self.linked = links.NONE, False
         self.by: dict[str, dict[links.Place, list[int]]] = {"stablehlo": {}, "hlo": {}}
         self.stage = "hlo"  # of the two, the one shown where there is room for one
         self.source = TextView(
@@ -48,7 +51,9 @@ class ProgramView(View):
             stage: TextView(title=title, id=stage, about=f"{title}. Moving here marks the line it comes from; ] and [ walk along marked lines.")
             for stage, title in TITLES.items()
         }  # fmt: skip
+        yield Words(id="machines")
         yield Words(id="summary", classes="stays")
+        yield Words(id="verdict")
         with Horizontal(id="columns"):
             yield self.source
             yield from self.stages.values()
@@ -65,39 +70,62 @@ class ProgramView(View):
                 return numbered[-1][1]
         return rows.default(run)
 
+    def spoken_of(self) -> Compilation | None:
+        return self._chosen()
+
+    def _seen(self) -> machines.Seen | None:
+        c = self._chosen()
+        return machines.seen_as(c, self.machine(), self.feed.run) if c is not None else None
+
     def fill(self) -> None:
-        run, c = self.feed.run, self._chosen()
-        if c is None:
+        run, seen = self.feed.run, self._seen()
+        self.say_machines(seen.asked if seen is not None else None)
+        if seen is None:
+            self.words("verdict").say()
             self.words("summary").say([("No program yet: nothing was compiled.", "dim")])
             return
-        program = run.programs.get(c.program or "")
-        texts = self.feed.texts.get(program.id) if program is not None else None
-        self.words("summary").say(rows.summary(run, c, program, texts))
-        wanted = (c.id, *sorted(program.texts.values())) if program is not None else (c.id,)
-        if wanted != self.shown:
-            self.shown = wanted
-            self._open(c, program)
+        if seen.machine.name is None:
+            self.words("summary").say(rows.summary(run, seen.asked, seen.program, seen.texts))
+        else:
+            self.words("summary").say(machines.summary(seen))
+        self.words("verdict").set_class(
+            len(self.machines()) > 1, "stays"
+        )  # or the texts jump as one goes along
+        self.words("verdict").say(machines.verdict(seen))
+        wanted = [seen.machine.name or "", seen.asked.id]
+        if seen.program is not None:
+            wanted += sorted(seen.program.texts.values())
+            wanted += [seen.program.state] if seen.machine.name is not None else []
+        if tuple(wanted) != self.shown:
+            self.shown = tuple(wanted)
+            self._open(seen)
+        elif self.linked:
+            self._arrive()
         self._fold()
 
-    def _open(self, c: Compilation, program: Program | None) -> None:
-        self.links, self.by = links.NONE, {"stablehlo": {}, "hlo": {}}
+    def _open(self, seen: machines.Seen) -> None:
+        self.links, self.by, self.linked = links.NONE, {"stablehlo": {}, "hlo": {}}, False
+        program, host = seen.program, seen.machine.name is None
         blobs = dict(program.texts) if program is not None else {}
         for stage, view in self.stages.items():
             view.show(NOTHING)
             view.loading = stage in blobs
-            view.empty = rows.absent(self.feed.run, self.feed.directory, c, stage)
-        seen = c.function.seen
-        self._show_file(seen.file, seen.line)
+            view.entitle(TITLES[stage] + ("" if host else f", for {machines.called(seen.machine)}"))
+            view.empty = rows.absent(seen.run, seen.directory, seen.asked, stage) if host else machines.absent(seen, stage)  # fmt: skip
+        function = seen.asked.function.seen
+        self._show_file(function.file, function.line)
         self.words("link").say()
         if blobs:
             shown, large = self.shown, program is not None and sum(program.text_bytes.values()) > APART_BYTES
             self.run_worker(
-                lambda: self._load(shown, blobs, large), thread=True, exclusive=True, group="program"
+                lambda: self._load(shown, seen.directory, blobs, large),
+                thread=True,
+                exclusive=True,
+                group="program",
             )
 
-    def _load(self, shown: object, blobs: dict[str, str], large: bool) -> None:
+    def _load(self, shown: object, directory: RunDir, blobs: dict[str, str], large: bool) -> None:
         """In a thread: first the texts, which is quick; then what belongs to what."""
-        directory = self.feed.directory
         for stage in ("hlo", "stablehlo"):
             if stage in blobs:
                 try:
@@ -107,7 +135,10 @@ class ProgramView(View):
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
         try:
-            found = self.feed.others.call(links.of_run, *arguments) if large else links.of_run(*arguments)
+            if large:
+                found = links.joined(self.feed.others.each(links.in_pieces, *arguments))
+            else:
+                found = links.of_run(*arguments)
         except Exception:  # the other process was ended with the view
             found = links.NONE
         by = {"stablehlo": found.stablehlo.lines(), "hlo": found.hlo.lines()}
@@ -123,28 +154,41 @@ class ProgramView(View):
     def _linked(self, shown: object, found: links.Links, by: dict[str, dict[links.Place, list[int]]]) -> None:
         if shown != self.shown:
             return
-        self.links, self.by = found, by
-        app = self.scope
-        if app.place is not None:
-            self._show_file(app.place.file, app.place.line)
-            app.place = None
-        elif self.file is None or not any(file == self.file for file, _ in {**by["hlo"], **by["stablehlo"]}):
+        self.links, self.by, self.linked = found, by, True
+        if self._arrive():
+            return
+        if self.file not in {file for file, _ in self._made()}:
             files = (found.stablehlo.files() + found.hlo.files()).most_common(1)
             if files:
-                lines = sorted(line for file, line in {**by["hlo"], **by["stablehlo"]} if file == files[0][0])
-                self._show_file(files[0][0], lines[0])
-        wanted = next((line for line, name in found.hlo.names.items() if name == app.instruction), None)
-        app.instruction = None
-        if wanted is not None:
-            self.stages["hlo"].go_to(wanted, centre=True)
+                self._show_file(files[0][0], min(line for file, line in self._made() if file == files[0][0]))
+        self._near()
+
+    def _made(self) -> set[links.Place]:
+        """The lines that became something."""
+        return {*self.by["hlo"], *self.by["stablehlo"]}
+
+    def _arrive(self) -> bool:
+        """At the line or the instruction that another screen has sent one to. False: it was to neither."""
+        app = self.scope
+        place, name, app.place, app.instruction = app.place, app.instruction, None, None
+        if place is not None:
+            self._show_file(place.file, place.line)
+        at = next((line for line, known in self.links.hlo.names.items() if known == name), None)
+        if at is not None:
+            self.stages["hlo"].go_to(at, centre=True)
             self.stages["hlo"].focus()
             self._follow(self.stages["hlo"])
-        else:
-            lines = sorted(line for file, line in {**by["hlo"], **by["stablehlo"]} if file == self.file)
-            at = self.source.cursor + 1
-            if lines and at not in lines:  # the first line that became something, at or below the def
-                self.source.go_to(next((n for n in lines if n >= at), lines[0]) - 1, centre=True)
-            self._follow(self.source)
+        elif place is not None:
+            self._near()
+        return at is not None or place is not None
+
+    def _near(self) -> None:
+        """The first line of this file that became something, at or below where one is."""
+        lines = sorted(line for file, line in self._made() if file == self.file)
+        at = self.source.cursor + 1
+        if lines and at not in lines:
+            self.source.go_to(next((n for n in lines if n >= at), lines[0]) - 1, centre=True)
+        self._follow(self.source)
 
     def _show_file(self, file: str | None, line: int | None) -> None:
         text = sources.text(file) if file else None
@@ -209,11 +253,11 @@ class ProgramView(View):
 
     def action_fusions(self) -> None:
         """The list; enter goes to one in the HLO."""
-        c = self._chosen()
-        program = self.feed.run.programs.get(c.program or "") if c is not None else None
-        texts = self.feed.texts.get(program.id) if program is not None else None
-        if texts is None or texts.hlo is None:
-            self.notify("Its HLO was not read yet." if program is not None and "hlo" in program.texts else "No HLO of it was kept.", markup=False)  # fmt: skip
+        seen = self._seen()
+        texts = seen.texts if seen is not None else None
+        if seen is None or texts is None or texts.hlo is None:
+            coming = seen is not None and seen.program is not None and "hlo" in seen.program.texts
+            self.notify("Its HLO was not read yet." if coming else "No HLO of it was kept.", markup=False)
             return
         found = rows.fusions(texts)
 
@@ -225,7 +269,8 @@ class ProgramView(View):
                 self.stages["hlo"].focus()
                 self.stages["hlo"].go_to(line, centre=True)
 
-        title = f"{len(found):,} fusions of {rows.name(self.feed.run, c)}" if c is not None else ""
+        whose = "" if seen.machine.name is None else f" for {machines.called(seen.machine)}"
+        title = f"{len(found):,} fusions of {rows.name(self.feed.run, seen.asked)}{whose}"
         self.app.push_screen(
             Picker(title, rows.fusion_columns(self.feed.places()), rows.fusion_id, found), show
         )

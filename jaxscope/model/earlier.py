@@ -1,0 +1,116 @@
+"""The keys of one function in one process, in order, found by their shapes and by their static values.
+
+Kept for a run that grows: of thousands of earlier keys those worth a look are found without looking at each.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Key
+
+Fits = Callable[[Compilation], bool]
+LOOK_AT = 2_048  # keys one goes back for one that will do: all of 100,000 would cost the square of it
+
+
+class Earlier:
+    """Positions count from the first key. Hashes stand for shapes and static values: equal ones are equal enough
+    for a look, different ones are different."""
+
+    def __init__(self) -> None:
+        self.compilations: list[Compilation] = []
+        self.calls: list[int] = []
+        self.entries: set[str] = set()  # how these calls came about
+        self.shapes: list[int] = []
+        self.by_shapes: dict[int, list[int]] = {}
+        self.by_static: dict[int, list[int]] = {}
+
+    def add(self, c: Compilation, key: Key) -> None:
+        at = len(self.compilations)
+        self.compilations.append(c)
+        self.calls.append(c.call)
+        self.entries.add(c.entry)
+        self.shapes.append(shapes(key))
+        self.by_shapes.setdefault(self.shapes[at], []).append(at)
+        self.by_static.setdefault(statics(key), []).append(at)
+
+    def before(self, call: int) -> int:
+        """How many keys are of earlier calls."""
+        return bisect_left(self.calls, call)
+
+    def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
+        """The last positions below ``end`` whose compilation ``fits``, the latest first; None: all do."""
+        return _latest(range(end), most, self._at(range(end), fits))
+
+    def alike(self, key: Key, end: int, most: int, fits: Fits | None) -> set[int]:
+        """Of those with the shapes of ``key``, and of those with its static values, the same."""
+        found: set[int] = set()
+        for known in (self.by_shapes.get(shapes(key), []), self.by_static.get(statics(key), [])):
+            able = range(bisect_left(known, end))
+            found.update(known[n] for n in _latest(able, most, self._at(known, fits)))
+        return found
+
+    def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
+        """The last position below ``end`` with the shapes of ``key`` whose compilation ``fits``."""
+        known = self.by_shapes.get(shapes(key), [])
+        able = range(bisect_left(known, end))
+        found = _latest(able, 1, self._at(known, fits))
+        return known[found[0]] if found else None
+
+    def _at(self, positions: Sequence[int], fits: Fits | None) -> Callable[[int], bool] | None:
+        return None if fits is None else lambda n: fits(self.compilations[positions[n]])
+
+    def with_shapes(self, of: Sequence[tuple[str, object]]) -> list[int]:
+        """The positions of keys with these (path, shape), the latest LOOK_AT of them."""
+        return self.by_shapes.get(hash(tuple(of)), [])[-LOOK_AT:]
+
+
+def _latest(able: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
+    if fits is None:
+        return list(reversed(able[-most:]))
+    found: list[int] = []
+    for at in reversed(able[-LOOK_AT:]):
+        if fits(at):
+            found.append(at)
+            if len(found) == most:
+                break
+    return found
+
+
+class _Function:
+    """All keys of one function."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # a view asks from two threads
+        self.taken = 0
+        self.last: Compilation | None = None
+        self.by_process: dict[str, Earlier] = {}
+
+
+def of(run: Run, c: Compilation) -> Earlier:
+    """The keys of its function in its process, ``c`` among them where its key was read."""
+    known = run.earlier.setdefault(c.function.id, _Function())
+    assert isinstance(known, _Function)
+    own = c.function.compilations  # in order of time
+    with known.lock:
+        # Logs of several processes are read one after the other: what is new may stand before what is known.
+        if known.taken and (len(own) < known.taken or own[known.taken - 1] is not known.last):
+            known.taken, known.last, known.by_process = 0, None, {}
+        while known.taken < len(own):
+            known.last = own[known.taken]
+            known.taken += 1
+            if known.last.key is not None:
+                known.by_process.setdefault(known.last.process.id, Earlier()).add(known.last, known.last.key)
+        return known.by_process.get(c.process.id) or Earlier()
+
+
+def shapes(key: Key) -> int:
+    return hash(tuple((leaf.path, leaf.shape) for leaf in key.arguments))
+
+
+def statics(key: Key) -> int:
+    return hash(tuple((item.path, item.repr, item.hash) for item in key.static))

@@ -1,0 +1,376 @@
+"""One program as each machine has it: the one it ran on, and those that it was also compiled for.
+
+A machine with another number of devices is a run of its own within the run; both are looked at from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from rich.cells import cell_len
+
+from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.analysis.programs import NOTHING, Texts, peak_bytes
+from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
+from jaxscope.log.store import RunDir
+from jaxscope.model import retargeted
+from jaxscope.model.names import number_of
+from jaxscope.model.records import Compilation, Program
+from jaxscope.model.run import Run
+from jaxscope.report import made, targets
+from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.report.text import which
+from jaxscope.tui.cells import Column, Part, plain
+
+SKIPPED, COMPILING, WAITING, MADE_NONE = "skipped", "compiling", "waiting", "none"
+NAME = 24  # characters of a machine's name
+MARKS = {
+    OK: ("✓", "good"), EXHAUSTED: ("✖", "error"), FAILED: ("✖", "warning"), CRASHED: ("✖", "warning"),
+    LATE: ("✖", "warning"), MISSING: ("✖", "warning"), SKIPPED: ("-", "warning"), COMPILING: ("…", "compile"),
+    WAITING: ("·", "dim"), MADE_NONE: ("-", "dim"),
+}  # fmt: skip
+
+
+_WORDS = {OK: "compiled", EXHAUSTED: "does not fit", SKIPPED: "not lowered", MISSING: "no compiler"}
+
+
+class Recording(Protocol):
+    """A run, where it lies, and what its texts say as far as they are read."""
+
+    @property
+    def run(self) -> Run: ...
+    @property
+    def directory(self) -> RunDir: ...
+    @property
+    def texts(self) -> Mapping[str, Texts]: ...
+    def places(self) -> Places: ...
+
+
+class Machine(NamedTuple):
+    """``name`` None: the one that the program ran on."""
+
+    name: str | None
+    recording: Recording
+
+
+class Seen(NamedTuple):
+    """A compilation as one machine has it; without a compilation or a program where it has none.
+
+    Attributes:
+      asked: the compilation of the main run that it stands for.
+    """
+
+    machine: Machine
+    asked: Compilation
+    compilation: Compilation | None
+    program: Program | None
+
+    @property
+    def run(self) -> Run:
+        return self.machine.recording.run
+
+    @property
+    def directory(self) -> RunDir:
+        return self.machine.recording.directory
+
+    @property
+    def texts(self) -> Texts | None:
+        return self.machine.recording.texts.get(self.program.id) if self.program is not None else None
+
+    @property
+    def state(self) -> str:
+        """Of a program for a machine that is not there: as Program.state, ``none`` where there is none."""
+        return MADE_NONE if self.program is None else self.program.state
+
+
+def machines(recordings: Sequence[Recording]) -> list[Machine]:
+    """The host, then every machine that something was to be compiled for; the first recording is the main one."""
+    found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
+    for recording in recordings:
+        names = [t.name for t in recording.run.targets]
+        names += sorted({p.target for p in list(recording.run.retargeted.values()) if p.target})
+        for name in names:
+            found.setdefault(name, Machine(name, recording))
+    return list(found.values())
+
+
+def named(found: Sequence[Machine], name: str | None) -> Machine:
+    """That machine; the host where there is none of that name."""
+    return next((m for m in found if m.name == name), found[0])
+
+
+def called(machine: Machine) -> str:
+    """Short, with an ellipsis where a name is long."""
+    name = (
+        machine.name if machine.name is not None else f"host {machine.recording.run.platform or ''}".strip()
+    )
+    return name if len(name) <= NAME else name[: NAME - 1] + "…"
+
+
+def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
+    """``c``, a compilation of ``main``, as ``machine`` has it."""
+    run = machine.recording.run
+    if machine.name is None:
+        return Seen(machine, c, c, run.programs.get(c.program or ""))
+    its = counterpart(c, main, run)
+    if its is None:
+        return Seen(machine, c, None, None)
+    found = [p for p in list(run.retargeted.values()) if p.target == machine.name and its in p.compilations]
+    found.sort(key=lambda p: p.state != OK)  # the same call lowered twice: what was made of it
+    return Seen(machine, c, its, found[0] if found else None)
+
+
+def counterpart(c: Compilation, its: Run, run: Run) -> Compilation | None:
+    """``c``, a compilation of the run ``its``, in another run of the same program: of the same function, the one with its number."""
+    if run is its:
+        return c
+    function, number = run.functions.get(c.function.id), number_of(its, c)
+    if function is None or number is None:
+        return None
+    return dict(run.numbered(function)).get(number)
+
+
+# -- above the texts ------------------------------------------------------------------------------
+
+
+def strip(
+    found: Sequence[Machine],
+    chosen: Machine,
+    c: Compilation | None,
+    main: Run,
+    keys: tuple[str, str],
+    width: int,
+) -> list[Part]:
+    """``t T machines:  [host cpu]  v5e:16x16 ✓  h100:8 …``; empty where there is but one.
+
+    Where there is no room for all, those before the chosen one give way to it.
+    """
+    if len(found) < 2:
+        return []
+    each: list[list[Part]] = []
+    for machine in found:
+        mark, style = "", ""
+        if machine.name is not None:
+            mark, style = _of_all(machine) if c is None else MARKS.get(seen_as(c, machine, main).state, ("?", "dim"))  # fmt: skip
+        name = called(machine)
+        if machine.name == chosen.name:
+            each.append([(f" [{name}", "title"), (f" {mark}" if mark else "", style or "title"), ("]", "title")])  # fmt: skip
+        else:
+            each.append([f"  {name}", (f" {mark}" if mark else "", style), " "])
+    next_, beside = keys
+    parts: list[Part] = [(f" {next_}", "key"), (f" {beside}", "key"), (" machines: ", "dim")]
+    at = next((n for n, m in enumerate(found) if m.name == chosen.name), 0)
+    room = width - cell_len(plain(parts)) - 4
+    first = 0
+    while first < at and sum(cell_len(plain(p)) for p in each[first : at + 1]) > room:
+        first += 1
+    return [*parts, *([("  …", "dim")] if first else []), *(p for one in each[first:] for p in one)]
+
+
+def _of_all(machine: Machine) -> tuple[str, str]:
+    """What is furthest from done among all programs for it."""
+    states = {p.state for p in programs(machine).values()}
+    for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, OK, SKIPPED):
+        if state in states:
+            return MARKS[state]
+    return MARKS[MADE_NONE]
+
+
+def programs(machine: Machine) -> dict[str, Program]:
+    """All programs as that machine has them."""
+    run = machine.recording.run
+    if machine.name is None:
+        return dict(run.programs)
+    return {p.id: p for p in list(run.retargeted.values()) if p.target == machine.name}
+
+
+def summary(seen: Seen) -> list[Part]:
+    """``train_step #2 for v5e:4x4  compiled in 2.4 s · 412 instructions · 67 fusions · ...``"""
+    c, n = seen.compilation, None
+    if c is not None:
+        n = number_of(seen.run, c)
+    c = c or seen.asked
+    parts: list[Part] = [(function_name(c.function) + (f" #{n}" if n else ""), "bold"), (f" for {called(seen.machine)}", "collective")]  # fmt: skip
+    if seen.program is None:
+        return [*parts, ("  no program", "dim")]
+    said, style = _state(seen.program)
+    parts.append((f"  {said}", style))
+    texts = seen.texts
+    if texts is None:
+        return parts if seen.program.made is None else [*parts, ("  reading …", "dim")]
+    if texts.hlo is not None and texts.hlo.module is not None:
+        parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
+    short = made.in_short(texts, None)
+    return [*parts, f" · {short}"] if short else parts
+
+
+def _state(p: Program) -> tuple[str, str]:
+    if p.state == EXHAUSTED:
+        return "does not fit", "error"
+    said, style = targets.state(p)
+    return said, "warning" if style == "yellow" else "error" if style == "red" else style
+
+
+def verdict(seen: Seen) -> list[Part]:
+    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``"""
+    if seen.program is None or seen.machine.name is None or seen.texts is None:
+        return []
+    parts: list[Part] = []
+    fit = retargeted.fit(seen.run, seen.program)
+    if fit is not None and fit.used is not None:
+        room = size(fit.capacity) if fit.capacity is not None else "?"
+        if fit.fits is False:
+            largest = ", ".join(f"{name} {size(n)}" for name, n in fit.parts.items() if n)
+            parts += [
+                ("✖ does not fit: ", "error"),
+                f"{size(fit.used)} in {room}",
+                f" ({largest})" if largest else "",
+            ]
+        else:
+            parts.append(f"{size(fit.used)} of {room} on a device")
+    bounds = targets.bounds_of(seen.run, seen.program)
+    if bounds is not None and bounds.binds is not None:
+        rest = targets.bounds_line(bounds).text.plain.partition("; ")[2]
+        parts += [" · " if parts else "", ("bound ", "dim"), targets.least(bounds), (f"; {rest}" if rest else "", "dim")]  # fmt: skip
+    cycles = seen.texts.hlo.estimated_cycles if seen.texts.hlo is not None else None
+    if cycles:
+        parts.append((f" · {cycles:,} cycles estimated", "dim"))
+    return parts
+
+
+def absent(seen: Seen, stage: str) -> str:
+    """Why a text is not there (yet), and what to do; what does not fit with what fills it."""
+    name, p = called(seen.machine), seen.program
+    if p is None:
+        return _never(seen)
+    if p.state == SKIPPED:
+        why = " ".join((p.asked.skipped if p.asked is not None and p.asked.skipped else "not known").split())
+        return f"Not lowered for {name}: {why}. The machine it ran on (host) still has it."
+    if stage == "stablehlo":
+        return "Its lowered text was not kept."
+    if p.state == WAITING:
+        ahead = sum(o.state == WAITING for o in seen.run.retargeted.values()) - 1
+        others = f", {ahead} others wait too" if ahead else ""
+        return (
+            f"Waits for the compiler of {name}{others}. It appears here by itself; jaxscope run --wait-targets "
+            "returns only when all are compiled."
+        )
+    if p.state == COMPILING:
+        return f"The compiler of {name} is at work on it. Its HLO appears here by itself."
+    if p.state == EXHAUSTED:
+        return "\n".join(_filling(seen))
+    error = " ".join((p.made.error or "").split()) if p.made is not None else ""
+    if p.state == OK:
+        return "The compiler gave no text." if "hlo" not in p.texts else "Its text is not here."
+    said = {
+        CRASHED: f"The compiler of {name} did not survive it: {error}\nThe other programs are not touched. To try it again alone: jaxscope compile MODULE:FUNCTION --target {name}",
+        LATE: f"{error}\nTo give it the whole machine: jaxscope compile MODULE:FUNCTION --target {name}",
+        MISSING: error,
+    }  # fmt: skip
+    return said.get(p.state, f"The compiler of {name} refused it: {error}")
+
+
+def _never(seen: Seen) -> str:
+    name, f = called(seen.machine), seen.asked.function
+    where = f"jaxscope view{which(seen.directory)}"
+    if seen.compilation is None:
+        devices = len(seen.run.devices)
+        on = f"on {count(devices, 'device')}" if devices else "of its own"
+        return f"The run {on} for {name} has no such compilation of {function_name(f)}. Its own view: {where}"
+    if not seen.compilation.lowered:
+        return f"This call was not lowered here, so there was nothing to lower for {name} either: , and . lead to those that were."
+    if not f.user:
+        return f"Only what is lowered for your own functions is compiled for {name}: 2 shows them."
+    return f"It was not lowered for {name}."
+
+
+def _filling(seen: Seen) -> Iterator[str]:
+    """What fills the memory of a device, as the report has it."""
+    assert seen.program is not None
+    fit = retargeted.fit(seen.run, seen.program)
+    if fit is None or fit.used is None:
+        error = seen.program.made.error if seen.program.made is not None else None
+        yield f"It does not fit: {' '.join((error or 'the compiler does not say by how much').split())}"
+        return
+    for line in targets.fit_lines(fit, seen.texts or NOTHING):
+        yield line.text.plain
+
+
+def no_collectives(machine: Machine) -> str:
+    """Why there are none of any program for it, or none yet."""
+    name, found = called(machine), programs(machine)
+    states = [p.state for p in found.values()]
+    unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
+    going = states.count(COMPILING) + states.count(WAITING) + unread
+    if going:
+        return f"{count(going, 'program')} for {name} {'is' if going == 1 else 'are'} being compiled or read. What they send appears here by itself."
+    if OK in states:
+        rest = len(states) - states.count(OK)
+        more = f" {count(rest, 'further program')} did not get that far: 3 says why." if rest else " ✓"
+        return f"None: the {count(states.count(OK), 'program')} for {name} do not communicate.{more}"
+    if states:
+        return f"No program was compiled for {name}: 3 says why of each."
+    return f"No function of yours was lowered for {name}."
+
+
+# -- side by side ---------------------------------------------------------------------------------
+
+
+def columns() -> list[Column[Seen]]:
+    def hlo(s: Seen) -> Compiled | None:
+        found = s.texts.hlo if s.texts is not None else None
+        return found if found is not None and found.module is not None else None
+
+    def figure(s: Seen, of: Callable[[Compiled], int]) -> str:
+        found = hlo(s)
+        return "" if found is None else f"{of(found):,}"
+
+    def mark(s: Seen, _: int) -> list[Part]:
+        return [] if s.machine.name is None else [MARKS.get(s.state, ("?", "dim"))]
+
+    def words(s: Seen) -> str:
+        if s.program is None:
+            return "no program"
+        return _WORDS.get(s.state, s.state) if s.machine.name is not None else "ran"
+
+    def sends(s: Seen, _: int) -> str:
+        found = hlo(s)
+        if found is None:
+            return ""
+        known = [n for n in found.wire_bytes_by_axes.values() if n is not None]
+        return size(sum(known)) if len(known) == len(found.wire_bytes_by_axes) else "?"
+
+    def memory(s: Seen, _: int) -> str:
+        """What it takes of the memory; where nobody can tell, how far it came."""
+        used = capacity = None
+        if s.program is not None and s.machine.name is None:
+            own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled
+            used = peak_bytes(own.memory) if own is not None and own.memory is not None else None
+        elif s.program is not None:
+            fit = retargeted.fit(s.run, s.program)
+            used, capacity = (fit.used, fit.capacity) if fit is not None else (None, None)
+        if used is None:
+            return words(s)
+        return size(used) + (f" of {size(capacity)}" if capacity is not None else "")
+
+    def bound(s: Seen, _: int) -> str:
+        if s.machine.name is None or s.program is None or s.texts is None:
+            return ""
+        found = targets.bounds_of(s.run, s.program)
+        return targets.least(found) if found is not None else ""
+
+    return [
+        Column("", mark, 1),
+        Column("machine", lambda s, _: [(called(s.machine), "bold")], 14),
+        Column("", lambda s, _: words(s), 12, wide=90),
+        Column("fusions", lambda s, _: figure(s, lambda h: h.fusions.total), 7, right=True, wide=90),
+        Column("coll.", lambda s, _: figure(s, lambda h: len(h.collectives)), 5, right=True),
+        Column("sends", sends, 9, right=True, wide=76),
+        Column("memory of a device", memory, 20, right=True),
+        Column("least (bound)", bound),
+    ]  # fmt: skip
+
+
+def seen_id(s: Seen) -> str:
+    return "host" if s.machine.name is None else f"for {s.machine.name}"

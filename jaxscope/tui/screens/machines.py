@@ -1,0 +1,70 @@
+"""What the screens have in common that show a program as one of several machines has it: which one, and its keys."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from textual.binding import Binding
+
+from jaxscope.model.records import Compilation
+from jaxscope.tui import actions
+from jaxscope.tui.cells import Part
+from jaxscope.tui.dialogs import Picker
+from jaxscope.tui.rows import machines as rows
+from jaxscope.tui.rows import program
+from jaxscope.tui.screens.frame import View
+
+ALONE = "It was compiled for no other machine: jaxscope run --target v5e:4x4 does that, jaxscope targets lists them."
+
+
+class ByMachine(View):
+    """The machine is chosen for all such screens together, and stays."""
+
+    SCOPES: ClassVar[tuple[str, ...]] = ("machines",)
+    BINDINGS: ClassVar[list[Binding]] = actions.bindings("machines")
+
+    @abstractmethod
+    def spoken_of(self) -> Compilation | None:
+        """The compilation, of the main run, that is compared between machines."""
+
+    def machines(self) -> list[rows.Machine]:
+        return rows.machines(self.feed.recordings)
+
+    def machine(self) -> rows.Machine:
+        return rows.named(self.machines(), self.scope.machine)
+
+    def elsewhere(self) -> str | None:
+        machine = self.machine()
+        return rows.called(machine) if machine.name is not None else None
+
+    def say_machines(self, c: Compilation | None) -> None:
+        """The line that says which machines there are and which of them this is; none where there is but one."""
+        key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
+        keys = key["machines.next"], key["machines.beside"]
+        width = self.app.size.width
+        said: list[Part] = rows.strip(self.machines(), self.machine(), c, self.feed.run, keys, width)
+        self.words("machines").say(said)
+
+    def action_machine(self, by: int) -> None:
+        found = self.machines()
+        if len(found) < 2:
+            self.notify(ALONE, markup=False)
+            return
+        self.scope.machine = found[(found.index(self.machine()) + by) % len(found)].name
+        self.renew()
+
+    def action_machines(self) -> None:
+        found, c = self.machines(), self.spoken_of()
+        if len(found) < 2 or c is None:
+            self.notify(ALONE if len(found) < 2 else "Nothing was compiled yet.", markup=False)
+            return
+
+        def take(chosen: rows.Seen | None) -> None:
+            if chosen is not None:
+                self.scope.machine = chosen.machine.name
+                self.renew()
+
+        title = f"{program.name(self.feed.run, c)} as each machine has it; nothing ran but on the host"
+        each = [rows.seen_as(c, machine, self.feed.run) for machine in found]
+        self.app.push_screen(Picker(title, rows.columns(), rows.seen_id, each), take)
