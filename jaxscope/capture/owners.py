@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import dis
 import functools
+import gc
 import inspect
 import itertools
 import re
@@ -358,7 +359,22 @@ def stacks(frame: FrameType | None) -> list[list[FrameType]]:
             for f in frames.walk(top)
             if frames.is_user(f) and not frames.is_library_file(f.f_code.co_filename)
         ]
-        for thread, top in sys._current_frames().items()
+        for thread, top in _tops().items()
         if thread != here
     ]
     return [own, *filter(None, others)]
+
+
+def _tops() -> dict[int, FrameType]:
+    """The innermost frame of each thread.
+
+    Python 3.11 makes frame objects here while it holds the lock of all threads' states. Where that sets the
+    collector off, and the garbage has a ``threading.local``, its end wants the same lock: a deadlock.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()

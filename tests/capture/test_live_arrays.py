@@ -410,3 +410,32 @@ def test_the_token_of_an_ordered_effect_has_no_size_and_takes_nothing_from_the_o
     assert "array_bytes" not in {d.seam for d in load(done.run).degraded}
     look = next(s for s in arrays.snapshots(load(done.run)) if s.why == "asked")
     assert "x" in {g.path for g in look.groups}
+
+
+COLLECTED = """
+import gc, sys, threading
+from jaxscope.capture import owners
+
+stop = threading.Event()
+def deep(n): return stop.wait() if n == 0 else deep(n - 1)
+for _ in range(8): threading.Thread(target=deep, args=(5,), daemon=True).start()
+
+class Own(threading.local): pass
+class Node: pass
+def garbage():
+    node = Node(); node.me = node; node.own = Own(); node.own.x = 1
+
+for ahead in range(1, 120):  # the collector sets in so many objects later: once in the midst of the look
+    gc.disable(); gc.collect()
+    for _ in range(3): garbage()
+    gc.set_threshold(gc.get_count()[0] + ahead)
+    gc.enable()
+    owners.stacks(sys._getframe())
+print("through", gc.isenabled())
+stop.set()
+"""
+
+
+def test_a_look_is_no_deadlock_where_the_collector_frees_a_thread_local_in_its_midst():
+    done = subprocess.run([sys.executable, "-c", COLLECTED], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["through", "True"], done.stderr
