@@ -29,6 +29,7 @@ from pathlib import Path
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 PROCESSES = 5
+WARM_UP = 150
 
 
 def timed(call, argument, count: int) -> float:
@@ -130,7 +131,7 @@ def warm_calls(quick: bool) -> dict:
                         if function is reading and name == "recorded, watched":
                             function.clear_cache()  # what a trace reads is known of traces in the recording
                             timed(call, argument, 200)
-                        timed(call, argument, 3)
+                        timed(call, argument, WARM_UP)  # the looks at the first steps' arrays are not of a warm call
                         probe = session.current().probe if session.current() else None
                         before = probe.callbacks if probe else 0
                         spent = timed(call, argument, count)
