@@ -247,6 +247,24 @@ def elsewhere(path: Path) -> RunDir:
     return run
 
 
+def varied(path: Path) -> RunDir:
+    """One program on the host under two settings (``--vary --model=2,4``)."""
+    run = store.create(path, name="train", argv=["train.py"], settings={"--model": "2"})
+    within = store.create(
+        store.sub_run(run, "--model=4"), name="four", argv=["train.py"], settings={"--model": "4"}
+    )
+    step = function("train_step", "train.py", 10)
+    for directory, text in ((run, "train.py"), (within, "sharded.py")):
+        log = Log(directory)
+        log.now = 1.0
+        log.backend(8)
+        log.say(step)
+        log.compiled(step, key(leaf("w", 4, 4)), program=f"p{text}", texts=texts(text), step=1)
+        log.end()
+        written.exited(directory, 0, seconds=9.0)
+    return run
+
+
 def elsewhere_hostile(path: Path) -> RunDir:
     """Machines whose names and errors try to take over the terminal."""
     run = store.create(path, name="train", argv=["train.py"])
@@ -360,7 +378,7 @@ ALL = {"empty": empty, "typical": typical, "failed": failed, "degraded": degrade
 
 
 # Not on every screen: only where a machine can be chosen they look different.
-ELSEWHERE = {"elsewhere": elsewhere, "elsewhere_hostile": elsewhere_hostile}
+ELSEWHERE = {"elsewhere": elsewhere, "elsewhere_hostile": elsewhere_hostile, "varied": varied}
 
 
 def running(path: Path) -> RunDir:

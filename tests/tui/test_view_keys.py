@@ -607,6 +607,22 @@ def test_the_machines_stand_side_by_side_and_enter_takes_one(made):
     drive(made("elsewhere"), steps)
 
 
+def test_one_program_under_two_settings_is_two_machines(made):
+    async def steps(pilot, app):
+        await press(pilot, "3")
+        await seen_soon(pilot, app, "host cpu --model=4")
+        assert "[host cpu --model=2]" in screen(app)
+        await press(pilot, "T")
+        assert [s.machine.name for s in app.screen.table.items] == [None, "host cpu --model=4"]
+        assert [s.state for s in app.screen.table.items] == ["ok", "ok"]
+        await press(pilot, "down", "enter")
+        await settled(pilot)
+        assert app.machine == "host cpu --model=4" and "for host cpu --model=4" in screen(app)
+        assert app.screen.stages["hlo"].line_count
+
+    drive(made("varied"), steps, size=(160, 48))
+
+
 def test_of_a_run_of_one_machine_it_is_said_how_to_have_others(typical):
     async def steps(pilot, app):
         await press(pilot, "3")

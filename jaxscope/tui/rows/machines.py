@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import NOTHING, Texts, peak_bytes
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
-from jaxscope.log.store import RunDir
+from jaxscope.log.store import RunDir, label_of
 from jaxscope.model import retargeted
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Program
@@ -48,10 +48,16 @@ class Recording(Protocol):
 
 
 class Machine(NamedTuple):
-    """``name`` None: the one that the program ran on."""
+    """One that the program was compiled for, under one of its settings (``--vary``).
+
+    Attributes:
+      name: with the settings; None: what the main run ran on, as it was.
+      target: None: the run's own devices.
+    """
 
     name: str | None
     recording: Recording
+    target: str | None = None
 
 
 class Seen(NamedTuple):
@@ -81,18 +87,32 @@ class Seen(NamedTuple):
     @property
     def state(self) -> str:
         """Of a program for a machine that is not there: as Program.state, ``none`` where there is none."""
-        return MADE_NONE if self.program is None else self.program.state
+        if self.program is None:
+            return MADE_NONE
+        return OK if self.machine.target is None else self.program.state
 
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
     """The host, then every machine that something was to be compiled for; the first recording is the main one."""
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
+    targets_of = {
+        id(r): [t.name for t in r.run.targets]
+        + sorted({p.target for p in list(r.run.retargeted.values()) if p.target})
+        for r in recordings
+    }
     for recording in recordings:
-        names = [t.name for t in recording.run.targets]
-        names += sorted({p.target for p in list(recording.run.retargeted.values()) if p.target})
-        for name in names:
+        label = label_of(recording.directory)
+        for target in targets_of[id(recording)]:
+            name = f"{target} {label}".rstrip()
+            found.setdefault(name, Machine(name, recording, target))
+        if not any(targets_of.values()) and recording is not recordings[0]:
+            name = f"{_host(recording)} {label}".rstrip()
             found.setdefault(name, Machine(name, recording))
     return list(found.values())
+
+
+def _host(recording: Recording) -> str:
+    return f"host {recording.run.platform or ''}".strip()
 
 
 def named(found: Sequence[Machine], name: str | None) -> Machine:
@@ -102,21 +122,21 @@ def named(found: Sequence[Machine], name: str | None) -> Machine:
 
 def called(machine: Machine) -> str:
     """Short, with an ellipsis where a name is long."""
-    name = (
-        machine.name if machine.name is not None else f"host {machine.recording.run.platform or ''}".strip()
-    )
+    name = machine.name
+    if name is None:
+        name = f"{_host(machine.recording)} {label_of(machine.recording.directory)}".rstrip()
     return name if len(name) <= NAME else name[: NAME - 1] + "…"
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
     """``c``, a compilation of ``main``, as ``machine`` has it."""
     run = machine.recording.run
-    if machine.name is None:
-        return Seen(machine, c, c, run.programs.get(c.program or ""))
     its = counterpart(c, main, run)
     if its is None:
         return Seen(machine, c, None, None)
-    found = [p for p in list(run.retargeted.values()) if p.target == machine.name and its in p.compilations]
+    if machine.target is None:
+        return Seen(machine, c, its, run.programs.get(its.program or ""))
+    found = [p for p in list(run.retargeted.values()) if p.target == machine.target and its in p.compilations]
     found.sort(key=lambda p: p.state != OK)  # the same call lowered twice: what was made of it
     return Seen(machine, c, its, found[0] if found else None)
 
@@ -151,7 +171,7 @@ def strip(
     each: list[list[Part]] = []
     for machine in found:
         mark, style = "", ""
-        if machine.name is not None:
+        if machine.target is not None:
             mark, style = _of_all(machine) if c is None else MARKS.get(seen_as(c, machine, main).state, ("?", "dim"))  # fmt: skip
         name = called(machine)
         if machine.name == chosen.name:
@@ -180,9 +200,9 @@ def _of_all(machine: Machine) -> tuple[str, str]:
 def programs(machine: Machine) -> dict[str, Program]:
     """All programs as that machine has them."""
     run = machine.recording.run
-    if machine.name is None:
+    if machine.target is None:
         return dict(run.programs)
-    return {p.id: p for p in list(run.retargeted.values()) if p.target == machine.name}
+    return {p.id: p for p in list(run.retargeted.values()) if p.target == machine.target}
 
 
 def summary(seen: Seen) -> list[Part]:
@@ -214,7 +234,7 @@ def _state(p: Program) -> tuple[str, str]:
 
 def verdict(seen: Seen) -> list[Part]:
     """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``"""
-    if seen.program is None or seen.machine.name is None or seen.texts is None:
+    if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
     parts: list[Part] = []
     fit = retargeted.fit(seen.run, seen.program)
@@ -264,8 +284,8 @@ def absent(seen: Seen, stage: str) -> str:
     if p.state == OK:
         return "The compiler gave no text." if "hlo" not in p.texts else "Its text is not here."
     said = {
-        CRASHED: f"The compiler of {name} did not survive it: {error}\nThe other programs are not touched. To try it again alone: jaxscope compile MODULE:FUNCTION --target {name}",
-        LATE: f"{error}\nTo give it the whole machine: jaxscope compile MODULE:FUNCTION --target {name}",
+        CRASHED: f"The compiler of {name} did not survive it: {error}\nThe other programs are not touched. To try it again alone: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
+        LATE: f"{error}\nTo give it the whole machine: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
         MISSING: error,
     }  # fmt: skip
     return said.get(p.state, f"The compiler of {name} refused it: {error}")
@@ -317,7 +337,9 @@ def no_collectives(machine: Machine) -> str:
 # -- side by side ---------------------------------------------------------------------------------
 
 
-def columns() -> list[Column[Seen]]:
+def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
+    named = max(14, *(len(called(m)) for m in found))
+
     def hlo(s: Seen) -> Compiled | None:
         found = s.texts.hlo if s.texts is not None else None
         return found if found is not None and found.module is not None else None
@@ -327,12 +349,12 @@ def columns() -> list[Column[Seen]]:
         return "" if found is None else f"{of(found):,}"
 
     def mark(s: Seen, _: int) -> list[Part]:
-        return [] if s.machine.name is None else [MARKS.get(s.state, ("?", "dim"))]
+        return [] if s.machine.target is None else [MARKS.get(s.state, ("?", "dim"))]
 
     def words(s: Seen) -> str:
         if s.program is None:
             return "no program"
-        return _WORDS.get(s.state, s.state) if s.machine.name is not None else "ran"
+        return _WORDS.get(s.state, s.state) if s.machine.target is not None else "ran"
 
     def sends(s: Seen, _: int) -> str:
         found = hlo(s)
@@ -344,7 +366,7 @@ def columns() -> list[Column[Seen]]:
     def memory(s: Seen, _: int) -> str:
         """What it takes of the memory; where nobody can tell, how far it came."""
         used = capacity = None
-        if s.program is not None and s.machine.name is None:
+        if s.program is not None and s.machine.target is None:
             own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled
             used = peak_bytes(own.memory) if own is not None and own.memory is not None else None
         elif s.program is not None:
@@ -355,14 +377,14 @@ def columns() -> list[Column[Seen]]:
         return size(used) + (f" of {size(capacity)}" if capacity is not None else "")
 
     def bound(s: Seen, _: int) -> str:
-        if s.machine.name is None or s.program is None or s.texts is None:
+        if s.machine.target is None or s.program is None or s.texts is None:
             return ""
         found = targets.bounds_of(s.run, s.program)
         return targets.least(found) if found is not None else ""
 
     return [
         Column("", mark, 1),
-        Column("machine", lambda s, _: [(called(s.machine), "bold")], 14),
+        Column("machine", lambda s, _: [(called(s.machine), "bold")], named),
         Column("", lambda s, _: words(s), 12, wide=90),
         Column("fusions", lambda s, _: figure(s, lambda h: h.fusions.total), 7, right=True, wide=90),
         Column("coll.", lambda s, _: figure(s, lambda h: len(h.collectives)), 5, right=True),

@@ -67,4 +67,4 @@ class ByMachine(View):
 
         title = f"{program.name(self.feed.run, c)} as each machine has it; nothing ran but on the host"
         each = [rows.seen_as(c, machine, self.feed.run) for machine in found]
-        self.app.push_screen(Picker(title, rows.columns(), rows.seen_id, each), take)
+        self.app.push_screen(Picker(title, rows.columns(found), rows.seen_id, each), take)

@@ -78,14 +78,15 @@ class ProgramView(ByMachine):
         return machines.seen_as(c, self.machine(), self.feed.run) if c is not None else None
 
     def fill(self) -> None:
-        run, seen = self.feed.run, self._seen()
+        seen = self._seen()
         self.say_machines(seen.asked if seen is not None else None)
         if seen is None:
             self.words("verdict").say()
             self.words("summary").say([("No program yet: nothing was compiled.", "dim")])
             return
-        if seen.machine.name is None:
-            self.words("summary").say(rows.summary(run, seen.asked, seen.program, seen.texts))
+        if seen.machine.target is None:
+            its = seen.compilation or seen.asked
+            self.words("summary").say(rows.summary(seen.run, its, seen.program, seen.texts))
         else:
             self.words("summary").say(machines.summary(seen))
         self.words("verdict").set_class(
@@ -95,7 +96,7 @@ class ProgramView(ByMachine):
         wanted = [seen.machine.name or "", seen.asked.id]
         if seen.program is not None:
             wanted += sorted(seen.program.texts.values())
-            wanted += [seen.program.state] if seen.machine.name is not None else []
+            wanted += [seen.program.state] if seen.machine.target is not None else []
         if tuple(wanted) != self.shown:
             self.shown = tuple(wanted)
             self._open(seen)
@@ -105,13 +106,16 @@ class ProgramView(ByMachine):
 
     def _open(self, seen: machines.Seen) -> None:
         self.links, self.by, self.linked = links.NONE, {"stablehlo": {}, "hlo": {}}, False
-        program, host = seen.program, seen.machine.name is None
+        program, host = seen.program, seen.machine.target is None and seen.compilation is not None
         blobs = dict(program.texts) if program is not None else {}
         for stage, view in self.stages.items():
             view.show(NOTHING)
             view.loading = stage in blobs
-            view.entitle(TITLES[stage] + ("" if host else f", for {machines.called(seen.machine)}"))
-            view.empty = rows.absent(seen.run, seen.directory, seen.asked, stage) if host else machines.absent(seen, stage)  # fmt: skip
+            view.entitle(
+                TITLES[stage]
+                + ("" if seen.machine.name is None else f", for {machines.called(seen.machine)}")
+            )
+            view.empty = rows.absent(seen.run, seen.directory, seen.compilation or seen.asked, stage) if host else machines.absent(seen, stage)  # fmt: skip
         function = seen.asked.function.seen
         self._show_file(function.file, function.line)
         self.words("link").say()
