@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import jaxscope
 from jaxscope.targets import client
 
 
@@ -23,12 +22,18 @@ def test_an_installed_jaxscope_is_given_its_own_extra(monkeypatch, extra):
     assert client.install(extra) == f"pip install 'jaxscope[{extra}]'"
 
 
-def test_one_that_is_run_from_a_clone_is_installed_from_there(monkeypatch):
+def test_one_that_is_run_from_a_clone_is_installed_from_there(monkeypatch, tmp_path):
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "metadata", missing)
-    clone = Path(jaxscope.__file__).parents[1]
+    clone = tmp_path / "clone"
+    monkeypatch.setattr(client, "__file__", str(clone / "jaxscope" / "targets" / "client.py"))
+    assert (
+        client.install("tpu") == "pip install 'jaxscope[tpu]'"
+    )  # no clone either: whoever has it knows where from
+    clone.mkdir()
+    (clone / "pyproject.toml").touch()
     assert client.install("tpu") == f"pip install '{clone}[tpu]'"
     installed_with(monkeypatch, "test")  # an editable install from before there was that extra
     assert client.install("tpu") == f"pip install '{clone}[tpu]'"
@@ -37,5 +42,5 @@ def test_one_that_is_run_from_a_clone_is_installed_from_there(monkeypatch):
 def test_the_extras_are_those_of_the_package():
     import tomllib
 
-    declared = tomllib.loads((Path(jaxscope.__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert {"tpu", "gpu"} <= set(declared["optional-dependencies"])
