@@ -26,6 +26,7 @@ RISES = 3  # looks in a row at which unnamed arrays were more: then what holds t
 REFERRERS_S = 0.1
 MAX_STEPS = 1000  # without a look at the clock: steps may become longer
 FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # a look at n arrays, before the first has been measured
+MANY = 200  # arrays: a look at fewer says what any look costs, and nothing of what an array does
 
 STEP, GROWTH, MISS, ASKED, EXIT, EXHAUSTED = "step", "growth", "miss", "asked", "exit", "exhausted"
 
@@ -38,7 +39,7 @@ class Budget:
         self._began = clock()
         self.spent = 0.0
         self.glanced = 0.0  # of it, on counting alone
-        self._per_array = PER_ARRAY_S
+        self._fixed, self._per_array = FIXED_S, PER_ARRAY_S
 
     @property
     def elapsed(self) -> float:
@@ -46,7 +47,7 @@ class Budget:
 
     def expected(self, count: int) -> float:
         """Seconds that a look at ``count`` arrays will cost."""
-        return FIXED_S + count * self._per_array
+        return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
         return self.spent + seconds <= SHARE * self.elapsed
@@ -61,8 +62,10 @@ class Budget:
         self.spent += seconds
         if glance:
             self.glanced += seconds
+        elif count is not None and count < MANY:
+            self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)
         elif count:
-            self._per_array = max(0.0, seconds - FIXED_S) / count * 1.5 + 1e-6
+            self._per_array = max(0.0, seconds - self._fixed) / count * 1.5 + 1e-6
 
 
 class Sampler:
@@ -100,10 +103,11 @@ class Sampler:
         took = (now - self._asked[1]) / max(1, step - self._asked[0])
         self._asked = step, now
         if now >= self._next:
+            glanced = self.budget.glanced
             shield.attempt("arrays", self._after_step, step, sys._getframe(1))
-            ended = self._clock()
-            # What was saved while nothing ran is not for a row of steps that are all looked at.
-            self._next = max(self.budget.next_glance, ended + (ended - now) / (SHARE * GLANCES))
+            # What was saved while nothing ran is not for a row of steps that are all glanced at.
+            rest = (self.budget.glanced - glanced) / (SHARE * GLANCES)
+            self._next = max(self.budget.next_glance, self._clock() + rest)
         until = min((self._next - self._clock()) / max(took, 1e-9), MAX_STEPS)
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -87,9 +88,11 @@ def handle(args: argparse.Namespace) -> int:
     targets = groups[0]
     targeting.force(_environ(), targets)
     where = args.function.rpartition(":")
+    sys.argv = [where[0]]  # ours are none of the module's
     module = _module(where[0] if where[1] else "", args.function)
     function = _find(module, where[2])
     arguments = _arguments(module, specs, args.mesh)
+    _fitting(args.function, function, arguments)
     import jaxscope
 
     with jaxscope.record(args.out, name=f"{where[2]}", arrays=False):
@@ -220,6 +223,20 @@ def _find(module: Any, name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
+def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    """
+    Raises:
+      UsageError: the function takes other arguments than it is given.
+    """
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as e:
+        hint = "--args f32[8,128] i32[]: a shape for each; or --args shapes: a function of the module that returns them"
+        raise UsageError(f"{name} with {len(arguments)} arguments: {e}", hint=hint, slug="usage") from e
+    except ValueError:  # nobody knows what it takes
+        pass
+
+
 def _arguments(
     module: Any,
     specs: Sequence[tuple[str, tuple[int, ...], list[str | None] | None] | str],
@@ -247,7 +264,10 @@ def _arguments(
     for spec in specs:
         if isinstance(spec, str):
             other, _, name = spec.rpartition(":")
-            made = _find(_module(other, spec) if other else module, name)()
+            within = _module(other, spec) if other else module
+            made = getattr(within, name, None)
+            if not isinstance(made, (tuple, list)):
+                made = _find(within, name)()
             found += made if isinstance(made, (tuple, list)) else [made]
             continue
         dtype, shape, placed = spec

@@ -76,6 +76,10 @@ class Result(msgspec.Struct, frozen=True):
     process_bytes: int | None = None
 
 
+# Made here, once: two threads that are the first to decode a type crash msgspec (0.22).
+_JOBS, _RESULTS = msgspec.json.Decoder(Job), msgspec.json.Decoder(Result)
+
+
 class Queue:
     """The jobs of one run."""
 
@@ -115,7 +119,7 @@ class Queue:
         Raises:
           OSError, msgspec.MsgspecError: gone, or damaged.
         """
-        return msgspec.json.decode(path.read_bytes(), type=Job)
+        return _JOBS.decode(path.read_bytes())
 
     def module(self, id: str) -> bytes:
         """The module's bytecode.
@@ -132,7 +136,7 @@ class Queue:
     def result_of(self, id: str) -> Result | None:
         """The result of a job; None: not yet."""
         try:
-            found = msgspec.json.decode(self._file(id, "result").read_bytes(), type=Result)
+            found = _RESULTS.decode(self._file(id, "result").read_bytes())
         except (OSError, msgspec.MsgspecError):
             return None
         return found if found.id == id else None

@@ -20,7 +20,9 @@ from jaxscope.model.overheard import Overheard
 from jaxscope.model.records import Compilation, Program
 
 PIECE = 4_000  # fusions: about 4 ms
+# Made here, once: two threads that are the first to decode a type crash msgspec (0.22).
 _FUSIONS = msgspec.msgpack.Decoder(list[Fusion])
+_TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
 class Reader:
@@ -97,7 +99,7 @@ def _unpacked(data: bytes) -> Texts:
             raise ValueError("cut short")
         piece, view = view[8 : 8 + size], view[8 + size :]
         if found is None:
-            found = msgspec.msgpack.decode(piece, type=Texts)
+            found = _TEXTS.decode(piece)
         elif found.hlo is not None:
             found.hlo.fusions.each.extend(_FUSIONS.decode(piece))
     if found is None or count:

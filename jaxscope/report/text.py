@@ -214,7 +214,7 @@ def _blind_spots(run: Run) -> Iterator[Line]:
         yield line(
             ("Not recorded  ", "yellow"), f"{escape(lost.seam, 60)}: {escape(lost.reason, 300)}", hang=4
         )
-    if run.degraded:
+    if any(lost.seam != "stderr" for lost in run.degraded):
         yield line(("what that costs: jaxscope doctor", "dim"), indent=4)
     if run.unknown:
         kinds = ", ".join(escape(k, 40) for k in sorted(run.unknown)[:5])

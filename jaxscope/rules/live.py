@@ -250,7 +250,8 @@ def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
     missing = sh.missing_axes(g.sharding)
     like = {axis: _split_over(axis, size, tree) for axis, size in missing}
     for axis, size in sorted(missing, key=lambda a: (not like[a[0]], -a[1])):
-        for dimension in sorted(range(len(shape)), key=lambda d: -shape[d]):
+        # One that is not split yet first: what it is split over by now is meant.
+        for dimension in sorted(range(len(shape)), key=lambda d: (found.parts[d] > 1, -shape[d])):
             if shape[dimension] % (found.parts[dimension] * size) == 0:
                 return _Copied(g, look, tuple(missing), axis, dimension, like[axis])
     return None

@@ -24,6 +24,16 @@ def shapes():
 
 constant = 3
 """
+FLAGS = (
+    MODEL
+    + """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--rows", type=int, default=8)
+rows = parser.parse_args().rows
+few = (jax.ShapeDtypeStruct((rows,), "float32"),)
+"""
+)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +69,7 @@ def test_no_word_is_too_odd(word):
 
 def run(tmp_path, env, *words, code=2):
     (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "flags.py").write_text(FLAGS)
     # A libtpu that is a name only: whatever gets so far is refused by it.
     env = {**env, "TPU_LIBRARY_PATH": str(tmp_path / "none.so"), "JAXSCOPE_HOME": str(tmp_path / "home")}
     done = subprocess.run(
@@ -85,6 +96,11 @@ def run(tmp_path, env, *words, code=2):
         ),
         (["model:step", "--mesh", "data=16", "--args", "f32[64]@model"], "the mesh has no axis 'model'"),
         (["model:step", "--args", "f33[64]"], "'f33' is no dtype"),
+        (["model:step"], "model:step with 0 arguments: missing a required argument: 'w'"),
+        (
+            ["flags.py:step", "--args", "few"],
+            "flags.py:step with 1 arguments: missing a required argument: 'x'",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_what_to_write(tmp_path, clean_env, words, said):

@@ -1,6 +1,8 @@
 """The programs of a run: both texts read once, kept beside the run, and what the recording adds to them."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,29 @@ def test_the_recording_says_what_the_texts_do_not(tmp_path):
     assert [c.name for c in around.captured] == ["TABLE"]
     [c] = read.compilations.values()
     assert mesh_of(c) == [("data", 4), ("model", 2)] and c.fate.gone == ["y"]
+
+
+FIRST_TIME = """
+import sys, threading
+from jaxscope.analysis.programs import Texts
+from jaxscope.model import programs
+
+data = b"".join(programs._packed(Texts(None, None)))
+barrier, read = threading.Barrier(2), []
+
+def look():
+    barrier.wait()
+    read.append(programs._unpacked(data))
+
+threads = [threading.Thread(target=look) for _ in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+sys.exit(read != 2 * [Texts(None, None)])
+"""
+
+
+def test_two_threads_that_are_the_first_to_read_do_not_end_the_process():
+    # A view of a run with runs in it reads each in a thread of its own.
+    for _ in range(8):
+        done = subprocess.run([sys.executable, "-c", FIRST_TIME], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
