@@ -204,7 +204,7 @@ MACHINES: dict[str, Machine] = {
         ),
         Machine(
             "h100", "NVIDIA H100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GB, _XLA_H100, "80 GB by its name"),
+            memory=Figure(80 * GIB, _XLA_H100, "80 GB by its name; binary ones, for more than 80 decimal ones are usable"),
             usable=Figure(84942979072, _XLA_H100),
             flops={
                 "f64": _cores(32, 1.98, "f64"),
@@ -219,7 +219,7 @@ MACHINES: dict[str, Machine] = {
         ),
         Machine(
             "a100", "NVIDIA A100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GB, _XLA_A100, "80 GB by its name"),
+            memory=Figure(80 * GIB, _XLA_A100, "80 GB by its name; binary ones, for more than 80 decimal ones are usable"),
             usable=Figure(85100068864, _XLA_A100),
             flops={"f64": _a100(19.5), "tf32": _a100(156), "bf16": _a100(312), "int8": _a100(624)},
             hbm=Figure(2039.04 * GB, _XLA_A100),
