@@ -84,7 +84,13 @@ class TextView(LineView):
             with self.prevent(self.Moved):
                 self.cursor = first
             self.reveal(first, centre=not self._seen(first))
+            # A text that has just come has no height to scroll in before it is laid out.
+            self.call_after_refresh(self._again, first)
         self.forget()
+
+    def _again(self, line: int) -> None:
+        if self.cursor == line and not self._seen(line):
+            self.reveal(line, centre=True)
 
     def _seen(self, line: int) -> bool:
         return self.scroll_offset.y <= line < self.scroll_offset.y + max(1, self.size.height)
