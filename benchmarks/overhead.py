@@ -131,7 +131,8 @@ def warm_calls(quick: bool) -> dict:
                         if function is reading and name == "recorded, watched":
                             function.clear_cache()  # what a trace reads is known of traces in the recording
                             timed(call, argument, 200)
-                        timed(call, argument, WARM_UP)  # the looks at the first steps' arrays are not of a warm call
+                        # The looks at the arrays of a recording's first steps are not of a warm call.
+                        timed(call, argument, WARM_UP)
                         probe = session.current().probe if session.current() else None
                         before = probe.callbacks if probe else 0
                         spent = timed(call, argument, count)
