@@ -13,7 +13,7 @@ from jaxscope.analysis.levels import FAST_PATH, nearest, reached_level
 from jaxscope.model import earlier, sources
 from jaxscope.model.earlier import shapes
 from jaxscope.model.names import number_of
-from jaxscope.model.records import Comparison, Compilation, Function
+from jaxscope.model.records import Comparison, Compilation, Function, asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Cause
 from jaxscope.schema.keys import Key
@@ -73,6 +73,7 @@ def recompiled(c: Compilation) -> bool:
     return False
 
 
+@asked_once
 def recompilations(function: Function) -> list[Compilation]:
     """``recompiled`` for a whole function, in order of time."""
     before: set[str] = set()

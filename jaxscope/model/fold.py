@@ -50,6 +50,7 @@ class Fold:
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
         self._cells: dict[str, dict[int, Counted]] = {}  # by log
+        self._open: dict[str, Compilation] = {}  # those with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
         """Take in one event; ``log`` names the file it stood in (tells recycled pids apart).
@@ -79,6 +80,12 @@ class Fold:
         if log and isinstance(event, Counted) and event.cell is not None:
             self._cells.setdefault(log, {})[event.cell] = event
         found: Compilation | None = handler(self, process, event)
+        if found is not None:
+            found.function.version += 1
+            if found.phase is not None:
+                self._open[found.id] = found
+            else:
+                self._open.pop(found.id, None)
         return found
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
@@ -278,6 +285,7 @@ class Fold:
             name = id.partition("@")[0]
             seen = ev.FunctionSeen(function=id, name=name.rpartition(".")[2] or name, qualname=name)
             function = self.functions[id] = Function(id, seen)
+        function.version += 1  # somebody speaks of it
         return function
 
     def _call(self, process: Process, event: Any) -> Compilation:
@@ -294,6 +302,7 @@ class Fold:
 
     def _move(self, c: Compilation, function: Function) -> None:
         old = c.function
+        old.version += 1
         old.compilations.remove(c)
         c.function = function
         _insert(function.compilations, c)
@@ -337,7 +346,7 @@ class Fold:
             c.lower_seconds = (c.lower_seconds or 0.0) + seconds
         else:
             c.compile_seconds = (c.compile_seconds or 0.0) + seconds
-        process.phases.append((event.t_ns - int(seconds * 1e9), event.t_ns))
+        process.phases.add(event.t_ns - int(seconds * 1e9), event.t_ns)
 
 
 def _insert(compilations: list[Compilation], c: Compilation) -> None:

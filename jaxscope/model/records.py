@@ -6,12 +6,15 @@ phases) stay the events they came as.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from jaxscope.analysis.keys import Facts
+from jaxscope.model.occupied import Occupied
 from jaxscope.schema.events import (
     COMPILE,
     LOWER,
@@ -41,6 +44,8 @@ from jaxscope.schema.keys import Frame, Key
 SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
 REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
 
+T = TypeVar("T")
+
 
 class Process(msgspec.Struct, eq=False):
     """One process that wrote a log. ``id`` is its pid, with a suffix where two processes had one pid."""
@@ -56,20 +61,15 @@ class Process(msgspec.Struct, eq=False):
     backend: BackendSeen | None = None
     step: int | None = None  # the latest step that ended by a mark
     first_step: int | None = None  # the first that is told to have ended so
-    # (begin, end) of every timed phase, wall clock in ns: their union is the time spent compiling.
-    phases: list[tuple[int, int]] = []
+    # Every timed phase, wall clock in ns: their union is the time spent compiling.
+    phases: Occupied = msgspec.field(default_factory=Occupied)
     snapshots: list[ArraysSeen] = []  # its live arrays, moment by moment
     # By direction, kind, file and line: the latest word on what crossed there.
     transfers: dict[tuple[str, str, str, int], Transferred] = {}
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
         """Wall time during which at least one phase ran: nested phases are not counted twice."""
-        total, until = 0, 0
-        for begin, end in sorted([*self.phases, *unfinished]):
-            if end > until:
-                total += end - max(begin, until)
-                until = end
-        return total / 1e9
+        return self.phases.with_spans(unfinished) / 1e9
 
 
 class Compilation(msgspec.Struct, eq=False):
@@ -146,6 +146,25 @@ class Compilation(msgspec.Struct, eq=False):
         return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
 
 
+def asked_once(question: Callable[[Function], T]) -> Callable[[Function], T]:
+    """A view asks the same of every function at every redraw: answered anew where the function has changed.
+
+    The answer belongs to the function: it is not to be changed.
+    """
+    name = f"{question.__module__}.{question.__qualname__}"
+
+    @functools.wraps(question)
+    def ask(function: Function) -> T:
+        version = function.version
+        known = function.known.get(name)
+        if known is None or known[0] != version:
+            known = function.known[name] = version, question(function)
+        answer: T = known[1]
+        return answer
+
+    return ask
+
+
 class Function(msgspec.Struct, eq=False):
     """A function as capture met it, and every call of it that left the fast path, in order of time.
 
@@ -165,6 +184,8 @@ class Function(msgspec.Struct, eq=False):
     counted_misses: dict[str, int] = {}  # process id -> fast-path misses that were counted only
     counted_calls: dict[str, int] = {}  # process id -> calls, where watched
     brought: dict[str, dict[int, int] | None] = {}  # process id -> calls by bytes (Brought); None: not known
+    version: int = 0  # grows with every event that speaks of it
+    known: dict[str, tuple[int, Any]] = {}  # what was asked of it, by question: at which version, the answer
 
     @property
     def name(self) -> str:
@@ -181,6 +202,7 @@ class Function(msgspec.Struct, eq=False):
         return sum(self.counted_calls.values()) if self.counted_calls or self.watched else None
 
     @property
+    @asked_once
     def fast_path_misses(self) -> int:
         """Calls that left the fast path and needed nothing new."""
         told = sum(c.reached == ["fast_path"] for c in self.compilations)
@@ -189,14 +211,17 @@ class Function(msgspec.Struct, eq=False):
     # Summed exactly, so that the order in which logs were read does not show in the last digit.
 
     @property
+    @asked_once
     def trace_seconds(self) -> float:
         return math.fsum(c.trace_seconds or 0.0 for c in self.compilations)
 
     @property
+    @asked_once
     def lower_seconds(self) -> float:
         return math.fsum(c.lower_seconds or 0.0 for c in self.compilations)
 
     @property
+    @asked_once
     def compile_seconds(self) -> float:
         return math.fsum(c.compile_seconds or 0.0 for c in self.compilations)
 

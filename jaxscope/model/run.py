@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from jaxscope.model.fold import Fold
 from jaxscope.model.overheard import Overheard
-from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process
+from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, asked_once
 from jaxscope.schema.keys import Device
 
 MAIN = ("run", "record", "env")  # how the process began that the user started
@@ -21,8 +21,6 @@ class Run(Fold):
     def __init__(self) -> None:
         super().__init__()
         self.overheard = Overheard(self)
-        self._numbered: dict[str, tuple[int, list[tuple[int, Compilation]]]] = {}
-        self._numbers: dict[str, tuple[int, dict[str, int]]] = {}
 
     @property
     def degraded(self) -> list[Lost]:
@@ -122,7 +120,7 @@ class Run(Fold):
         """What is being traced, lowered or compiled, or was when its process died; outermost first."""
         found = [
             InProgress(c, c.phase, c.phase_ns)
-            for c in self.compilations.values()
+            for c in list(self._open.values())
             if c.phase is not None and c.process.ended is None
         ]
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
@@ -130,18 +128,20 @@ class Run(Fold):
     def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
         """The calls of ``function`` that traced, lowered or compiled (or tried to), counted from 1.
 
-        The number is what people say: ``train_step#4``. Asked of every row of a view, so counted once a version.
+        The number is what people say: ``train_step#4``.
         """
-        version, known = self._numbered.get(function.id, (-1, []))
-        if version != self.version:
-            known = list(enumerate((c for c in function.compilations if c.reached != ["fast_path"]), 1))
-            self._numbered[function.id] = self.version, known
-        return known
+        return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
         """Its number among those; None for a call that only left the fast path."""
-        version, known = self._numbers.get(c.function.id, (-1, {}))
-        if version != self.version:
-            known = {other.id: n for n, other in self.numbered(c.function)}
-            self._numbers[c.function.id] = self.version, known
-        return known.get(c.id)
+        return _numbers(c.function).get(c.id)
+
+
+@asked_once
+def _numbered(function: Function) -> list[tuple[int, Compilation]]:
+    return list(enumerate((c for c in function.compilations if c.reached != ["fast_path"]), 1))
+
+
+@asked_once
+def _numbers(function: Function) -> dict[str, int]:
+    return {c.id: n for n, c in _numbered(function)}

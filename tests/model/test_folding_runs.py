@@ -13,6 +13,7 @@ from jaxscope.log import store
 from jaxscope.log.reader import Reader
 from jaxscope.model.causes import compared, recompilations, recompiled
 from jaxscope.model.load import Tail, load, state
+from jaxscope.model.records import asked_once
 from jaxscope.model.run import Run
 from jaxscope.report.machine import as_json, dumps
 from jaxscope.schema import events as ev
@@ -420,3 +421,24 @@ def test_counts_that_grow_between_events_are_as_new_as_the_last_look(log, direct
     tail.poll()
     assert tail.run.functions[F.function].calls == 40
     assert [p.step for p in tail.run.processes.values()] == [2]
+
+
+def test_what_was_asked_of_a_function_is_asked_again_when_something_is_heard_of_it(log, directory):
+    run, asked = Run(), []
+
+    @asked_once
+    def compiled(f):
+        asked.append(f.id)
+        return f.compiled
+
+    for m in (1, 2, 2):
+        log.compiled(F, key(leaf("x", m)))
+    for name, event in Reader(directory).entries():
+        run.apply(event, name)
+        for f in run.functions.values():
+            compiled(f), compiled(f)
+            assert compiled(f) == f.compiled
+            assert [c for _, c in run.numbered(f)] == [
+                c for c in f.compilations if c.reached != ["fast_path"]
+            ]
+    assert asked.count(F.function) > 3 > asked.count(G.function) > 0
