@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ from typing import ClassVar
 import textual.app
 from textual.binding import Binding
 from textual.css.query import NoMatches
+from textual.events import Event, Key
 from textual.message import Message
 from textual.screen import Screen
 
@@ -26,6 +26,7 @@ from jaxscope.report.header import ending
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, style
 from jaxscope.tui.feed import PERIOD_S, Feed
+from jaxscope.tui.garbage import Collector
 from jaxscope.tui.palette import Commands
 from jaxscope.tui.rows.output import Output
 from jaxscope.tui.screens.arrays import Arrays
@@ -43,6 +44,8 @@ PATIENCE_S = 3.0
 SWITCH_S = (
     0.0005  # Python's 5 ms, waited for at each of the ten steps of a key while rules run in another thread
 )
+SETTLE_S = 0.01
+KEYS_FIRST_S = 0.3  # somebody who types waits for no news; but no longer than so do the news
 REST = 3  # after a redraw, this many times what it took belong to keys
 
 
@@ -111,7 +114,8 @@ class App(Verbs):
         self._seen, self._ran, self._ending = -1, False, False
         self.last_resort = threading.Timer(PATIENCE_S, os._exit, [128 + signal.SIGTERM])
         self.last_resort.daemon = True
-        self._free_at = self._drawn_at = 0.0
+        self._free_at = self._drawn_at = self._took_at = 0.0
+        self._collector: Collector | None = None
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return style.DARK if self.current_theme.dark else style.LIGHT
@@ -119,15 +123,17 @@ class App(Verbs):
     def on_mount(self) -> None:
         self.theme = "textual-light" if style.is_light() else "textual-dark"
         self._hear()
-        gc.set_threshold(
-            50_000, 50, 1_000
-        )  # nothing a run holds is cyclic garbage, and looking at it takes seconds
+        self._collector = Collector()
         sys.setswitchinterval(SWITCH_S)
         if not self.is_headless:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on the main thread
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end, "terminated")
         self.feed.start()
         self.set_interval(PERIOD_S, self._tick)
+
+    def delay_update(self, delay: float = SETTLE_S) -> None:
+        """Textual waits 50 ms for the panes of another screen, which has half of what a key may take; ours are there."""
+        super().delay_update(min(delay, SETTLE_S))
 
     def _hear(self) -> None:
         """The keys that somebody else wants than the table's."""
@@ -138,18 +144,30 @@ class App(Verbs):
             if not own[a.id]:  # Textual re-maps bindings, and this had none
                 self.bind(a.keys, a.does, show=False)
 
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key):
+            self.feed.key()
+        await super().on_event(event)
+
     def on_unmount(self) -> None:
         self.feed.stop()
+        if self._collector is not None:
+            self._collector.stop()
 
     def _tick(self) -> None:
         """Take in what has come; redraw, but never so often that keys wait."""
         now = time.monotonic()
         if not self.is_headless and hung_up():
             self._end("terminated")
+        if self.feed.typed and now < self._took_at + KEYS_FIRST_S:
+            return
+        self._took_at = now
         self.feed.take()
         if not self.feed.paused:
             self.output.poll()
         self._watch_for_the_end()
+        if self._collector is not None:
+            self._collector.tick(now, self.feed.key_at)
         view = self.view
         if view is not None:
             with contextlib.suppress(NoMatches):  # the app closes, and its panes go one by one
@@ -157,6 +175,8 @@ class App(Verbs):
         if self.feed.running and now - self._drawn_at > CLOCK_S:
             self._seen = -1  # time passes, and is on the screen
         if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
+            if self._drawn_at == 0.0 and self._collector is not None:  # for the first time
+                self._collector.loaded()
             self._seen = self.feed.version
             self.post_message(RunChanged(self._seen))
 
@@ -185,6 +205,11 @@ class App(Verbs):
                 self.view.renew()
         self._drawn_at = time.monotonic()
         self._free_at = self._drawn_at + REST * (self._drawn_at - began)
+
+    @property
+    def hurried(self) -> bool:
+        """Does somebody type?"""
+        return self.feed.typed
 
     def goes_on(self) -> bool:
         return self._alive() if self._alive is not None else self.feed.running

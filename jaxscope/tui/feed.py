@@ -25,11 +25,11 @@ from jaxscope.tui.apart import Others
 
 PERIOD_S = 0.1
 SLICE = 500  # events folded at once: about 5 ms
-FOLD_S = 0.02  # of every period: the rest is for keys and drawing
+FOLD_S = 0.01  # of every period: the rest is for keys and drawing
 APART_BYTES = 2_000_000  # a larger text is read by another process: one regular expression holds all threads
 COMPARE_S = 0.005  # of comparing keys at a time
 KEY_S = 0.15  # after a key the screen has the machine for itself, but for
-YIELD_S = 0.005  # one slice in as much time
+YIELD_S = 0.03  # one slice in as much time
 TELL_S = 1.0  # how often it is shown how far that has come
 UNFINISHED = 200
 REST = 4  # conclusions are drawn again after this many times what they took
@@ -44,6 +44,7 @@ class Feed:
       version: grows when ``run``, ``findings`` or ``texts`` have changed.
       texts: of programs that have been read, by program id.
       trouble: why there are no conclusions.
+      key_at: when somebody typed last, on the monotonic clock.
       parts: the runs within it, of the same program on other numbers of devices; they come while one looks.
     """
 
@@ -63,7 +64,7 @@ class Feed:
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
         self._folded = self._of_parts = 0
-        self._key_at = 0.0
+        self.key_at = 0.0
         self._compared = 0  # compilations, in the order in which they came
         self._batches: deque[Batch] = deque()
         self._lock = threading.Lock()  # held while the run changes, or while rules read it
@@ -95,11 +96,16 @@ class Feed:
 
     def key(self) -> None:
         """Somebody typed: what goes on in other threads gives way for a moment."""
-        self._key_at = time.monotonic()
+        self.key_at = time.monotonic()
+
+    @property
+    def typed(self) -> bool:
+        """Just now?"""
+        return time.monotonic() < self.key_at + KEY_S
 
     def _give_way(self) -> bool:
         """Between two slices of work; True: it is to end."""
-        return self._stop.wait(YIELD_S if time.monotonic() < self._key_at + KEY_S else 0.001)
+        return self._stop.wait(YIELD_S if self.typed else 0.001)
 
     def start(self) -> None:
         for work in (self._follow, self._conclude):

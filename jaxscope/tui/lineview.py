@@ -12,7 +12,7 @@ from rich.style import Style
 from textual.binding import Binding
 from textual.content import Content
 from textual.events import Click, Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
@@ -22,6 +22,8 @@ from jaxscope.report.escape import escape
 from jaxscope.tui.abstract import AbstractMeta
 from jaxscope.tui.actions import bindings
 
+PAUSE_S, PAUSE_HURRIED_S = 0.005, 0.04
+TOLD_S = 0.1  # how often the reader hears how far it has come
 _KEPT = 1_000  # drawn lines
 _COLUMNS = 8  # one step to the side
 
@@ -66,6 +68,10 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self._centred = False
         self._drawn: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._styles: dict[str, Style] = {}
+        self._look = 0, Style.null()  # of the frame that is drawn: width, and what all lines are drawn on
+        self._title: str | None = None
+        self._theme = ""
+        self._said: tuple[tuple[str, int], list[str]] = ("", 0), []
         self.entitle(title)
 
     # -- what a subclass says ---------------------------------------------------------------------
@@ -100,13 +106,16 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def position(self) -> str:
-        """What is looked for, and how much of it was found; empty where nothing is."""
+        """How much was found of what is looked for; empty where nothing is."""
 
     # -- drawing ----------------------------------------------------------------------------------
 
     def entitle(self, title: str, subtitle: str = "") -> None:
         """Names of the program's stand in titles: they are data, not markup."""
-        self.border_title = Content(escape(f"{title}  {subtitle}" if subtitle else title))
+        text = escape(f"{title}  {subtitle}" if subtitle else title)
+        if text != self._title:
+            self._title = text
+            self.border_title = Content(text)
 
     def style_of(self, name: str) -> Style:
         if not name:
@@ -120,8 +129,10 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles.clear()
-        self._drawn.clear()
+        if self._theme != self.app.theme:  # that, and not every focus, changes what lines look like
+            self._theme = self.app.theme
+            self._styles.clear()
+            self._drawn.clear()
 
     def forget(self) -> None:
         """What is drawn is out of date."""
@@ -136,9 +147,13 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         elif self.cursor < 0 < self.line_count:
             self.cursor = 0
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        # Once a frame: to ask for each line is half of what a line costs.
+        self._look = self.scrollable_content_region.width, self.rich_style  # width: without the scroll bar
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width  # without the scroll bar
-        base = self.rich_style
+        width, base = self._look
         if y < self.heading and self.line_count:
             return self.draw_heading(width).crop_extend(0, width, base).apply_style(base)
         line = self.scroll_offset.y + y - self.heading
@@ -147,7 +162,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         if not 0 <= line < self.line_count:
             return Strip.blank(width, base)
         here = line == self.cursor
-        key = (line, here, here and self.has_focus, width, self.scroll_offset.x, self.mark_of(line))
+        key = (line, here, width, self.scroll_offset.x, base, self.mark_of(line))
         strip = self._drawn.get(key)
         if strip is None:
             strip = self._finish(self.draw(line, width), width, base, here)
@@ -165,11 +180,15 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return strip.apply_style(base)
 
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
-        said = [
-            line
-            for paragraph in self.empty.split("\n")
-            for line in _wrapped(escape(paragraph), max(10, width - 4))
-        ]
+        wanted = self.empty, max(10, width - 4)
+        if self._said[0] != wanted:
+            lines = [
+                line
+                for paragraph in self.empty.split("\n")
+                for line in _wrapped(escape(paragraph), wanted[1])
+            ]
+            self._said = wanted, lines
+        said = self._said[1]
         if not 1 <= y <= len(said):
             return Strip.blank(width, base)
         return (
@@ -178,12 +197,23 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             .apply_style(base)
         )
 
+    def pause(self) -> float:
+        """Seconds until the next slice of long work: a key goes through several messages, and each would wait for one."""
+        return PAUSE_HURRIED_S if getattr(self.app, "hurried", False) else PAUSE_S
+
     # -- moving -----------------------------------------------------------------------------------
 
     def watch_cursor(self, before: int, after: int) -> None:
         if before != after:
-            self.refresh()
+            self.redraw(before, after)
             self.post_message(self.Moved(self))
+
+    def redraw(self, *lines: int) -> None:
+        """These look otherwise than they did; the others are not drawn again."""
+        top, room = self.scroll_offset.y, self.size.height - self.heading
+        for line in lines:
+            if 0 <= line - top < room:
+                self.refresh(Region(0, line - top + self.heading, self.size.width, 1))
 
     def go_to(self, line: int, *, centre: bool = False) -> None:
         """Put the cursor there and scroll so that it is seen."""
@@ -209,7 +239,6 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.scroll_to(y=max(0, top), animate=False, immediate=True)
 
     def on_resize(self, event: Resize) -> None:
-        self._drawn.clear()
         if self.cursor >= 0:
             self.call_after_refresh(lambda: self.reveal(self.cursor, centre=self._centred))
 
@@ -251,12 +280,6 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.go_to(line)
             if again:
                 self.action_open()
-
-    def on_focus(self) -> None:
-        self.forget()
-
-    def on_blur(self) -> None:
-        self.forget()
 
 
 def _wrapped(text: str, width: int) -> list[str]:

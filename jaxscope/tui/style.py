@@ -69,7 +69,7 @@ Words {{ width: 1fr; height: auto; }}
 #finding {{ height: 1; }}
 #slash {{ width: 2; color: $primary; }}
 #find {{ height: 1; border: none; padding: 0; width: 1fr; background: $surface; }}
-#found {{ width: auto; min-width: 24; }}
+#found {{ width: 30; height: 1; text-align: right; text-wrap: nowrap; text-overflow: ellipsis; }}
 #columns {{ height: 1fr; }}
 #left, #right {{ width: 1fr; height: 1fr; }}
 #right {{ margin-left: 1; }}

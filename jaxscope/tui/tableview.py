@@ -16,13 +16,12 @@ from textual.strip import Strip
 from jaxscope.report.escape import escape
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import Column, fitted, plain
-from jaxscope.tui.lineview import LineView
+from jaxscope.tui.lineview import TOLD_S, LineView
 
 T = TypeVar("T")
 
-SLICE = 250  # rows filtered between two looks at the clock
-FILTER_S = 0.02  # of a filter at a time: a key waits no longer
-PAUSE_S = 0.005
+SLICE = 100  # rows filtered between two looks at the clock
+FILTER_S = 0.01  # of a filter at a time: a key waits no longer
 
 
 class TableView(LineView, Generic[T]):
@@ -55,6 +54,7 @@ class TableView(LineView, Generic[T]):
         self._filtered_for = ""
         self._kept: list[T] = []  # of the filter that goes on
         self._again = False
+        self._told = 0.0
         self._version = 0
         self._current: str | None = None
 
@@ -118,8 +118,10 @@ class TableView(LineView, Generic[T]):
         for kept in filtering:
             self._kept += kept
             if time.monotonic() > end:
-                self.set_timer(PAUSE_S, lambda: self._go_on(filtering))
-                self.post_message(self.Sought(self))
+                self.set_timer(self.pause(), lambda: self._go_on(filtering))
+                if end > self._told + TOLD_S:
+                    self._told = end
+                    self.post_message(self.Sought(self))
                 return
         self._filtering = None
         self._put(self._kept)
@@ -221,8 +223,8 @@ class TableView(LineView, Generic[T]):
         if not self.needle:
             return ""
         if self._filtering is not None:
-            return f"/{self.needle}  {len(self._kept):,} …"
-        return f"/{self.needle}  {len(self.items):,} of {len(self._all):,}"
+            return f"{len(self._kept):,} …"
+        return f"{len(self.items):,} of {len(self._all):,}"
 
     def action_sort(self) -> None:
         """By the next column that can be sorted by; after the last, in the natural order again."""

@@ -15,11 +15,10 @@ from jaxscope.report.escape import escape
 from jaxscope.tui import tokens
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.lines import MOST_MATCHES, Growing, Lined
-from jaxscope.tui.lineview import LineView
+from jaxscope.tui.lineview import TOLD_S, LineView
 
 NOTHING = Growing()
 SEARCH_S = 0.01  # of a search at a time: a key waits no longer
-PAUSE_S = 0.005
 
 
 class TextView(LineView):
@@ -44,6 +43,7 @@ class TextView(LineView):
         self.found: list[int] = []
         self._search: Iterator[list[int]] | None = None  # of what was not looked at yet
         self._looked = self._dropped = 0  # lines that it has taken in, lines let go by then
+        self._told = 0.0
         self._wanted = False  # is the cursor still to go to a place that is found?
         self.name_of_text: object = None
         self._numbers = numbers
@@ -78,7 +78,10 @@ class TextView(LineView):
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
         """Mark these lines, and bring the first into sight without moving the cursor away from them."""
+        changed = {*lines} ^ {*self.linked}
         self.linked = lines
+        top = self.scroll_offset.y
+        self.redraw(*(n for n in range(top, top + self.size.height) if n in changed))
         if lines and follow and self.cursor not in lines:
             first = min(lines)
             with self.prevent(self.Moved):
@@ -86,7 +89,6 @@ class TextView(LineView):
             self.reveal(first, centre=not self._seen(first))
             # A text that has just come has no height to scroll in before it is laid out.
             self.call_after_refresh(self._again, first)
-        self.forget()
 
     def _again(self, line: int) -> None:
         if self.cursor == line and not self._seen(line):
@@ -162,7 +164,7 @@ class TextView(LineView):
         for found in search:
             self.found += found[: MOST_MATCHES - len(self.found)]
             if time.monotonic() > end and len(self.found) < MOST_MATCHES:
-                self.set_timer(PAUSE_S, lambda: self._go_on(search))
+                self.set_timer(self.pause(), lambda: self._go_on(search))
                 break
             if len(self.found) >= MOST_MATCHES:
                 self._search = None
@@ -174,16 +176,18 @@ class TextView(LineView):
             at = bisect_left(self.found, self.cursor)
             if at == len(self.found) or self.found[at] != self.cursor:
                 self.go_to(self.found[at % len(self.found)])
-        self.post_message(self.Sought(self))
+        if self._search is None or end > self._told + TOLD_S:
+            self._told = end
+            self.post_message(self.Sought(self))
 
     def position(self) -> str:
-        """``/dot  3/412``: what is searched and where we are in it; ``…`` while the search goes on."""
+        """``3/412``: where we are in what is found; ``…`` while the search goes on."""
         if not self.needle:
             return ""
         at = bisect_right(self.found, self.cursor)
         if not self.found:
-            return f"/{self.needle}  " + ("not found" if self._search is None else "…")
-        return f"/{self.needle}  {at}/{len(self.found):,}" + ("" if self._search is None else "…")
+            return "not found" if self._search is None else "…"
+        return f"{at}/{len(self.found):,}" + ("" if self._search is None else "…")
 
     def action_next_match(self, by: int) -> None:
         if not self.found:

@@ -54,7 +54,6 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Every key, click and command comes by here: none does anything once the app is being left."""
-        self.feed.key()
         return self.leaving or await super().run_action(action, default_namespace, namespaces)
 
     def exit(

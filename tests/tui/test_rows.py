@@ -21,7 +21,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, editor, links, tokens
 from jaxscope.tui.cells import Column, fitted, parts, plain
 from jaxscope.tui.lines import LONGEST, MOST_LINES, Growing, Lines
-from jaxscope.tui.rows import chrome, death, functions, output, overview, program
+from jaxscope.tui.rows import chrome, death, functions, lanes, output, overview, program
 
 
 @given(st.text(alphabet="ab\n\r", max_size=200))
@@ -171,8 +171,8 @@ def test_editors_are_told_the_line_in_their_own_words(environ, command):
 
 def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
     run = load(typical)
-    lane = overview.lanes(run)[0]
-    bar = "".join(p[0] for p in overview.bar(lane, overview.Axis(60.0), 60))
+    lane = lanes.lanes(run)[0]
+    bar = "".join(p[0] for p in lanes.bar(lane, lanes.Axis(60.0), 60))
     assert len(bar) == 60
     assert bar.startswith("·········░██")  # its first trace began 9 s into the run
     assert bar[40:] == "·" * 20
@@ -180,7 +180,7 @@ def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
 
 def test_a_failed_compilation_is_on_the_timeline(tmp_path):
     run = load(runs_to_see.failed(tmp_path / "run"))
-    bar = "".join(p[0] for p in overview.bar(overview.lanes(run)[0], overview.Axis(9.0), 9))
+    bar = "".join(p[0] for p in lanes.bar(lanes.lanes(run)[0], lanes.Axis(9.0), 9))
     assert bar == "·░██████·"
 
 

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import contextlib
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_searching_a_text_goes_to_the_places_found_and_escape_ends_it(typical):
     async def steps(pilot, app):
         await press(pilot, "3", "tab", "tab", "slash", *"fus")
         hlo = app.screen.stages["hlo"]
-        assert "/fus  1/3" in screen(app)
+        assert "fus" in screen(app) and " 1/3" in screen(app)
         await press(pilot, "enter")
         assert app.focused is hlo
         first = hlo.cursor
@@ -761,6 +762,38 @@ def test_keys_of_the_configuration_replace_those_of_the_table(typical):
 
     said = drive(typical, steps, keys={"functions.star": "B", "export.text": "f8"}, size=(160, 48))
     assert any(m.startswith("written: ") for m in said)
+
+
+def test_a_screen_that_was_opened_before_has_the_colours_of_another_theme_too(typical):
+    async def steps(pilot, app):
+        def heading():
+            return app.screen.focused.style_of("heading").color, app.screen.words("header").styles.background
+
+        await press(pilot, "2", "1")
+        dark = heading()
+        await press(pilot, "ctrl+t")
+        light = heading()
+        await press(pilot, "2")
+        assert heading() == light != dark
+
+    drive(typical, steps)
+
+
+def test_letters_that_are_typed_come_before_news(typical):
+    async def steps(pilot, app):
+        await press(pilot, "slash")
+        app.feed.key_at = 0.0
+        await pilot.press("x")
+        assert app.feed.key_at > 0, "a letter is a key too"
+        app.feed.key()
+        took = app._took_at = time.monotonic()
+        app._tick()
+        assert app._took_at == took
+        app.feed.key_at = 0.0
+        app._tick()
+        assert app._took_at > took
+
+    drive(typical, steps)
 
 
 def test_the_palette_names_its_groups(typical):

@@ -192,7 +192,7 @@ def test_a_long_search_goes_on_between_keys_and_finds_everything(monkeypatch):
         await finished(pilot, lambda: view._search is not None)
         assert view.found == list(range(3, 400, 7))
         assert view.cursor == 206  # the next one from where one was
-        assert view.position() == "/needle  30/57"
+        assert view.position() == "30/57"
         view.look_for("nowhere")
         view.look_for("line 39")  # typed on before the other had ended
         await finished(pilot, lambda: view._search is not None)
@@ -284,5 +284,58 @@ def test_a_row_that_has_gone_is_not_spelled_out_to_say_so():
         assert view.current.name == "item 4"
         view.show([view.items[n] for n in (6, 2, 1)])  # the same themselves
         assert view.current.name == "item 4" and view.cursor == 1
+
+    drive(view, steps)
+
+
+def counted(view):
+    """The lines that are drawn from now on."""
+    drawn, draw = [], view.render_line
+
+    def one(y):
+        drawn.append(view.scroll_offset.y + y)
+        return draw(y)
+
+    view.render_line = one
+    return drawn
+
+
+def test_a_step_of_the_cursor_draws_two_lines_and_no_other():
+    view = TextView()
+
+    async def steps(pilot):
+        view.show(Lines("\n".join(f"line {n}" for n in range(100))))
+        await pilot.press("down")
+        await pilot.pause()
+        drawn = counted(view)
+        await pilot.press("down")
+        await pilot.pause()
+        assert sorted(drawn) == [1, 2]
+
+    drive(view, steps)
+
+
+def test_marks_from_another_pane_draw_the_lines_that_gain_or_lose_one():
+    view = TextView()
+
+    async def steps(pilot):
+        view.show(Lines("\n".join(f"line {n}" for n in range(100))))
+        view.link({3, 4, 70}, follow=False)
+        await pilot.pause()
+        drawn = counted(view)
+        view.link({4, 5}, follow=False)
+        await pilot.pause()
+        assert sorted(drawn) == [3, 5]
+
+    drive(view, steps)
+
+
+def test_a_search_gives_way_to_somebody_who_types():
+    view = TextView()
+
+    async def steps(pilot):
+        calm = view.pause()
+        pilot.app.hurried = True
+        assert view.pause() > calm
 
     drive(view, steps)

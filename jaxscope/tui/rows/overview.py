@@ -2,123 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import waits
 from jaxscope.report.phrases import Places, count, function_name, seconds
 from jaxscope.report.transfers import LONG_S, LONG_SHARE
 from jaxscope.schema.findings import ERROR, NOTE, Finding
-from jaxscope.tui.cells import Cell, Column, Part
+from jaxscope.tui.cells import Column, Part
 
 DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
-GLYPHS = {"trace": "░", "lower": "▒", "compile": "█", "hit": "▁"}
 MARKS = {ERROR: ("✖", "error"), NOTE: ("·", "note")}
 LATEST = 50
-
-
-class Lane(NamedTuple):
-    """One function on the time axis; ``None`` stands for all that are not the user's."""
-
-    function: Function | None
-    members: Sequence[Function]
-    seconds: float
-    recompiles: int
-    spans: list[tuple[float, float, str]]  # from, to (seconds into the run), phase
-
-
-class Axis(NamedTuple):
-    """The whole run, in seconds."""
-
-    length: float
-
-
-def lanes(run: Run) -> list[Lane]:
-    """The user's functions, slowest first, then everything else in one lane."""
-    made = []
-    others: list[Function] = []
-    for f in run.functions.values():
-        if not f.compilations:
-            continue
-        if f.user:
-            made.append(Lane(f, [f], f.seconds, len(recompilations(f)), _spans(run, f.compilations)))
-        else:
-            others.append(f)
-    made.sort(key=lambda lane: (-lane.seconds, lane.function.id if lane.function else ""))
-    if others:
-        every = [c for f in others for c in f.compilations]
-        made.append(Lane(None, others, sum(f.seconds for f in others), 0, _spans(run, every)))
-    return made
-
-
-def _spans(run: Run, compilations: Sequence[Compilation]) -> list[tuple[float, float, str]]:
-    """When each phase ran; phases follow one another, so the end of the first is where the next began."""
-    begin = run.began_ns
-    if begin is None:
-        return []
-    made = []
-    for c in compilations:
-        for phase, event, spent in (
-            ("trace", c.traced, c.trace_seconds),
-            ("lower", c.lowered, c.lower_seconds),
-            ("hit" if c.persistent_hit else "compile", c.compiled, c.compile_seconds),
-        ):
-            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
-            ended = event or failed
-            if ended is not None and spent:
-                end = (ended.t_ns - begin) / 1e9
-                made.append((end - spent, end, phase))
-        if c.phase is not None and run.last_ns is not None:
-            made.append(((c.phase_ns - begin) / 1e9, (run.last_ns - begin) / 1e9, c.phase))
-    return made
-
-
-def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """The lane as blocks: in each column the phase that took most of it."""
-    if axis.length <= 0 or width <= 0:
-        return []
-    share: list[dict[str, float]] = [{} for _ in range(width)]
-    for begin, end, phase in lane.spans:
-        low, high = begin / axis.length * width, end / axis.length * width
-        for x in range(max(0, int(low)), min(width, int(high) + 1)):
-            part = min(high, x + 1) - max(low, x)
-            if part >= 0:
-                share[x][phase] = share[x].get(phase, 0.0) + max(part, 1e-9)
-    made: list[Part] = []
-    for found in share:
-        phase = max(found, key=lambda p: found[p]) if found else ""
-        made.append(
-            (GLYPHS.get(phase, "█"), phase if phase in GLYPHS else "compile") if phase else ("·", "dim")
-        )
-    return made
-
-
-def lane_columns(axis: Axis) -> list[Column[Lane]]:
-    return [
-        Column("function", lambda lane, _: lane_name(lane), 20, order=lane_name),
-        Column("again", lambda lane, _: again(lane.recompiles), 6, right=True, order=lambda lane: lane.recompiles, first=True),
-        Column("time", lambda lane, _: [(seconds(lane.seconds), "bold")], 8, right=True, order=lambda lane: lane.seconds, first=True),
-        Column(f"0 … {seconds(axis.length)}", lambda lane, width: bar(lane, axis, width), found=False),
-    ]  # fmt: skip
-
-
-def lane_name(lane: Lane) -> str:
-    if lane.function is not None:
-        return function_name(lane.function)
-    return f"({len(lane.members):,} of libraries)"
-
-
-def lane_id(lane: Lane) -> str:
-    return lane.function.id if lane.function is not None else ""
-
-
-def again(n: int) -> Cell:
-    return [(f"▲ {n:,}", "retrace")] if n else [("·", "dim")]
 
 
 def now(run: Run, *, running: bool) -> list[Part]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.events import DescendantFocus, Resize
+from textual.events import DescendantFocus, Event, Resize, ScreenResume
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -36,6 +36,7 @@ class Words(Static):
     def __init__(self, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
         self.said: list[list[Part]] = []
+        self._theme = ""
 
     def say(self, *paragraphs: Sequence[Part]) -> None:
         """Nothing at all takes no room."""
@@ -47,7 +48,8 @@ class Words(Static):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        if self.is_mounted:
+        if self.is_mounted and self._theme != self.app.theme:
+            self._theme = self.app.theme
             self._redraw()
 
     def _redraw(self) -> None:
@@ -56,7 +58,13 @@ class Words(Static):
             made.append("\n" if n else "")
             for text, name in parts(list(paragraph)):
                 made.append(text, self._style(name))
-        self.update(made)
+        self.update(made, layout=False)  # which costs more than all the rest, and is rarely needed
+        size = self.size
+        wide = self.styles.width is not None and self.styles.width.is_auto
+        if self.styles.auto_dimensions and (
+            wide or self.get_content_height(self.app.size, self.app.size, size.width) != size.height
+        ):
+            self.refresh(layout=True)
 
     def _style(self, name: str) -> Style:
         return (
@@ -120,7 +128,12 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.complete = True
         self.query_one("#finding").display = False
         self.set_class(self.app.size.width < NARROW, "narrow")
-        self.renew()
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, ScreenResume):
+            # Where the theme is another, Textual has seen to it; else nothing looks otherwise than it did.
+            event.refresh_styles = False
+        await super().on_event(event)
 
     def on_screen_resume(self) -> None:
         self.renew()
@@ -207,14 +220,17 @@ class View(Screen[None], metaclass=AbstractMeta):
             return
         for other in self.views():
             other.set_class(other is view, "searched")
-        self.query_one("#finding").display = True
-        if not self.query("#find"):
-            # Not before: an Input that is made before the app's first screen stands on the stack ends the app.
-            await self.query_one("#finding").mount(Input(id="find", select_on_focus=False), after="#slash")
-        field = self.query_one("#find", Input)
-        with field.prevent(Input.Changed):
-            field.value = view.needle
-        field.focus()
+        with self.app.batch_update():  # the panes become a line shorter once, not twice
+            self.query_one("#finding").display = True
+            if not self.query("#find"):
+                # Not before: an Input that is made before the app's first screen stands on the stack ends the app.
+                await self.query_one("#finding").mount(
+                    Input(id="find", select_on_focus=False), after="#slash"
+                )
+            field = self.query_one("#find", Input)
+            with field.prevent(Input.Changed):
+                field.value = view.needle
+            field.focus()
 
     def stop_finding(self, *, keep: bool) -> bool:
         """Leave the search line, or forget what was searched. False: there was no search."""

@@ -12,7 +12,7 @@ from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.cells import Part
 from jaxscope.tui.lineview import LineView
-from jaxscope.tui.rows import death
+from jaxscope.tui.rows import death, lanes
 from jaxscope.tui.rows import overview as rows
 from jaxscope.tui.screens.frame import View, Words
 from jaxscope.tui.tableview import TableView
@@ -22,8 +22,8 @@ class Overview(View):
     NAME = "overview"
 
     def panes(self) -> Iterable[Widget]:
-        self.lanes: TableView[rows.Lane] = TableView(
-            rows.lane_columns(rows.Axis(0.0)), rows.lane_id, title="Compile time", id="lanes",
+        self.lanes: TableView[lanes.Lane] = TableView(
+            lanes.columns(lanes.Axis(0.0)), lanes.ident, title="Compile time", id="lanes",
             empty="Nothing was compiled yet. If nothing ever is: did the program import jax?",
             about="Each function's time on the axis of the whole run. Enter opens the function.",
         )  # fmt: skip
@@ -48,8 +48,8 @@ class Overview(View):
 
     def fill(self) -> None:
         run, feed = self.feed.run, self.feed
-        self.lanes.columns = tuple(rows.lane_columns(rows.Axis(run.seconds or 0.0)))
-        self.lanes.show(rows.lanes(run))
+        self.lanes.columns = tuple(lanes.columns(lanes.Axis(run.seconds or 0.0)))
+        self.lanes.show(lanes.lanes(run))
         self.lanes.entitle("Compile time", "░ trace  ▒ lower  █ compile  ▁ cache hit")
         told = [f for f in feed.findings if f.code not in self.scope.hidden]
         serious = [f for f in told if f.severity != NOTE]

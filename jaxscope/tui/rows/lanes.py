@@ -1,0 +1,131 @@
+"""Each function's time on the axis of the whole run: a lane of blocks, one a phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxscope.model.causes import recompilations
+from jaxscope.model.records import Function, asked_once
+from jaxscope.model.run import Run
+from jaxscope.report.phrases import function_name, seconds
+from jaxscope.tui.cells import Cell, Column, Part
+
+PHASES = ("trace", "lower", "compile", "hit")
+GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
+_NONE = np.empty((0, 3), np.int64)
+
+
+class Lane(msgspec.Struct, frozen=True, eq=False):
+    """One function on the time axis; ``None`` stands for all that are not the user's.
+
+    Attributes:
+      spans: [n, 3], begin and end (ns into the run), index of the phase.
+    """
+
+    function: Function | None
+    members: Sequence[Function]
+    seconds: float
+    recompiles: int
+    spans: NDArray[np.int64]
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """The whole run, in seconds."""
+
+    length: float
+
+
+def lanes(run: Run) -> list[Lane]:
+    """The user's functions, slowest first, then everything else in one lane."""
+    begin = run.began_ns
+    opened: dict[str, list[tuple[int, int, int]]] = {}
+    for p in run.in_progress():
+        if run.last_ns is not None and p.phase in PHASES:
+            span = p.since_ns, run.last_ns, PHASES.index(p.phase)
+            opened.setdefault(p.compilation.function.id, []).append(span)
+
+    def spans(functions: Sequence[Function]) -> NDArray[np.int64]:
+        if begin is None:
+            return _NONE
+        parts = [_ended(f) for f in functions] + [np.array(opened[f.id]) for f in functions if f.id in opened]
+        found: NDArray[np.int64] = np.concatenate(parts) - np.array([begin, begin, 0])
+        return found
+
+    made = []
+    others: list[Function] = []
+    for f in run.functions.values():
+        if f.compilations and f.user:
+            made.append(Lane(f, [f], f.seconds, len(recompilations(f)), spans([f])))
+        elif f.compilations:
+            others.append(f)
+    made.sort(key=lambda lane: (-lane.seconds, lane.function.id if lane.function else ""))
+    if others:
+        made.append(Lane(None, others, sum(f.seconds for f in others), 0, spans(others)))
+    return made
+
+
+@asked_once
+def _ended(f: Function) -> NDArray[np.int64]:
+    """When each phase ran, wall clock; phases follow one another, so the end of the first is where the next began."""
+    made = []
+    for c in f.compilations:
+        for phase, event, spent in (
+            ("trace", c.traced, c.trace_seconds),
+            ("lower", c.lowered, c.lower_seconds),
+            ("compile", c.compiled, c.compile_seconds),
+        ):
+            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
+            ended = event or failed
+            if ended is not None and spent:
+                shown = "hit" if phase == "compile" and c.persistent_hit else phase
+                made.append((ended.t_ns - int(spent * 1e9), ended.t_ns, PHASES.index(shown)))
+    return np.array(made, np.int64) if made else _NONE
+
+
+def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
+    """The lane as blocks: in each column the phase that took most of it."""
+    if axis.length <= 0 or width <= 0:
+        return []
+    share = np.zeros((len(PHASES), width))
+    low, high = lane.spans[:, 0] / (1e9 * axis.length) * width, lane.spans[:, 1] / (1e9 * axis.length) * width
+    phase = lane.spans[:, 2]
+    first, last = low.astype(np.int64), np.minimum(high.astype(np.int64), width - 1)
+    inside = (high >= 0) & (first < width)
+    first = np.maximum(first, 0)
+    for n in range(len(PHASES)):
+        narrow = inside & (phase == n) & (first == last)  # by far the most, where there are many
+        took = np.maximum(high[narrow] - low[narrow], 1e-9)
+        share[n] += np.bincount(first[narrow], took, width)
+    for at in np.flatnonzero(inside & (first < last)):
+        columns = np.arange(first[at], last[at] + 1)
+        part = np.minimum(high[at], columns + 1) - np.maximum(low[at], columns)
+        share[phase[at], columns] += np.maximum(part, 1e-9)
+    most = np.where(share.any(axis=0), share.argmax(axis=0), -1)
+    return [(GLYPHS[PHASES[n]], PHASES[n]) if n >= 0 else ("·", "dim") for n in most]
+
+
+def columns(axis: Axis) -> list[Column[Lane]]:
+    return [
+        Column("function", lambda lane, _: name(lane), 20, order=name),
+        Column("again", lambda lane, _: again(lane.recompiles), 6, right=True, order=lambda lane: lane.recompiles, first=True),
+        Column("time", lambda lane, _: [(seconds(lane.seconds), "bold")], 8, right=True, order=lambda lane: lane.seconds, first=True),
+        Column(f"0 … {seconds(axis.length)}", lambda lane, width: bar(lane, axis, width), found=False),
+    ]  # fmt: skip
+
+
+def name(lane: Lane) -> str:
+    if lane.function is not None:
+        return function_name(lane.function)
+    return f"({len(lane.members):,} of libraries)"
+
+
+def ident(lane: Lane) -> str:
+    return lane.function.id if lane.function is not None else ""
+
+
+def again(n: int) -> Cell:
+    return [(f"▲ {n:,}", "retrace")] if n else [("·", "dim")]
