@@ -5,6 +5,7 @@ None looks its parts up when it is mounted: where the app is being left they are
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
@@ -42,11 +43,13 @@ class Help(ModalScreen[None]):
 
     def on_mount(self) -> None:
         lines: list[list[Part]] = [[(self.heading, "title")], [self.about], []]
-        for action in self.able:
-            if not action.keys:
-                continue
-            keys = actions.spelled(action.keys, all_of_them=True)
-            lines.append([(f"{keys:<12} ", "key"), action.help])
+        able = [(actions.spelled(a.keys, all_of_them=True), a.help) for a in self.able if a.keys]
+        column = max((len(keys) for keys, _ in able), default=0) + 2
+        room = min(style.DIALOG_COLUMNS, self.app.size.width * 9 // 10) - 8 - column
+        for keys, said in able:
+            first, *rest = textwrap.wrap(said, max(20, room)) or [""]
+            lines.append([(keys.ljust(column), "key"), first])
+            lines += [[" " * column, more] for more in rest]
         lines += [[], [("esc closes this · ↑ ↓ scroll", "dim")]]
         self.said.say(*lines)
 

@@ -50,6 +50,7 @@ _RULES = {
 }  # fmt: skip
 # Of the screen, once for all of its panes: to look them up for each pane was half of what a change of screen cost.
 COMPONENTS = {f"line--{name}" for name in _RULES}
+DIALOG_COLUMNS = 90  # at most
 _LINES = "\n".join(f"    .line--{name} {{ {rule} }}" for name, rule in _RULES.items())
 
 CSS = f"""
@@ -100,7 +101,7 @@ Functions.narrow #right {{ height: 3fr; }}
 Overview.narrow #steps {{ display: none; }}
 ProgramView.narrow #columns {{ layout: horizontal; }}
 Help, Leave, Picker, Page {{ align: center middle; }}
-#dialog {{ width: 90%; max-width: 90; height: auto; max-height: 90%; border: round $primary; padding: 1 2; background: $surface; }}
+#dialog {{ width: 90%; max-width: {DIALOG_COLUMNS}; height: auto; max-height: 90%; border: round $primary; padding: 1 2; background: $surface; }}
 #dialog.tall {{ height: 90%; max-width: 130; padding: 0 1; }}
 #dialog.tall LineView {{ background: $surface; }}
 #wanted {{ height: 1; border: none; padding: 0; background: $boost; }}

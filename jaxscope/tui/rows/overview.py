@@ -103,7 +103,8 @@ def known_cause(run: Run, c: Compilation) -> str:
     if c.key is not None and c.id not in run.comparisons:
         return "…"
     cause = causes.of(run, c)[0]
-    return f"{cause.kind} {cause.path}" if cause.path else cause.kind
+    kind = cause.kind.replace("_", " ")
+    return f"{kind} {cause.path}" if cause.path else kind
 
 
 EVENT_COLUMNS: list[Column[Event]] = [
