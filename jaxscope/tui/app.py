@@ -99,6 +99,7 @@ class App(Verbs):
         keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
+        self.stylesheet = style.Rules(variables=self.get_css_variables())
         self.actions = actions.remapped(keys or {})
         self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
         self._alive = alive

@@ -14,6 +14,7 @@ import pytest
 import runs_to_see
 from seen import screen, settled
 from textual import events
+from textual.css.stylesheet import Stylesheet
 
 from jaxscope.schema import events as ev
 from jaxscope.tui import actions
@@ -776,6 +777,24 @@ def test_a_screen_that_was_opened_before_has_the_colours_of_another_theme_too(ty
         light = heading()
         await press(pilot, "2")
         assert heading() == light != dark
+
+    drive(typical, steps)
+
+
+def test_a_screen_that_brings_no_rules_of_its_own_has_none_parsed_again(typical, monkeypatch):
+    parsed = []
+    parse = Stylesheet.parse
+
+    def counted(self):
+        parsed.append(1)
+        parse(self)
+
+    async def steps(pilot, app):
+        monkeypatch.setattr(Stylesheet, "parse", counted)
+        await press(pilot, "2")
+        assert not parsed
+        await press(pilot, "ctrl+t")
+        assert parsed, "another theme has other colours"
 
     drive(typical, steps)
 
