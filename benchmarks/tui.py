@@ -72,11 +72,13 @@ async def drawn(app, *, first: bool = False) -> None:
         await asyncio.sleep(0.001)
 
 
-async def keys(app, pressed: list[str], rounds: int) -> dict[str, float]:
+async def keys(app, pressed: list[str], rounds: int, until=None) -> dict[str, float]:
     from textual import events
 
-    took = []
+    took: list[float] = []
     for n in range(rounds):
+        if until is not None and took and until():
+            break
         await asyncio.sleep(0.05)
         began = time.perf_counter()
         key = pressed[n % len(pressed)]
@@ -273,9 +275,13 @@ async def large(rounds: int, folder: Path, scale: float) -> dict[str, object]:
     size = len(text)
     del text
     app, context, first = await opened(run)
-    await app.action_show("program")
     began = time.perf_counter()
-    while not getattr(app.screen, "stages", None) or not app.screen.stages["hlo"].line_count:
+
+    def there() -> bool:
+        return bool(getattr(app.screen, "stages", None) and app.screen.stages["hlo"].line_count)
+
+    opening = await keys(app, ["3", "down", "tab"], rounds, there)
+    while not there():
         await asyncio.sleep(0.005)
     await drawn(app)
     shown = time.perf_counter() - began
@@ -299,7 +305,7 @@ async def large(rounds: int, folder: Path, scale: float) -> dict[str, object]:
     await context.__aexit__(None, None, None)
     return {
         "bytes": size, "lines": view.line_count, "first_paint_ms": round(1e3 * first), "text_shown_ms": round(1e3 * shown),
-        "key_ms_while_it_is_read": busy, "key_ms": calm, "letter_ms": letters, "search_ms": round(1e3 * searched), "search_for_nothing_ms": round(1e3 * nothing),
+        "key_ms_while_it_is_opened": opening, "key_ms_while_it_is_read": busy, "key_ms": calm, "letter_ms": letters, "search_ms": round(1e3 * searched), "search_for_nothing_ms": round(1e3 * nothing),
     }  # fmt: skip
 
 

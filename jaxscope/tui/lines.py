@@ -3,17 +3,19 @@ output that grows at its end."""
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Protocol
+
+import numpy as np
 
 from jaxscope.tui.tokens import matches
 
 LONGEST = 4_000  # characters of one line that are shown
 MOST_MATCHES = 100_000
 MOST_LINES = 500_000  # of a growing text: older ones are let go
+_BREAK = ord("\n")
 _SLICE = 1 << 20  # of an index: between two slices other threads get their turn
 _LOOKED = 1 << 18  # of a search: a slice in which every line is a hit takes 5 ms
 
@@ -34,19 +36,19 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        starts = array("Q", [0])
-        longest = begin = 0
+        found = [np.zeros(1, np.uint64)]
         for at in range(0, len(text), _SLICE):
-            ends = [at + m.end() for m in re.finditer("\n", text[at : at + _SLICE])]
-            starts.extend(ends)
-            for end in ends:
-                if end - begin > longest:
-                    longest = end - begin
-                begin = end
-        if len(starts) > 1 and starts[-1] == len(text):
-            starts.pop()  # a line break at the end begins no further line
-        self._starts = starts
-        self.longest = min(LONGEST, max(longest, len(text) - begin))
+            piece = text[at : at + _SLICE]
+            # One code point a number, so that positions are those of the text.
+            wide = not piece.isascii()
+            points = np.frombuffer(piece.encode("utf-32-le", "surrogatepass") if wide else piece.encode("ascii"), np.uint32 if wide else np.uint8)  # fmt: skip
+            found.append((np.flatnonzero(points == _BREAK) + (at + 1)).astype(np.uint64))
+        made = np.concatenate(found)
+        longest = int(np.diff(made, append=np.uint64(len(text))).max())
+        if len(made) > 1 and made[-1] == len(text):
+            made = made[:-1]  # a line break at the end begins no further line
+        self._starts = array("Q", made.tobytes())
+        self.longest = min(LONGEST, longest)
 
     def __len__(self) -> int:
         return len(self._starts) if self.text else 0
