@@ -57,7 +57,13 @@ def test_a_run_within_is_named_by_its_setting_or_by_its_directory(place):
     assert first.splitlines()[1].startswith("with MESH=4x2  one of 3 runs of mesh-")
     assert place("report", "mesh/MESH=8x1").stdout.splitlines()[1].startswith("with MESH=8x1  the others:")
     assert "MESH=8x1, MESH=4x2, MESH=3x3" in place("report", "mesh/MESH=9", code=2).stderr
-    assert "step" in place("diff", "latest/MESH=8x1", "latest/MESH=4x2").stdout
+    diff = place("diff", "latest/MESH=8x1", "latest/MESH=4x2").stdout
+    assert [line.split("  ")[0] for line in diff.splitlines()[:2]] == [
+        "- MESH=8x1",
+        "+ MESH=4x2",
+    ] and "step" in diff
+    sides = json.loads(place("diff", "latest", "latest/MESH=4x2", "--format", "json").stdout)
+    assert sides["before"]["settings"] == {"MESH": "8x1"} and sides["after"]["settings"] == {"MESH": "4x2"}
     listed = place("runs").stdout.splitlines()
     assert [line.split()[0] for line in listed[2:]] == ["/MESH=4x2", "/MESH=3x3"]
 
