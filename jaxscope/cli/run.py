@@ -94,6 +94,7 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> vital
         tee=opts.tee_stderr,
         beside=following.live(record) if opts.live and record else None,
     )
+    targeting.aborted(each.targets, ended, opts)
     if record is not None and worker is not None:
         heard = targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet), env=env)
         ended = ended._replace(interrupted=ended.interrupted or heard)
