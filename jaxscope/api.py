@@ -13,7 +13,9 @@ from typing import Any, TypeVar, overload
 
 from jaxscope.capture import announce
 from jaxscope.capture.warm import Call, Tick
+from jaxscope.errors import to_be_read
 
+__tracebackhide__ = to_be_read
 F = TypeVar("F")
 
 _session: Any = None  # the recording of this process

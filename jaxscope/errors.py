@@ -48,3 +48,13 @@ class RecompileError(JaxscopeError):
     def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint, slug="recompile")
         self.findings = list(findings)
+
+
+class NotAsPinned(AssertionError):
+    """What was compiled in ``pinned()`` is not what the test's baseline says."""
+
+
+def to_be_read(excinfo: Any) -> bool:
+    """Is ``excinfo`` (pytest's) an error that says all there is to say? As ``__tracebackhide__`` of a module it keeps
+    the module's lines out of the failure: of any other error they are shown."""
+    return isinstance(excinfo.value, (JaxscopeError, NotAsPinned))

@@ -20,13 +20,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jaxscope import parts
-from jaxscope.errors import JaxscopeError, RecompileError, UsageError
+from jaxscope.errors import JaxscopeError, RecompileError, UsageError, to_be_read
 
 if TYPE_CHECKING:
     from jaxscope.capture.blocks import Block
     from jaxscope.capture.session import Session
     from jaxscope.schema.findings import Finding
 
+__tracebackhide__ = to_be_read
 Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
@@ -73,7 +74,7 @@ class NoRecompiles:
             @functools.wraps(function)
             async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
                 watch = Watch(after, functions)
-                with watch.all():
+                with watch:
                     inner = function(*args, **kwargs)
                     go, value = inner.asend, None
                     try:
@@ -98,7 +99,7 @@ class NoRecompiles:
             @functools.wraps(function)
             async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
                 watch = Watch(after, functions)
-                with watch.all(), watch.running():
+                with watch, watch.running():
                     return await function(*args, **kwargs)
 
             return call_coroutine
@@ -107,7 +108,7 @@ class NoRecompiles:
             @functools.wraps(function)
             def call_generator(*args: Any, **kwargs: Any) -> Any:
                 watch = Watch(after, functions)
-                with watch.all():
+                with watch:
                     return (yield from _driven(watch, function(*args, **kwargs)))
 
             return call_generator
@@ -115,7 +116,7 @@ class NoRecompiles:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             watch = Watch(after, functions)
-            with watch.all(), watch.running():
+            with watch, watch.running():
                 return function(*args, **kwargs)
 
         return call
@@ -187,16 +188,14 @@ class Watch:
         self._leave()
         self._finish(failed=failed)
 
-    @contextmanager
-    def all(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """From the first to the last time that the block is open."""
         self._start()
-        try:
-            yield
-        except BaseException:
-            self._finish(failed=True)
-            raise
-        self._finish(failed=False)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._finish(failed=error is not None)
 
     @contextmanager
     def running(self) -> Iterator[None]:

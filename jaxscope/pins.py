@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxscope.errors import UsageError
+from jaxscope.errors import NotAsPinned, UsageError, to_be_read
 
 if TYPE_CHECKING:
     from jaxscope.model.run import Run
 
+__tracebackhide__ = to_be_read
 FOLDER = "jaxscope-baselines"
 NONE, NEW, ALL, TRIM = UPDATES = ("none", "new", "all", "trim")
 _PART = "@"  # before the name of one of several in a test
@@ -42,7 +44,7 @@ class Pins:
         """Compare ``run``, which is what ``test`` compiled, with its baseline; or write that.
 
         Raises:
-          AssertionError: it is not what the baseline says.
+          NotAsPinned: it is not what the baseline says.
           BaselineError: there is none, or it cannot be read or written.
           UsageError: nothing of the user's was compiled.
         """
@@ -67,12 +69,12 @@ class Pins:
         if not path.exists():
             raise file.BaselineError(
                 f"there is no baseline at {path}",
-                hint="write it, look at it and commit it: pytest --jaxscope-update=new",
+                hint=f"write it, look at it and commit it: pytest --jaxscope-update=new {shlex.quote(test)}",
                 slug="baseline-missing",
             )
         wrong = against.failing(against.compare(file.read(path), now, everything), strict=False)
         if wrong:
-            raise AssertionError(f"not as in {path.name}\n{sentences.told(wrong)}")
+            raise NotAsPinned(f"not as in {path.name}\n{sentences.told(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
         """Remove the baselines of all tests but these; which."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jaxscope import parts
+from jaxscope.errors import to_be_read
 from jaxscope.recording import Recording
 
 if TYPE_CHECKING:
+    from jaxscope.capture.blocks import Block
     from jaxscope.capture.session import Session
     from jaxscope.model.records import Compilation
     from jaxscope.opened import Opened
     from jaxscope.pins import Pins
     from jaxscope.schema.findings import Cause
+
+__tracebackhide__ = to_be_read
 
 
 class Suite:
@@ -133,31 +136,21 @@ class Tested:
         """Why ``compilation`` was not served from a cache, the decisive cause first."""
         return self.read().causes(compilation)
 
-    @contextmanager
-    def pinned(self, name: str | None = None) -> Iterator[None]:
+    def pinned(self, name: str | None = None) -> Pinned:
         """What is compiled in the block is what this test's baseline says: compilations and their causes,
         collectives, fusions, memory, donation. JAX's caches are cleared first, so that it does not matter what other
         tests have compiled. ``name`` tells several blocks of one test apart.
 
         Raises:
-          AssertionError: it is something else; the message says what, and on which line.
+          NotAsPinned: it is something else (an AssertionError); the message says what, and on which line.
           BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
         """
-        import jax
-
-        from jaxscope.capture.blocks import Block
-
         self.recorded()
         assert self._session is not None
-        clear: Any = jax.clear_caches
-        clear()
-        block = Block(self._session.tally, own=False)
-        self._session.tally.open(block)
-        try:
-            yield
-        finally:
-            self._session.tally.close(block)
-        self._suite.pins.hold(parts.alone(self._session, block), self._test, name)
+        session = self._session
+        return Pinned(
+            session, lambda block: self._suite.pins.hold(parts.alone(session, block), self._test, name)
+        )
 
     def __getattr__(self, name: str) -> Any:
         import jaxscope
@@ -165,3 +158,31 @@ class Tested:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(jaxscope, name)
+
+
+class Pinned:
+    """A block whose part of the recording is judged when it has ended without an error of its own."""
+
+    def __init__(self, session: Session, judge: Callable[[Block], None]) -> None:
+        self._session = session
+        self._judge = judge
+        self._block: Block | None = None
+
+    def __enter__(self) -> None:
+        import jax
+
+        from jaxscope.capture.blocks import Block
+
+        clear: Any = jax.clear_caches
+        clear()
+        self._block = Block(self._session.tally, own=False)
+        self._session.tally.open(self._block)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        block, self._block = self._block, None
+        if block is not None:
+            self._session.tally.close(block)
+            if error is None:
+                self._judge(block)

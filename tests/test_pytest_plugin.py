@@ -254,6 +254,55 @@ def test_the_clean_twin_passes(kinds):
     assert [n for n in CASES["clean"] if kinds[f"test_clean[{n}]"][0] != "passed"] == []
 
 
+RAISES = """
+import jax, jax.numpy as jnp
+import pytest
+
+def test_block(jaxscope):
+    with jaxscope.no_recompiles(after=0):
+        jax.jit(lambda x: x + 1)(jnp.ones(3))
+
+def test_mark(jaxscope):
+    step = jax.jit(lambda x: x + 2)
+    with jaxscope.no_recompiles(after=1):
+        for n in (1, 2):
+            step(jnp.ones(n))
+            jaxscope.step()
+
+def test_watched(jaxscope):
+    step = jaxscope.watch(jax.jit(lambda x: x + 3), step=True)
+    with jaxscope.no_recompiles(after=1):
+        for n in (4, 5, 6):
+            step(jnp.ones(n))
+
+def test_decorated(jaxscope):
+    @jaxscope.no_recompiles(after=0)
+    def call():
+        jax.jit(lambda x: x + 4)(jnp.ones(7))
+    call()
+
+def test_pinned(jaxscope):
+    with jaxscope.pinned():
+        jax.jit(lambda x: x + 5)(jnp.ones(8))
+
+def test_nothing(jaxscope):
+    with jaxscope.pinned():
+        pass
+"""
+
+
+@pytest.mark.capture
+def test_what_is_raised_is_shown_at_the_users_line_without_lines_of_ours(tmp_path):
+    (tmp_path / "test_it.py").write_text(RAISES)
+    code, out, _ = session(tmp_path, "-p", "no:xdist")
+    failures = out[out.index("= FAILURES =") : out.index("= short test summary")]
+    assert code == 1 and failures.count("E   ") >= 6
+    shown = {line.split(":")[0] for line in failures.splitlines() if re.match(r"\S+\.py:\d+: ", line)}
+    assert shown == {"test_it.py"}, failures
+    for test in ("block", "mark", "watched", "decorated", "pinned", "nothing"):
+        assert f"_ test_{test} _" in failures
+
+
 # -- baselines ------------------------------------------------------------------------------------------------------
 
 CALLS_BACK = "* jax.pure_callback(np.sort, x, x)"
@@ -284,7 +333,8 @@ def test_a_baseline_a_test_is_written_compared_and_trimmed(tmp_path):
         return session(tmp_path, "-p", "no:xdist", *args, env={"CI": "", **env})
 
     code, out, _ = run()
-    assert code == 1 and "there is no baseline at" in out and "--jaxscope-update=new" in out
+    assert code == 1 and "there is no baseline at" in out
+    assert "pytest --jaxscope-update=new test_it.py::test_two" in out
     code, out, _ = run("--jaxscope-update=new", CI="true")
     assert code == 4 and "baselines are not updated in CI (CI=true)" in out
     assert not (tmp_path / "jaxscope-baselines").exists()

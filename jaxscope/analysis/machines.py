@@ -236,7 +236,9 @@ _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})
 def parse(text: str) -> Target:
     """The target that ``text`` names: ``v5e:4x4``, ``2*v5p:4x4x4``, ``h100:8``, ``h100:128x8``.
 
-    Whether a TPU's compiler takes a grid that no page lists, only the compiler knows.
+    A slice of TPUs is made of hosts of 2x2 chips, or lies within one: along its first two axes libtpu (0.0.42, 0.0.50) takes
+    one chip or an even number, and of those every one it was tried on. A slice of a machine whose pod is one grid lies
+    within that. Which of the grids left its compiler can wire, only the compiler knows (``unlisted``).
 
     Raises:
       UsageError: no such machine, or no grid of it; the hint names the nearest there are.
@@ -262,10 +264,30 @@ def parse(text: str) -> Target:
         _refuse(f"{machine.title}: its chips form a grid of {machine.axes} axes, not {len(grid)}", wanted)
     elif machine.most is not None and math.prod(grid) > machine.most:
         _refuse(f"{machine.title}: one slice has at most {machine.most:,} chips, not {math.prod(grid):,}", wanted)  # fmt: skip
+    elif machine.axes == 2 and max(grid) > (side := math.isqrt(machine.most or max(grid) ** 2)):
+        _refuse(f"{machine.title}: a whole pod is {side}x{side}, no slice of it {_spelled(grid)}", wanted)
+    elif any(n > 1 and n % 2 for n in grid[:2]):
+        _refuse(
+            f"{machine.title}: a host has 2x2 chips, so a slice has 1 or an even number of them along its first two axes, not {_spelled(grid)}",
+            wanted,
+        )
     shown = grid[1:] if machine.platform == GPU and grid[0] == 1 else grid
-    name = f"{f'{slices}*' if slices > 1 else ''}{machine.name}:{'x'.join(map(str, shown))}"
+    name = f"{f'{slices}*' if slices > 1 else ''}{machine.name}:{_spelled(shown)}"
     devices = math.prod(grid) * slices * machine.devices_per_chip
     return Target(name, machine.name, machine.platform, grid, slices, devices)
+
+
+def _spelled(grid: tuple[int, ...]) -> str:
+    return "x".join(map(str, grid))
+
+
+def unlisted(name: str) -> list[str]:
+    """The listed slices nearest to ``name``; empty where it is listed itself, is of GPUs, or is no target."""
+    match = _NAME.fullmatch(name)
+    machine = MACHINES.get(match[2]) if match is not None else None
+    if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
+        return []
+    return near(name)
 
 
 def known() -> list[str]:

@@ -14,9 +14,11 @@ from jaxscope.capture.arguments import Arguments
 from jaxscope.capture.blocks import Block
 from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.fates import Fates
+from jaxscope.errors import to_be_read
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
+__tracebackhide__ = to_be_read
 NEVER = sys.maxsize
 
 

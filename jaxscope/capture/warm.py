@@ -9,6 +9,9 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from jaxscope.errors import to_be_read
+
+__tracebackhide__ = to_be_read
 PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do without the C
 
 

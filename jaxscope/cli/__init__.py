@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from jaxscope import __version__
+from jaxscope.cli.wrapping import Help
 from jaxscope.errors import JaxscopeError, UsageError
 
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
@@ -59,10 +60,10 @@ _MODULES = {verb: verb for group in VERBS.values() for verb, _, _ in group} | HI
 
 
 class Parser(argparse.ArgumentParser):
-    """Complaints leave by the one door that all errors take; every help keeps its own line breaks."""
+    """Complaints leave by the one door that all errors take; every help has the width of the terminal."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("formatter_class", Help)
         kwargs.setdefault("allow_abbrev", False)
         super().__init__(*args, **kwargs)
 
@@ -157,7 +158,8 @@ def overview() -> str:
         "  $ jaxscope run train.py",
         "  $ jaxscope report",
         "",
-        "jaxscope <command> --help says more. Runs are kept in .jaxscope/runs (or $JAXSCOPE_HOME).",
+        "jaxscope <command> --help says more. Runs are kept in .jaxscope/runs",
+        "(or $JAXSCOPE_HOME).",
     ]
     return "\n".join(lines)
 

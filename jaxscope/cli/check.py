@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -12,10 +13,12 @@ from jaxscope.cli import config, pinned
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
+from jaxscope.report.escape import escape
 
 if TYPE_CHECKING:
     from jaxscope.log.store import RunDir
     from jaxscope.model.run import Run
+    from jaxscope.report.variants import Variant
     from jaxscope.rules.selection import Filter
     from jaxscope.schema.findings import Finding
 
@@ -177,45 +180,32 @@ def findings(
     run: Run, wishes: dict[str, Any], looked_at: Filter | None = None, directory: RunDir | None = None
 ) -> list[Finding]:
     """What does not hold, errors first; where nothing is asked for, what the rules find. What does not fit into a
-    target is among it whatever is asked for.
+    target is among it whatever is asked for. Under each setting of ``--vary``, where there are several; the baseline
+    is of the first.
 
     Args:
-      directory: of ``run``: the same program on other numbers of devices is recorded within it.
+      directory: of ``run``: the same program under other settings and on other numbers of devices is recorded within it.
 
     Raises:
       UsageError: what is asked for cannot be checked in this run (its steps are not known, nothing was compiled for
         a target).
       BaselineError: the baseline cannot be read.
     """
-    from jaxscope.rules import against, aimed, budgets, gate, limits, registry
+    from jaxscope.report import told, variants
+    from jaxscope.rules import registry
 
     chosen = filter_of(wishes) if looked_at is None else looked_at
-    after = wishes.get("no-recompiles-after")
-    allowed, functions = limits.of(wishes), wishes.get("functions") or {}
-    aim = aimed.aim(
-        [run, *_further(directory)], wishes.get("target") or (), wishes.get("targets") or {}, _argv(directory)
-    )
-    path = pinned.path_of(wishes)
-    asked = after is not None or bool(allowed) or bool(functions) or bool(aim.tables)
-    rules = path is not None or not asked or bool(wishes.get("select"))
-    found: list[Finding] = []
-    if path is not None:
-        from jaxscope.model.baseline import file
+    every, path = variants.of(run, directory), pinned.path_of(wishes)
 
-        baseline = file.read(path)
-        found += against.compare(baseline, against.read(run, chosen, pinned.roots(path)), chosen)
-        sys.stderr.write(f"held against {path}\n")
-    elif rules:
-        found += chosen.keep(registry.findings(run))
-    found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
-    if after is not None:
-        allow = bool(wishes.get("allow-cache-hits"))
-        late = chosen.keep(gate.recompiles_after(run, after, allow_cache_hits=allow))
-        found = [*gate.untold(found, late), *late]
-    if asked:
-        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names))
-    found += chosen.keep(aimed.held(aim, allowed, functions))
-    if rules:
+    def look(runs: Sequence[Variant]) -> list[Finding]:
+        return _under_one(runs, wishes, chosen, _argv(directory), path, first=runs[0].run is run)
+
+    found = told.of_each(every, look)
+    if path is not None:
+        several = len(told.groups(every)) > 1
+        sys.stderr.write(f"held against {path}{escape(f': {every[0].label}') if several else ''}\n")
+    asked = _limited(wishes)
+    if path is not None or not asked or wishes.get("select"):
         known = registry.rules()
         found += chosen.unused(
             run,
@@ -224,11 +214,79 @@ def findings(
     return registry.in_order(found)
 
 
-def _further(directory: RunDir | None) -> list[Run]:
-    from jaxscope.log import store
-    from jaxscope.model.load import load
+def _limited(wishes: dict[str, Any]) -> bool:
+    """Is there a limit to hold?"""
+    from jaxscope.rules import limits
 
-    return [] if directory is None else [load(d) for d in store.sub_runs(directory)]
+    return bool(
+        wishes.get("no-recompiles-after") is not None
+        or limits.of(wishes)
+        or wishes.get("functions")
+        or wishes.get("targets")
+    )
+
+
+def _under_one(
+    runs: Sequence[Variant],
+    wishes: dict[str, Any],
+    chosen: Filter,
+    argv: list[str],
+    path: Path | None,
+    *,
+    first: bool,
+) -> list[Finding]:
+    """What does not hold under one setting, in its run and in those on other numbers of devices.
+
+    Args:
+      path: of the baseline, which ``first`` is held against.
+
+    Raises:
+      UsageError: as ``findings``, of the first setting; that another cannot be checked is a finding.
+    """
+    from jaxscope.rules import gate
+
+    try:
+        return _held([v.run for v in runs], wishes, chosen, argv, path, first=first)
+    except UsageError as e:
+        if first:
+            raise
+        return chosen.keep([gate.not_known(f"this setting cannot be checked: {e.message}")])
+
+
+def _held(
+    runs: Sequence[Run],
+    wishes: dict[str, Any],
+    chosen: Filter,
+    argv: list[str],
+    path: Path | None,
+    *,
+    first: bool,
+) -> list[Finding]:
+    from jaxscope.rules import against, aimed, budgets, gate, limits, registry
+
+    run, after = runs[0], wishes.get("no-recompiles-after")
+    allowed, functions = limits.of(wishes), wishes.get("functions") or {}
+    aim = aimed.aim(runs, wishes.get("target") or (), wishes.get("targets") or {}, argv)
+    rules = path is not None or not _limited(wishes) or bool(wishes.get("select"))
+    found: list[Finding] = []
+    if path is not None:
+        from jaxscope.model.baseline import file
+
+        rules = first
+        if first:
+            baseline = file.read(path)
+            found += against.compare(baseline, against.read(run, chosen, pinned.roots(path)), chosen)
+    elif rules:
+        found += chosen.keep(registry.findings(run))
+    found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
+    if after is not None:
+        allow = bool(wishes.get("allow-cache-hits"))
+        late = chosen.keep(gate.recompiles_after(run, after, allow_cache_hits=allow))
+        found = [*gate.untold(found, late), *late]
+    if _limited(wishes):
+        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names))
+    found += chosen.keep(aimed.held(aim, allowed, functions))
+    return found
 
 
 def _argv(directory: RunDir | None) -> list[str]:

@@ -54,8 +54,16 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compile", help="compile for a machine that is not there", description=DESCRIPTION, epilog=EXAMPLES
     )
-    parser.add_argument("function", metavar="WHERE:FUNCTION", nargs="?")
-    parser.add_argument("--target", action="append", default=[], metavar="TARGET", help="repeatable")
+    parser.add_argument(
+        "function", metavar="WHERE:FUNCTION", nargs="?", help="train.py:step, or package.train:step"
+    )
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="v5e:4x4, 2*v5p:4x4x4, h100:8 (repeatable; all: jaxscope targets)",
+    )
     parser.add_argument(
         "--rest",
         nargs="?",

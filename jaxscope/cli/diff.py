@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxscope.cli.output import chosen, deliver
+from jaxscope.cli.output import chosen, deliver, functions
 from jaxscope.cli.progress import reading
 from jaxscope.errors import RunNotFound, UsageError
 from jaxscope.log.store import RunDir
@@ -137,18 +137,16 @@ def _load(directory: RunDir) -> Run:
 
 
 def _side(directory: RunDir, run: Run, name: str | None) -> Side:
-    from jaxscope.model.names import find_compilations
-
     if name is None:
         return Side(directory, run, None, None)
-    functions, number = find_compilations(run, name)
+    found, number = functions(run, name)
     if number is None:
-        return Side(directory, run, functions, None)
-    for f in functions:
+        return Side(directory, run, found, None)
+    for f in found:
         for n, c in run.numbered(f):
             if n == number:
-                return Side(directory, run, functions, c)
-    raise AssertionError("find_compilations has looked")
+                return Side(directory, run, found, c)
+    raise AssertionError("names.find_compilations has looked")
 
 
 def _latest_of(side: Side) -> Side:

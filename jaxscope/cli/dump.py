@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import chosen
+from jaxscope.cli.output import chosen, functions
 from jaxscope.cli.progress import reading
 from jaxscope.errors import RunNotFound
 
@@ -45,7 +45,6 @@ def add_parser(subparsers: Any) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Write the files and say which. Exit code 1 where there was nothing to write."""
     from jaxscope.model.load import load
-    from jaxscope.model.names import find_compilations
     from jaxscope.report.dump import dump
     from jaxscope.report.escape import escape
     from jaxscope.report.phrases import count
@@ -60,13 +59,13 @@ def handle(args: argparse.Namespace) -> int:
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.function:
-        functions, number = find_compilations(run, args.function)
+        chosen_functions, number = functions(run, args.function)
     else:
         everyone = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
-        functions, number = [f for f in everyone if f.user or args.all], None
+        chosen_functions, number = [f for f in everyone if f.user or args.all], None
     written = absent = 0
     reasons: dict[str, int] = {}
-    for made in dump(run, directory, functions, args.output, number):
+    for made in dump(run, directory, chosen_functions, args.output, number):
         for path in made.files:
             print(escape(str(path)))  # noqa: T201
         written += len(made.files)

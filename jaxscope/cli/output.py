@@ -1,13 +1,22 @@
-"""Where a verb's product goes: stdout, or the file of ``-o``, whole or not at all."""
+"""What the verbs that read a run share: which run and which functions of it are meant, and where the product goes
+(stdout, or the file of ``-o``, whole or not at all)."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
+
+if TYPE_CHECKING:
+    from jaxscope.model.records import Function
+    from jaxscope.model.run import Run
+
+NAMED = 6  # of the functions that one word means
 
 
 def chosen(which: str | None) -> RunDir:
@@ -24,6 +33,30 @@ def chosen(which: str | None) -> RunDir:
                 f"{newest.path.name} is newer, but nothing is recorded in it (no import of jax); this is {found.path.name}\n"
             )
     return found
+
+
+def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
+    """The functions that FUNCTION or FUNCTION#n on the command line means, and n.
+
+    Says on stderr which they are, where ``text`` is not the whole name of one alone.
+
+    Raises:
+      UsageError: there is none.
+    """
+    from jaxscope.model import names
+    from jaxscope.report.phrases import Places, function_name
+
+    found, number = names.find_compilations(run, text)
+    typed = text if number is None else text.rpartition("#")[0]
+    if len(found) > 1 or not names.is_called(found[0], typed):
+        places = Places(run)
+        shown = [
+            function_name(f) + (f" ({site})" if (site := places.function(f)) else "") for f in found[:NAMED]
+        ]
+        more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+        said = f"{typed!r} means " + (f"{len(found):,} functions: " if len(found) > 1 else "")
+        sys.stderr.write(f"{escape(said + ', '.join(shown) + more)}\n")
+    return found, number
 
 
 def deliver(text: str, path: Path | None) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import chosen, deliver
+from jaxscope.cli.output import chosen, deliver, functions
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 
@@ -69,6 +69,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.function:
         from jaxscope.report.function import render_function
 
+        functions(run, args.function)
         render_function(run, args.function, page, directory, everything=args.all)
     else:
         from jaxscope.report.text import render

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 
 from jaxscope.cli import targeting
@@ -52,5 +53,5 @@ def handle(which: str) -> int:
     if not done:
         sys.stderr.write("jaxscope: nothing is left to compile\n")
     else:
-        sys.stderr.write(f"see: jaxscope report {escape(store.address(record))}\n")
+        sys.stderr.write(f"see: jaxscope report {escape(shlex.quote(store.address(record)))}\n")
     return 1 if lost else 0

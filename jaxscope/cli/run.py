@@ -1,7 +1,6 @@
 """``jaxscope run``: record a program as it runs, and say in the end what was recorded.
 
-Owns the verb's options and words. Where our options end and the program's begin is decided here; how
-the program is started and waited for is launch's business.
+How the program is started and waited for is launch's business, what may be asked ``options``'.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from jaxscope.cli import Parser, check, config, following, rounds, targeting, varying, view
+from jaxscope.cli import check, following, options, rounds, targeting, varying, view
 from jaxscope.cli.rounds import Round
 from jaxscope.cli.saying import say
 from jaxscope.errors import JaxscopeError, LogError, UsageError
@@ -24,130 +23,7 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
 
-USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...]"
-
-DESCRIPTION = """\
-Run a program in the Python that jaxscope is installed in, exactly as python would, and record every
-function that JAX traces, lowers and compiles: from which of your lines, with which arguments, how long.
-The program is not changed; its output, exit code and signals are its own.
-"""
-
-EXAMPLES = """\
-examples:
-  jaxscope run train.py --lr 0.1          put it before the command you use; --lr is the program's
-  jaxscope run -m package.train           a module, as with python -m
-  jaxscope run --live train.py            one line on stderr per recompile, as it happens
-  jaxscope run --detach train.py          leave it running, even when this terminal closes
-  jaxscope run -q -o out/run1 train.py    record into a directory of your choice, say nothing
-  jaxscope run --target v5e:4x4 --vary 'MESH=8x2,4x4' train.py    once for each, side by side
-  jaxscope run --no-tui train.py          the program keeps the terminal: input(), breakpoint()
-afterwards:
-  jaxscope report                         what was compiled, what differed, what it cost
-
-Options before the script are jaxscope's, everything after it is the program's. Options of Python itself
-go before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: they inherit
-PYTHONPATH, which begins with a directory of jaxscope's while the program runs. Ctrl-C, kill and exit
-codes reach and leave the program as without jaxscope; in the view Ctrl-C asks first, as q does.
-"""
-
 CHECK_FAILED = 3
-PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put behind `run`
-
-
-class OptionsParser(Parser):
-    """Our options alone: ``split`` has cut the program's words off before."""
-
-    def error(self, message: str) -> NoReturn:
-        word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
-        if word != message and word[:1] == "-" and word[1:2] in PYTHONS_OWN:
-            hint = f"an option of Python goes before jaxscope: python {word} -m jaxscope run ..."
-            raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
-        super().error(message)
-
-
-def options_parser() -> argparse.ArgumentParser:
-    """One entry an option. What is not given is None: then the configuration is asked."""
-    parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
-    where = parser.add_argument_group("where it is recorded")
-    where.add_argument(
-        "-o", "--out", metavar="DIR", help="this directory (default: a new one in .jaxscope/runs)"
-    )
-    where.add_argument("--name", help="what the run is called (default: from the script)")
-    what = parser.add_argument_group("what is recorded")
-    what.add_argument(
-        "--ir", choices=config.IR, help="which texts of your functions' programs are kept (default: all)"
-    )
-    what.add_argument(
-        "--step-function",
-        metavar="NAME",
-        help="count the calls of this function as steps (one that is not jitted: from Python 3.12 on)",
-    )
-    what.add_argument(
-        "--arrays",
-        action=argparse.BooleanOptionalAction,
-        help="look at the live arrays at the ends of steps, for at most 1%% of the time (default: yes)",
-    )
-    what.add_argument(
-        "--transfers",
-        action=argparse.BooleanOptionalAction,
-        help="count what is copied between host and devices; for copies to the host, methods of JAX's arrays"
-        " are replaced while the program runs (default: yes)",
-    )
-    what.add_argument(
-        "--check",
-        metavar="SPEC",
-        help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
-        "exit code 3 where the program succeeded and this fails; with --target of what was compiled for it, "
-        "which is waited for",
-    )
-    for_ = parser.add_argument_group("for a machine that is not there")
-    for_.add_argument(
-        "--target",
-        action="append",
-        metavar="TARGET",
-        help="also compile your functions for it: v5e:16x16, v5p:8x8x8, 2*v5e:4x4; the script gets as many CPU "
-        "devices (repeatable; all: jaxscope targets)",
-    )
-    for_.add_argument(
-        "--wait-targets",
-        action="store_true",
-        default=None,
-        help="return when all is compiled (default: what is left goes on in the background)",
-    )
-    for_.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="end the script when its step (--step-function, or watch(step=True)) has been lowered: nothing of it runs",
-    )
-    for_.add_argument(
-        "--vary",
-        action="append",
-        metavar="NAME=A,B",
-        help="run the script once for each value, of an environment variable ('MESH=64x4,32x8') or of a flag of the"
-        " script's own ('--mesh=64x4,32x8'), and compare what is compiled; with --target or without (repeatable: every"
-        " combination; a comma within a value: '\"a,b\"' or a\\,b)",
-    )
-    how = parser.add_argument_group("how it runs")
-    how.add_argument(
-        "--tui",
-        action=argparse.BooleanOptionalAction,
-        help="show the run in this terminal as it goes (default: where stdin and stdout are one), the program's"
-        " output kept beside it; --no-tui leaves the program the terminal, to read from it too",
-    )
-    how.add_argument(
-        "--live", action="store_true", default=None, help="one line on stderr per recompile, as it happens"
-    )
-    how.add_argument(
-        "--tee-stderr",
-        action="store_true",
-        default=None,
-        help="also keep what the program and XLA print on stderr",
-    )
-    how.add_argument(
-        "--detach", action="store_true", help="return at once; the program goes on without this terminal"
-    )
-    how.add_argument("-q", "--quiet", action="store_true", default=None, help="no summary at the end")
-    return parser
 
 
 def add_parser(subparsers: Any) -> None:
@@ -164,26 +40,10 @@ def add_parser(subparsers: Any) -> None:
     follow.set_defaults(handler=following.handle_follow)
 
 
-def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """Our options, and the program's words: from the first that is no option of ours, or behind ``--``."""
-    takes_value = {
-        name: action.nargs is None for action in parser._actions for name in action.option_strings
-    }  # nargs 0: a flag
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word == "--":
-            return words[:at], words[at + 1 :]
-        if word == "-" or not word.startswith("-") or word[:2] in ("-m", "-c"):
-            break
-        at += 2 if takes_value.get(word) else 1
-    return words[:at], words[at:]
-
-
 def handle(args: argparse.Namespace) -> int:
     """Run it. The program's own exit code; a signal that ended it ends us too."""
-    parser = options_parser()
-    ours, words = split(args.words, parser)
+    parser = options.parser()
+    ours, words = options.split(args.words, parser)
     if not args.words:
         parser.print_help(sys.stderr)
         return 2
@@ -194,7 +54,7 @@ def handle(args: argparse.Namespace) -> int:
     program = command.parse(words)
     if opts.tui and not view.on_a_terminal():
         say("no terminal to show the run in: it goes on without --tui")
-    _configure(opts)
+    options.configure(opts)
     every = rounds.asked(opts, program)
     first = every[0]
     wishes = None if opts.check is None else check.wishes(rounds.checks(opts.check, every))
@@ -234,19 +94,11 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> vital
         tee=opts.tee_stderr,
         beside=following.live(record) if opts.live and record else None,
     )
+    targeting.aborted(each.targets, ended, opts)
     if record is not None and worker is not None:
         heard = targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet), env=env)
         ended = ended._replace(interrupted=ended.interrupted or heard)
     return ended
-
-
-def _configure(opts: argparse.Namespace) -> None:
-    """Fill in, from the environment and pyproject.toml, what the command line does not say."""
-    found = config.load()
-    for key in config.OPTIONS["run"]:
-        name = key.replace("-", "_")
-        setattr(opts, name, found.get("run", key, getattr(opts, name)))
-    opts.wrapper_libraries = found.get("", "wrapper-libraries")
 
 
 def _detach(each: Round, opts: argparse.Namespace) -> int:

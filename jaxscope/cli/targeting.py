@@ -6,13 +6,16 @@ Everything that takes time to import is imported when a target is asked for.
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxscope.cli.saying import say
 from jaxscope.errors import UsageError
+from jaxscope.launch.vitals import Ended
 from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
@@ -20,6 +23,7 @@ RESTARTS = 3  # of a worker that ends without having compiled anything
 # Of XLA's CPU backend ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices than that a step with several collectives
 # may have every thread wait for a device that none is left for; XLA then ends the process after 40 s.
 THREADS = 256
+_DRY = "with --dry-run it ends before its step runs (--step-function NAME says which that is, or watch(step=True))"
 
 
 def wanted(names: Sequence[str]) -> list[list[Any]]:
@@ -53,11 +57,22 @@ def asked(opts: argparse.Namespace) -> list[list[Any]]:
         raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
     many = max((targets[0].devices for targets in groups), default=0)
     if many > THREADS and not opts.dry_run and not opts.quiet:
-        sys.stderr.write(
-            f"jaxscope: on {many:,} CPU devices a step may never end (XLA has {THREADS} threads for their collectives, and "
-            "aborts); what was lowered is compiled for the target all the same, and --dry-run ends before the step runs\n"
+        say(
+            f"on {many:,} CPU devices a step with several collectives may never end: XLA has {THREADS} threads for them, and"
+            " aborts when they have waited 40 s",
+            f"what was lowered is compiled for the target all the same; {_DRY}",
         )
     return groups
+
+
+def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
+    """Say once more, behind what XLA has printed, why the program was ended, where it may be for that."""
+    if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
+        say(
+            f"it was aborted, as XLA does where the collectives of {targets[0].devices:,} CPU devices wait for"
+            f" one of its {THREADS} threads",
+            f"what it had lowered is compiled; {_DRY}",
+        )
 
 
 def installed(platform: str, name: str) -> None:

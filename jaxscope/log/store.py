@@ -23,7 +23,7 @@ import secrets
 import shutil
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -267,7 +267,7 @@ def address(run: RunDir) -> str:
     """What ``find`` knows it by: a name under ``runs_home()``, with ``/`` and more of a run within another, or its path."""
     parent = parent_of(run)
     if parent is not None:
-        return f"{address(parent)}/{run.path.name}"
+        return f"{address(parent)}/{_name_within(run, [parent, *sub_runs(parent)])}"
     return run.path.name if run.path.parent == runs_home().absolute() else str(run.path)
 
 
@@ -355,13 +355,20 @@ def _within(which: str) -> RunDir | None:
             found = [r for r in every if tail and any(fits(name, tail) for name in names[id(r)])]
             if len(found) == 1:
                 return found[0]
-        have = [label_of(r) or r.path.name for r in every if names[id(r)]]
+        have = [_name_within(r, every) for r in every if names[id(r)]]
         raise RunNotFound(
             f"no run called {tail!r} within {parent.path.name}",
             hint=f"within it: {', '.join(have)}" if have else "it was run once: leave out what is behind /",
             slug="run-not-found",
         )
     return None
+
+
+def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
+    """Its settings, where they can be typed and no other of ``every`` has the same, else its directory."""
+    label = label_of(run)
+    alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
+    return label if label.isprintable() and label and alone else run.path.name
 
 
 def label_of(run: RunDir) -> str:

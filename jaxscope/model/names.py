@@ -75,6 +75,14 @@ def matches(f: Function, pattern: str) -> bool:
     return any(fnmatchcase(name, wanted) for name in spelled)
 
 
+def is_called(f: Function, text: str) -> bool:
+    """Is ``text`` all of a name of ``f``, its id or the place of its first line, and not a part of one?"""
+    wanted = text.strip()
+    names = [f.seen.qualname, f"{f.seen.module or ''}.{f.seen.qualname}"]
+    names += [name.replace(".<locals>", "") for name in names]
+    return wanted in (f.id, *names) or _exact(f, wanted) or _place(f, wanted)
+
+
 def number_of(run: Run, c: Compilation) -> int | None:
     """The number people call ``c`` by within its function; None for calls that only left the fast path."""
     return run.number(c)

@@ -164,42 +164,35 @@ def _of_function(
                 first.setdefault(m, c)
     brought = f.brought.get(process.id)
     if brought and first and direction == TO_DEVICE and f.watched and all(_to_one_device(c) for c in mine):
-        yield _counted(f, process, list(first.items()), brought)
+        yield _counted(f, list(first.items()), brought)
         return
     # A call with other arguments would have left the fast path: with one kind, all calls are of it.
     calls = f.counted_calls.get(process.id) if f.watched else None
     exact = calls is not None and len(first) == 1 and moving == len(mine)
     for m, c in first.items():
         count = calls if exact else None
-        yield Transfer(
-            process=process,
-            direction=direction,
-            kind=ARGUMENT,
-            source=c.site,
-            count=count,
-            bytes=m.bytes * count if count is not None else m.bytes,
-            steps=count if f.step else None,
-            function=f,
-            paths=m.paths,
-            first_ns=c.t_ns,
-            last_ns=c.t_ns,
-        )
+        yield _argument(f, direction, [(m, c)], count, m.bytes * count if count is not None else m.bytes)
 
 
-def _counted(
-    f: Function, process: Process, moved: list[tuple[_Moved, Compilation]], brought: dict[int, int]
-) -> Transfer:
+def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], brought: dict[int, int]) -> Transfer:
     """What was counted call by call, because calls bring different arguments."""
     calls = sum(n for size, n in brought.items() if size)
+    return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in brought.items()))
+
+
+def _argument(
+    f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
+) -> Transfer:
+    """``total`` bytes in ``count`` calls (None: in each call), of which the first with such arguments are ``moved``."""
     begun = min((c for _, c in moved), key=lambda c: c.t_ns)
     return Transfer(
-        process=process,
-        direction=TO_DEVICE,
+        process=begun.process,
+        direction=direction,
         kind=ARGUMENT,
         source=begun.site,
-        count=calls,
-        bytes=sum(size * n for size, n in brought.items()),
-        steps=calls if f.step else None,
+        count=count,
+        bytes=total,
+        steps=count if f.step else None,
         function=f,
         paths=tuple(dict.fromkeys(path for m, _ in moved for path in m.paths)),
         first_ns=begun.t_ns,

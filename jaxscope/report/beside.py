@@ -5,6 +5,7 @@ What is marked is a count, a size or a bound: nothing here was measured.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from jaxscope.report.variants import Column, Variant, by_function
 MARK = " ◂"
 LEGEND = "◂ the least of its row: counts, sizes and bounds; nothing was measured"
 INDENT = 4
+NAME, WIDEST = 24, 40  # columns of a setting's name and of its value
 
 
 class Over(msgspec.Struct, frozen=True):
@@ -168,8 +170,33 @@ def headings(columns: Sequence[Column]) -> list[Row]:
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
     found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
     for name in names:
-        found.append(Row(escape(name, 40), [escape(c.variant.settings.get(name, ""), 40) for c in columns]))
+        values = _told_apart([escape(c.variant.settings.get(name, "")) for c in columns])
+        first, *rest = _broken(escape(name))
+        found += [Row(first, values), *(Row(f"  {part}", [""] * len(columns)) for part in rest)]
     return found
+
+
+def _broken(name: str) -> list[str]:
+    """``name`` in parts of at most ``NAME`` columns, where it can be at the ends of its words."""
+    parts = [""]
+    for word in re.findall(r".+?(?:[-_.=]+(?=[^-_.=])|$)", name):
+        if parts[-1] and cell_len(parts[-1] + word) > NAME:
+            parts.append("")
+        parts[-1] += word
+        while cell_len(parts[-1]) > NAME:
+            at = next(i for i in range(NAME, 0, -1) if cell_len(parts[-1][:i]) <= NAME)
+            parts[-1:] = [parts[-1][:at], parts[-1][at:]]
+    return parts
+
+
+def _told_apart(values: list[str]) -> list[str]:
+    """Long ones without the words that all begin with, which tell nothing apart."""
+    if max(map(len, values)) <= NAME or len(set(values)) < 2:
+        return [escape(v, WIDEST) for v in values]
+    one, other = min(values), max(values)  # what these two begin with all begin with
+    common = one[: next((i for i, c in enumerate(one) if other[i] != c), len(one))]
+    at = max(common.rfind(c) for c in "/_.,:;=- ") + 1
+    return [escape(f"…{v[at:]}" if at > 1 else v, WIDEST) for v in values]
 
 
 def _bound(name: str, values: list[float | None], limits: Sequence[Bounds | None]) -> Row:
@@ -291,7 +318,7 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
                 cells.pop()
             if cells:
                 cells[-1] = cells[-1].rstrip()
-            name = row.name + " " * (label - cell_len(row.name))
+            name = row.name + " " * (label - cell_len(row.name) if cells else 0)
             yield line(
                 (name, "dim" if n < heads or same else ""),
                 *((cell, _style(cell.rstrip(), n < heads, same)) for cell in cells),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.changes import Changed, Changes, Entry, Figure, Item
 from jaxscope.model.diff import CompilationDiff, FunctionDiff, RunDiff
@@ -63,8 +64,9 @@ def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everyth
 
 def _runs(found: RunDiff, pair: Pair, *, everything: bool) -> Iterator[Line]:
     places = _Both(pair)
-    yield line(("- ", "red"), (escape(pair.before_at.path.name), "bold"), _cost_of(pair.before))
-    yield line(("+ ", "green"), (escape(pair.after_at.path.name), "bold"), _cost_of(pair.after))
+    before, after = _names(pair)
+    yield line(("- ", "red"), (escape(before), "bold"), _cost_of(pair.before), hang=2)
+    yield line(("+ ", "green"), (escape(after), "bold"), _cost_of(pair.after), hang=2)
     for name, (x, y) in found.facts.items():
         yield line(f"{name.replace('_', ' ')}: ", _arrow(_text(x), _text(y)), indent=2, hang=4)
     differing = [f for f in found.functions if f.differs]
@@ -132,21 +134,32 @@ def _function(f: FunctionDiff, places: _Both, *, everything: bool) -> Iterator[L
         )
 
 
+def _names(pair: Pair) -> tuple[str, str]:
+    """What the sides are called: by their settings where they are runs of one program under several."""
+    sides = pair.before_at, pair.after_at
+    labels = [store.label_of(at) for at in sides]
+    homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
+    if len(homes) == 1 and all(labels) and labels[0] != labels[1]:
+        return labels[0], labels[1]
+    one, other = (store.address(at) if store.parent_of(at) is not None else at.path.name for at in sides)
+    return one, other
+
+
 def _compilations(found: CompilationDiff, pair: Pair, *, everything: bool) -> Iterator[Line]:
-    places = _Both(pair)
-    for mark, style, run, at, c in (
-        ("- ", "red", pair.before, pair.before_at, found.before),
-        ("+ ", "green", pair.after, pair.after_at, found.after),
+    places, (before, after) = _Both(pair), _names(pair)
+    for mark, style, run, name, c in (
+        ("- ", "red", pair.before, before, found.before),
+        ("+ ", "green", pair.after, after, found.after),
     ):
         n = number_of(run, c)
         facts = [
-            f"{at.path.name}" if pair.before is not pair.after else "",
+            name if pair.before is not pair.after else "",
             places.of(run is pair.after).frame(c.site),
         ]
         facts += [None if c.step is None else f"step {c.step:,}", seconds(c.seconds)]
         yield line(
             (mark, style), (f"{function_name(c.function)}#{n}", "bold"),
-            (f"  {', '.join(escape(f, 80) for f in facts if f)}", "dim"), hang=2,
+            (f"  {', '.join(escape(f, 160) for f in facts if f)}", "dim"), hang=2,
         )  # fmt: skip
     spent = _spent(found)
     if spent:
@@ -321,7 +334,12 @@ def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def _run_json(run: Run, at: RunDir) -> dict[str, Any]:
-    return {"run": at.path.name, "seconds": run.seconds, "compiling_seconds": run.compiling_seconds}
+    return {
+        "run": at.path.name,
+        "settings": dict(at.settings),
+        "seconds": run.seconds,
+        "compiling_seconds": run.compiling_seconds,
+    }
 
 
 def _function_json(f: FunctionDiff) -> dict[str, Any]:

@@ -30,7 +30,11 @@ def section(
         return
     yield BLANK
     title = f"Compiled for {', '.join(escape(t, 40) for t in targets)}" if elsewhere else "Side by side"
-    under = ", ".join(dict.fromkeys(escape(v.label, 60) for v in variants if v.label))
+    labels = list(dict.fromkeys(v.label for v in variants if v.label))
+    names = ", ".join(dict.fromkeys(escape(name, 60) for v in variants for name in v.settings))
+    under = (
+        escape(labels[0], 80) if len(labels) == 1 else f"{len(labels)} settings of {names}" if labels else ""
+    )
     yield line(
         (title, "underline"),
         (
@@ -89,7 +93,7 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
     for v in variants:
         said, bad = ending(v.run, v.directory)
         if bad and v.directory is not None:
-            where = escape(store.address(v.directory))
+            where = escape(shlex.quote(store.address(v.directory)))
             yield line(
                 (f"{escape(v.label or v.directory.name, 80)}: {said}", "yellow"), (f"  jaxscope report {where}", "dim"), indent=2, hang=2
             )  # fmt: skip

@@ -19,9 +19,8 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, beside, intent, targets, transfers, variants
+from jaxscope.report import arrays, beside, intent, targets, told, transfers, variants
 from jaxscope.report.programs import program_json
-from jaxscope.rules.registry import findings
 from jaxscope.schema.events import Missed
 from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
@@ -51,7 +50,7 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
         "buckets": [_bucket(v) for v in sizes.varying(run)],
         "arrays": arrays.as_json(run),
         "transfers": transfers.as_json(run),
-        "findings": [finding_json(f) for f in findings(run)],
+        "findings": [{**finding_json(f), "sub_run": told.sub_run(f, parts)} for f in told.findings(parts)],
         "sub_runs": [as_json(part.run, part.directory) for part in parts[1:]],
         "comparisons": beside.as_json(parts),
     }
@@ -288,6 +287,7 @@ def finding_json(f: Finding) -> dict[str, Any]:
         "seconds": f.seconds,
         "path": f.path,
         "targets": f.targets,
+        "settings": f.settings,
     }
 
 

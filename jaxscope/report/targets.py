@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jaxscope.analysis import bounds, fitting
+from jaxscope.analysis import bounds, fitting, machines
 from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
 from jaxscope.analysis.programs import Texts
@@ -144,13 +144,21 @@ def state(p: Program) -> tuple[str, str]:
     return {
         OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
         EXHAUSTED: ("", "red") if fitting.of_message(None, error).used else (f"does not fit: {error}", "red"),
-        FAILED: (f"not compiled: {error}", "yellow"),
-        CRASHED: (f"the compiler did not survive it: {error}", "yellow"),
+        FAILED: (f"not compiled{_unlisted(p)}: {error}", "yellow"),
+        CRASHED: (f"the compiler did not survive it{_unlisted(p)}: {error}", "yellow"),
         LATE: (error, "yellow"),
         MISSING: (error, "yellow"),
         "compiling": ("being compiled", "dim"),
         "abandoned": ("not compiled: the compiler's process has ended", "yellow"),
     }.get(p.state, ("waiting for the compiler", "dim"))
+
+
+def _unlisted(p: Program) -> str:
+    """What may be why: a compiler takes some slices that do not exist, and ends or gives up on others."""
+    near = machines.unlisted(p.target or "")
+    return (
+        f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
+    )
 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:

@@ -22,14 +22,13 @@ from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, elsewhere, entries, findings, phrases, targets, transfers, variants
+from jaxscope.report import arrays, elsewhere, entries, findings, phrases, targets, told, transfers, variants
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
 from jaxscope.report.header import ending, header
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds
-from jaxscope.rules import everywhere
 
 FUNCTIONS = 10
 IN_SUMMARY = 3
@@ -64,8 +63,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from _death(run, places)
     yield from _by_cause(run)
     yield from _in_progress(run, directory, places)
-    found = everywhere.findings(run, [part.run for part in parts[1:]])
-    yield from findings.section(found, places, everything=everything)
+    yield from findings.section(told.findings(parts), places, everything=everything)
     users = ranked(run, lambda f: f.user)
     if users:
         yield BLANK

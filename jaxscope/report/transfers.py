@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxscope.model import transfers as model
@@ -42,12 +42,17 @@ def _json(t: Transfer) -> dict[str, Any]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """The lines at which the program waited longest, or moved most; nothing where neither was much."""
+    """The lines at which the program waited longest, or moved most; one line in all where neither was much."""
     found = [t for t in model.transfers(run) if t.process is run.main]
     limit = min(LONG_S, LONG_SHARE * (run.seconds or 0.0))
     shown = [t for t in found if (t.blocked_seconds or 0.0) > limit or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
     if not shown:
+        said = "; ".join(_in_short(found))
+        if said:
+            yield BLANK
+            left = ("; none large or waited for long: --all shows them", "dim")
+            yield line(("Transfers", "underline"), f"  {said}", left, hang=4)
         return
     waited = sum(t.blocked_seconds or 0.0 for t in found if t.direction == TO_HOST)
     said = f"  the program stood waiting {seconds(waited)} for values from the devices" if waited else ""
@@ -67,6 +72,22 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         yield line(
             ("on CPU np.asarray(x) is a view that nobody announces: not among them", "dim"), indent=2, hang=2
         )
+
+
+def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
+    """A clause a direction: how often, as far as that was counted."""
+    for way, words in WAYS.items():
+        mine = [t for t in found if t.direction == way]
+        times = sum(t.count or 0 for t in mine)
+        views = sum(t.views or 0 for t in mine)
+        called = {t.function.id for t in mine if t.count is None and t.function is not None}
+        if times and times == views:
+            yield f"{count(times, 'view')} {words}, no copies"
+        elif times:
+            among = f", {count(views, 'view')} among them" if views else ""
+            yield f"{count(times, 'copy', 'copies')} {words}{among}"
+        if called:
+            yield f"arguments {words} in each call of {count(len(called), 'function')}"
 
 
 def _kind(t: Transfer) -> str:

@@ -61,6 +61,7 @@ class Finding(msgspec.Struct, frozen=True):
       fix: what to do, in one clause; tested.
       path: the argument or array it is about, by the user's names, where it is about one.
       targets: machines that are not there whose programs it is true of, whether or not of the program that ran.
+      settings: those of ``--vary`` under which it was found, where the program was run under several.
     """
 
     code: str
@@ -74,3 +75,4 @@ class Finding(msgspec.Struct, frozen=True):
     seconds: float | None = None
     path: str | None = None
     targets: list[str] = []
+    settings: list[str] = []

@@ -140,8 +140,9 @@ def devices_of(target: Target) -> list[Any]:
         )
         return list(found.devices)
     more: dict[str, Any] = {"num_slices": target.slices} if target.slices > 1 else {}
-    if max(target.grid) == 1:
-        more["chips_per_host_bounds"] = (1, 1, 1)  # a host of four or eight chips has no such slice
+    # Of a host's 2x2 chips those that the slice has: libtpu 0.0.42 takes 1x1, or 1x4, only when told so, 0.0.50 by itself.
+    if 1 in target.grid[:2]:
+        more["chips_per_host_bounds"] = (min(2, target.grid[0]), min(2, target.grid[1]), 1)
     if target.machine == "v4":
         more["chip_config_name"] = (
             "megacore"  # one device a chip, as Cloud TPUs show it; libtpu's default is two

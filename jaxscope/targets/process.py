@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import site
 import subprocess
@@ -20,6 +21,8 @@ from jaxscope.log.jobs import CRASHED, LATE, Job, Queue, Result
 from jaxscope.log.store import RunDir
 
 POLL_S = 0.02
+# ``F1121 22:51:36.118198   22687 target.cc:1462] Check failed: ...``: libtpu names it once more as the last it says.
+_FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (\S+:\d+\] .+)$", re.MULTILINE)
 SAID = 4_000  # of stderr, at its end, kept of a process that died
 # What the program's environment says to a process that is not the program.
 _NOT_OURS = ("JAXSCOPE", "JAXSCOPE_RUN", "JAXSCOPE_OPTIONS", "PYTHONSTARTUP", "JAX_NUM_CPU_DEVICES")
@@ -117,6 +120,9 @@ class Compiler:
             said = self._log.read_bytes()[-SAID:].decode("utf-8", "replace").strip()
         except OSError:
             return ""
+        fatal = _FATAL.search(said)
+        if fatal is not None:
+            return f": {fatal[1].strip()}"
         return f"; the last it said: {said}" if said else ""
 
 
@@ -124,12 +130,15 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     """The compiler's environment: the user's, as far as it speaks to a compiler.
 
     The devices of the program are forced CPU devices, and not the compiler's business. Without
-    TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer.
+    TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer. Without
+    TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; what it dies of it says on stderr (3: fatal
+    errors alone), which is kept beside the jobs. Who sets these has them as set.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
     env["XLA_FLAGS"] = " ".join(flags)
     env.update(JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1")
+    env = {"TPU_LOG_DIR": "disabled", "TPU_MIN_LOG_LEVEL": "3", "TPU_STDERR_LOG_LEVEL": "3"} | env
     from jaxscope.launch.command import BOOT
 
     home = str(Path(__file__).parents[2])

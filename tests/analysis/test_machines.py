@@ -53,6 +53,38 @@ def test_a_name_that_is_none_gets_the_nearest_that_are(wrong, right):
     assert right in e.value.hint.split("?")[0].removeprefix("did you mean ").split(", ")
 
 
+@pytest.mark.parametrize(
+    "wrong, why, near",
+    [
+        ("v5e:4x5", "a host has 2x2 chips, so a slice has 1 or an even number", "v5e:4x4"),
+        ("v5e:3x3", "even number of them along its first two axes, not 3x3", "v5e:2x4"),
+        ("2*v6e:5x2", "even number", "v6e:2x4"),
+        ("v5p:4x3x4", "even number", "v5p:4x4x4"),
+        ("v4:3x3x3", "even number", "v4:2x4x4"),
+        ("v5e:2x18", "a whole pod is 16x16, no slice of it 2x18", "v5e:4x8"),
+        ("v3:34x2", "a whole pod is 32x32", "v3:8x8"),
+    ],
+)
+def test_a_grid_that_no_slice_has_is_refused_with_the_reason_and_those_near_it(wrong, why, near):
+    with pytest.raises(UsageError) as e:
+        machines.parse(wrong)
+    assert why in e.value.message
+    assert near in e.value.hint.split("?")[0].removeprefix("did you mean ").split(", ")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["v5e:1x1", "v5e:1x2", "v5e:4x6", "v6e:16x2", "v5p:2x2x3", "v4:4x4x5", "v5p:16x20x28", "tpu7x:1x2x7"],
+)
+def test_a_grid_of_whole_hosts_or_of_a_part_of_one_is_taken_listed_or_not(name):
+    assert machines.parse(name).name == name
+
+
+def test_of_a_slice_that_no_page_lists_the_nearest_that_are_listed_are_known():
+    assert "v5e:8x16" in machines.unlisted("v5e:10x12")
+    assert [machines.unlisted(n) for n in ("v5e:8x16", "2*v5e:4x4", "h100:3x8", "no:1", "")] == [[]] * 5
+
+
 def test_every_listed_target_is_one():
     names = machines.known()
     assert len(names) == len(set(names)) > 60

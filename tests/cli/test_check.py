@@ -7,35 +7,17 @@ import textwrap
 import pytest
 import written
 
-from jaxscope import cli
 from jaxscope.cli import config
 from jaxscope.errors import UsageError
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home" / "runs"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
 def run(home) -> RunDir:
     return written.training(home / "train-1")
-
-
-@pytest.fixture
-def check(capsys):
-    def call(*argv: str) -> tuple[int, str, str]:
-        code = cli.command(["check", *argv])
-        out, err = capsys.readouterr()
-        return code, " ".join(out.split()), err
-
-    return call
 
 
 def test_what_holds_leaves_with_0_and_what_does_not_with_1(check, run):

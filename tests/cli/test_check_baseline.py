@@ -12,16 +12,9 @@ from jaxscope import cli
 from jaxscope.log import store
 from jaxscope.model.baseline import file
 
+pytestmark = pytest.mark.usefixtures("home")
+
 STEP = function("step")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home" / "runs"
 
 
 @pytest.fixture

@@ -11,14 +11,7 @@ from jaxscope.cli import config
 from jaxscope.errors import UsageError
 from jaxscope.log import store
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home" / "runs"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
@@ -33,16 +26,6 @@ def aimed(home):
         one.log.end()
     exited(a.run)
     return a
-
-
-@pytest.fixture
-def check(capsys):
-    def call(*argv):
-        code = cli.command(["check", *argv])
-        out, err = capsys.readouterr()
-        return code, " ".join(out.split()), err
-
-    return call
 
 
 def test_what_does_not_fit_fails_without_being_asked_for_also_in_a_sub_run(check, aimed):

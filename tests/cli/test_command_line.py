@@ -16,14 +16,7 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.schema import events as ev
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home" / "runs"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

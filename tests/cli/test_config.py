@@ -91,10 +91,10 @@ def test_nonsense_in_the_environment_is_an_error(write):
 
 
 def test_looking_at_arrays_is_switched_off_by_option_environment_or_file(tmp_path, monkeypatch):
-    from jaxscope.cli import run
+    from jaxscope.cli import options
 
-    parser = run.options_parser()
-    ours, program = run.split(["--no-arrays", "train.py", "--arrays"], parser)
+    parser = options.parser()
+    ours, program = options.split(["--no-arrays", "train.py", "--arrays"], parser)
     assert (ours, program) == (["--no-arrays"], ["train.py", "--arrays"])
     assert parser.parse_args(ours).arrays is False and parser.parse_args([]).arrays is None
     found = config.load(tmp_path)
@@ -104,9 +104,9 @@ def test_looking_at_arrays_is_switched_off_by_option_environment_or_file(tmp_pat
 
 
 def test_counting_transfers_is_switched_off_by_option_environment_or_file(tmp_path):
-    from jaxscope.cli import run
+    from jaxscope.cli import options
 
-    parser = run.options_parser()
+    parser = options.parser()
     assert parser.parse_args(["--no-transfers"]).transfers is False
     assert parser.parse_args(["--transfers"]).transfers is True and parser.parse_args([]).transfers is None
     found = config.load(tmp_path)

@@ -20,15 +20,10 @@ The program: another one  aa11 → bb22
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    runs = tmp_path / "home" / "runs"
-    written.training(runs / "train-1")
-    written.training(runs / "train-2")
-    return runs
+def runs(home):
+    written.training(home / "train-1")
+    written.training(home / "train-2")
+    return home
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import argparse
 import pytest
 
 from jaxscope.cli import targeting
+from jaxscope.launch.vitals import Ended
 
 
 def asked(*targets, dry_run=False, quiet=False):
@@ -24,7 +25,28 @@ def test_more_devices_than_a_cpu_has_threads_for_are_warned_of(capsys):
         ["v5e:4x4"],
     ]
     said = capsys.readouterr().err
-    assert "on 512 CPU devices a step may never end" in said and "--dry-run" in said
+    assert "on 512 CPU devices a step with several collectives may never end" in said and "--dry-run" in said
+
+
+@pytest.mark.parametrize(
+    "name, signal, quiet, told",
+    [
+        ("v5p:8x8x8", 6, False, True),
+        ("v5p:8x8x8", 6, True, False),
+        ("v5p:8x8x8", 15, False, False),
+        ("v5p:8x8x8", None, False, False),
+        ("v5e:16x16", 6, False, False),
+    ],
+)
+def test_after_the_abort_the_way_without_it_is_said_once_more(capsys, name, signal, quiet, told):
+    (targets,) = asked(name, quiet=True)
+    ended = Ended(1, None if signal else 0, signal, 60.0)
+    targeting.aborted(targets, ended, argparse.Namespace(quiet=quiet))
+    said = capsys.readouterr().err
+    assert (
+        "it was aborted, as XLA does" in said and "with --dry-run it ends before its step runs" in said
+    ) is told
+    assert told or not said
 
 
 @pytest.mark.parametrize(

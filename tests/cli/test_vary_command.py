@@ -57,7 +57,13 @@ def test_a_run_within_is_named_by_its_setting_or_by_its_directory(place):
     assert first.splitlines()[1].startswith("with MESH=4x2  one of 3 runs of mesh-")
     assert place("report", "mesh/MESH=8x1").stdout.splitlines()[1].startswith("with MESH=8x1  the others:")
     assert "MESH=8x1, MESH=4x2, MESH=3x3" in place("report", "mesh/MESH=9", code=2).stderr
-    assert "step" in place("diff", "latest/MESH=8x1", "latest/MESH=4x2").stdout
+    diff = place("diff", "latest/MESH=8x1", "latest/MESH=4x2").stdout
+    assert [line.split("  ")[0] for line in diff.splitlines()[:2]] == [
+        "- MESH=8x1",
+        "+ MESH=4x2",
+    ] and "step" in diff
+    sides = json.loads(place("diff", "latest", "latest/MESH=4x2", "--format", "json").stdout)
+    assert sides["before"]["settings"] == {"MESH": "8x1"} and sides["after"]["settings"] == {"MESH": "4x2"}
     listed = place("runs").stdout.splitlines()
     assert [line.split()[0] for line in listed[2:]] == ["/MESH=4x2", "/MESH=3x3"]
 
@@ -81,3 +87,38 @@ def test_a_run_within_can_be_removed_by_its_whole_name(place):
     place("runs", "rm", f"{name}/MESH", code=2)
     place("runs", "rm", f"{name}/MESH=3x3")
     assert "3x3" not in place("runs").stdout
+
+
+ODD_BATCH = """
+import sys
+import jax, numpy as np
+
+@jax.jit
+def step(x):
+    return x.sum()
+
+step(np.ones(64, "f4"))
+if "--batch=odd" in sys.argv:
+    step(np.ones(29, "f4"))
+"""
+
+
+@pytest.mark.capture
+def test_a_check_looks_at_every_setting_and_says_which_one_a_finding_is_of(place, tmp_path):
+    (tmp_path / "odd.py").write_text(ODD_BATCH)
+    where, program = str(tmp_path / "odd"), str(tmp_path / "odd.py")
+    words = ("run", "-q", "--out", where, "--vary", "--batch=even,odd", "--check")
+    err = place(*words, "max-compilations=1", program, code=3).stderr
+    said = " ".join(err.split())
+    assert "your functions were compiled 2 times, 1 allowed" in said
+    assert said.count("(with --batch=odd)") == 1 and "--batch=even)" not in said
+    found = json.loads(place("check", where, "--output-format", "json", code=1).stdout)["findings"]
+    assert [(f["code"], f["settings"]) for f in found] == [("JX101", ["--batch=odd"])]
+    report = json.loads(place("report", where, "--format", "json").stdout)
+    (f,) = report["findings"]
+    assert (f["code"], f["settings"], f["sub_run"]) == ("JX101", ["--batch=odd"], 0)
+    compilation = f["evidence"][0]["compilation"]
+    assert compilation in [c["id"] for c in report["sub_runs"][f["sub_run"]]["compilations"]]
+    page = " ".join(place("report", where).stdout.split())
+    assert "What to change" in page and "(with --batch=odd)" in page
+    assert "with --batch" not in place("check", f"{where}/--batch=odd", code=1).stdout  # one alone

@@ -112,6 +112,18 @@ def test_a_run_within_another_is_found_by_its_setting_and_by_its_directory(home)
     assert [r.path for r in store.all_runs()] == [run.path]
 
 
+def test_a_run_within_another_is_called_by_its_settings_as_they_were_typed_or_by_its_directory(home):
+    run = varied(home, {"--model": "2"}, {"--model": "4"}, {"--model": "8"}, {"--model": "8"}, {"A": "\x1b"})
+    names = [store.address(r).removeprefix(f"{run.path.name}/") for r in store.sub_runs(run)]
+    assert names[:3] == ["--model=4", "model=8", "model=8~2"] and "\x1b" not in names[3]
+    assert [store.find(store.address(r)).path for r in store.sub_runs(run)] == [
+        r.path for r in store.sub_runs(run)
+    ]
+    with pytest.raises(RunNotFound) as e:
+        store.find("train/x")
+    assert "--model=2, --model=4, model=8, model=8~2" in e.value.hint
+
+
 def test_a_name_that_is_none_within_a_run_gets_those_there_are(home):
     run = varied(home, {"MESH": "8x1"}, {"MESH": "4x2"})
     for wrong in ("MESH", "nope", ""):

@@ -163,3 +163,28 @@ def test_a_functions_own_page_ends_with_its_programs_side_by_side(tmp_path):
 def test_the_summary_names_the_setting_of_each(tmp_path):
     text = summary(varied(tmp_path / "r", 3 * GIB, 2 * GIB))
     assert "for v5e:4x4, MESH=8x2: train_step" in text and "for v5e:4x4, MESH=4x4: train_step" in text
+
+
+def test_long_names_and_values_of_settings_stay_whole_or_keep_what_tells_them_apart():
+    name = "--batch-size-of-each-data-parallel-replica"
+    values = [f"configs/experiments/of-the-winter/large/{n}.yaml" for n in ("first", "second")]
+    columns = [
+        variants.Column(variants.Variant(None, None, {name: v, "--lr": "1"}), None, None) for v in values
+    ]
+    made = beside.headings(columns)
+    assert [row.name for row in made] == ["--batch-size-of-each-", "  data-parallel-replica", "--lr"]
+    assert [row.cells for row in made] == [["…first.yaml", "…second.yaml"], ["", ""], ["1", "1"]]
+
+
+@pytest.mark.parametrize("name", ["-x" * 40, "_" * 60, "A" * 60, "界" * 30, "x"])
+def test_a_name_of_any_kind_is_broken_into_narrow_parts_and_nothing_of_it_is_lost(name):
+    from rich.cells import cell_len
+
+    parts = beside._broken(name)
+    assert "".join(parts) == name and all(0 < cell_len(p) <= beside.NAME for p in parts)
+
+
+def test_the_title_counts_the_settings_and_names_what_varies(tmp_path):
+    text = page(varied(tmp_path / "r", 3 * GIB, 2 * GIB, 3 * GIB))
+    assert "nothing ran on it; 3 settings of MESH" in text
+    assert "; MESH=8x2" in page(varied(tmp_path / "s", 3 * GIB))

@@ -178,6 +178,18 @@ def test_what_became_of_it_is_said_and_nothing_else_claimed(tmp_path, event, sai
     assert data["memory"]["peak_bytes"] is None and data["memory"]["fits"] is None and data["hlo"] is None
 
 
+@pytest.mark.parametrize("outcome", ["failed", "crashed"])
+def test_where_the_compiler_fails_on_a_slice_that_no_page_lists_it_is_said_beside_the_error(
+    tmp_path, outcome
+):
+    run = recorded(tmp_path / "r", ev.TargetCompiled(program="7a67", outcome=outcome, error="RET_CHECK"))
+    assert "no page lists" not in page(run)
+    for path in run.events.iterdir():
+        path.write_text(path.read_text().replace("v5e:4x4", "v5e:4x6"))
+    text = " ".join(page(run).split())
+    assert "(no page lists a slice v5e:4x6; near it: v5e:4x8, v5e:4x4, v5e:8x8): RET_CHECK" in text
+
+
 def test_one_whose_compiler_ended_does_not_wait_for_ever_and_says_how_to_go_on(tmp_path):
     run = recorded(tmp_path / "r", ev.TargetCompiling(program="7a67", target="v5e:4x4"))
     jobs = Queue(run)

@@ -57,10 +57,18 @@ def test_the_lines_at_which_the_program_waits_are_shown_with_count_bytes_and_sec
     assert "on CPU np.asarray(x) is a view that nobody announces" in text
 
 
-def test_a_program_that_hardly_waits_is_not_bothered(log):
-    log.say(copied(seconds=0.0004), after=20)
+def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
     assert "Transfers" not in page(log)
-    assert "float(loss)" in page(log, everything=True)
+    log.say(copied(seconds=0.0004, views=200), after=20)
+    assert "Transfers  200 views to the host, no copies; none large" in page(log)
+    log.say(copied(line=32, seconds=0.0004, count=50, views=0), after=20)
+    step = function("step")
+    log.say(step)
+    call = log.missed(step, key(leaf("x", 4, type="numpy.ndarray", sharding=None, committed=None)))
+    log.phase(call, "compile", 1.0, devices="0")
+    text = " ".join(page(log).split())
+    assert "Transfers 250 copies to the host, 200 views among them; arguments to devices in each call of 1 function; none large or waited for long: --all shows them" in text  # fmt: skip
+    assert "float(loss)" not in text and "float(loss)" in page(log, everything=True)
 
 
 def test_large_numpy_arguments_are_shown_with_their_names(log):

@@ -90,6 +90,42 @@ def test_a_step_for_4096_chips_is_compiled_from_its_shapes(tmp_path, clean_env):
     assert found["estimated_cycles"] and found["memory"]["fits"] is True
 
 
+GRIDS = """
+import itertools, math
+from jaxscope.analysis import machines
+from jaxscope.errors import UsageError
+from jaxscope.schema.targets import Target
+from jaxscope.targets.client import devices_of
+
+tried = 0
+for m in machines.MACHINES.values():
+    if m.platform != "tpu":
+        continue
+    for grid in itertools.product((1, 2, 3, 4, 5, 6, 8, 11, 16), repeat=m.axes):
+        if math.prod(grid) > min(m.most, 600):
+            continue
+        name = f"{m.name}:{'x'.join(map(str, grid))}"
+        try:
+            ours = machines.parse(name)
+        except UsageError:
+            ours = Target(name, m.name, "tpu", grid, 1, 0)
+        try:
+            theirs = len(devices_of(ours))
+        except Exception:
+            theirs = 0
+        assert ours.devices == theirs, (name, ours.devices, theirs)
+        tried += 1
+print(tried)
+"""
+
+
+def test_the_grids_that_are_refused_are_those_that_the_compiler_refuses(tmp_path, clean_env):
+    env = clean_env | {"TPU_SKIP_MDS_QUERY": "1", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", GRIDS], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=280)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 1000
+
+
 TOO_LARGE = """
 import jax, jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P

@@ -29,6 +29,9 @@ for line in sys.stdin:
     path = pathlib.Path(line.strip()); id = path.stem; word = queue.module(id).decode()
     print("E0000 noise on stderr,", word, file=sys.stderr, flush=True)
     if word == "crash": os.kill(os.getpid(), signal.SIGSEGV)
+    if word == "check":
+        print("F1121 22:51:40.640743   22841 target.cc:1737] Check failed: bounds().y <= 16 (18 vs. 16) \\n@ 0x7f2f", file=sys.stderr, flush=True)
+        os.abort()
     if word == "kill": os.kill(os.getpid(), signal.SIGKILL)
     if word == "exit": sys.exit(3)
     if word == "hang":
@@ -81,6 +84,15 @@ def test_a_crash_costs_one_programs_result_and_says_what_was_heard_last(place):
     before, crash, after = compiled(place, "compile", "crash", "compile")
     assert before[0] == after[0] == "ok" and after[2].startswith("HloModule m1")  # of a process started anew
     assert crash[0] == "crashed" and "SIGSEGV" in crash[1] and "noise on stderr, crash" in crash[1]
+
+
+def test_of_a_compiler_that_failed_a_check_of_its_own_that_check_is_the_reason(place):
+    (check,) = compiled(place, "check")
+    assert check[0] == "crashed"
+    assert (
+        check[1]
+        == "the compiler's process died of SIGABRT: target.cc:1737] Check failed: bounds().y <= 16 (18 vs. 16)"
+    )
 
 
 def worker_of(place):
@@ -250,6 +262,14 @@ def test_the_compiler_hears_the_users_flags_and_not_the_programs_devices(monkeyp
     env = process.environment(given)
     assert env["XLA_FLAGS"].split() == ["--xla_a=1", "--xla_b"] and env["LIBTPU_INIT_ARGS"] == "--x"
     assert env["JAX_PLATFORMS"] == "cpu" and "JAXSCOPE_RUN" not in env and "JAXSCOPE" not in env
+
+
+def test_the_tpus_compiler_leaves_no_files_behind_unless_the_user_wants_them():
+    assert process.environment({})["TPU_LOG_DIR"] == "disabled"
+    assert process.environment({"TPU_LOG_DIR": "/there", "TPU_MIN_LOG_LEVEL": "0"}).items() >= {
+        ("TPU_LOG_DIR", "/there"),
+        ("TPU_MIN_LOG_LEVEL", "0"),
+    }
 
 
 def alive(pid):

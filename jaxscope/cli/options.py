@@ -1,0 +1,158 @@
+"""What ``jaxscope run`` may be asked: its options, and where they end and the program's words begin."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from jaxscope.cli import Parser, config
+from jaxscope.errors import UsageError
+
+USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...]"
+
+DESCRIPTION = """\
+Run a program in the Python that jaxscope is installed in, exactly as python would, and record every
+function that JAX traces, lowers and compiles: from which of your lines, with which arguments, how long.
+The program is not changed; its output, exit code and signals are its own.
+"""
+
+EXAMPLES = """\
+examples:
+  jaxscope run train.py --lr 0.1          put it before the command you use; --lr is the program's
+  jaxscope run -m package.train           a module, as with python -m
+  jaxscope run --live train.py            one line on stderr per recompile, as it happens
+  jaxscope run --detach train.py          leave it running, even when this terminal closes
+  jaxscope run -q -o out/run1 train.py    record into a directory of your choice, say nothing
+  jaxscope run --target v5e:4x4 --vary 'MESH=8x2,4x4' train.py    once for each, side by side
+  jaxscope run --no-tui train.py          the program keeps the terminal: input(), breakpoint()
+afterwards:
+  jaxscope report                         what was compiled, what differed, what it cost
+
+Options before the script are jaxscope's, everything after it is the program's. Options of Python itself
+go before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: they inherit
+PYTHONPATH, which begins with a directory of jaxscope's while the program runs. Ctrl-C, kill and exit
+codes reach and leave the program as without jaxscope; in the view Ctrl-C asks first, as q does.
+"""
+
+PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put behind `run`
+
+
+class OptionsParser(Parser):
+    """Our options alone: ``split`` has cut the program's words off before."""
+
+    def error(self, message: str) -> NoReturn:
+        word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+        if word != message and word[:1] == "-" and word[1:2] in PYTHONS_OWN:
+            hint = f"an option of Python goes before jaxscope: python {word} -m jaxscope run ..."
+            raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
+        super().error(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """One entry an option. What is not given is None: then the configuration is asked."""
+    parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
+    where = parser.add_argument_group("where it is recorded")
+    where.add_argument(
+        "-o", "--out", metavar="DIR", help="this directory (default: a new one in .jaxscope/runs)"
+    )
+    where.add_argument("--name", help="what the run is called (default: from the script)")
+    what = parser.add_argument_group("what is recorded")
+    what.add_argument(
+        "--ir", choices=config.IR, help="which texts of your functions' programs are kept (default: all)"
+    )
+    what.add_argument(
+        "--step-function",
+        metavar="NAME",
+        help="count the calls of this function as steps (one that is not jitted: from Python 3.12 on)",
+    )
+    what.add_argument(
+        "--arrays",
+        action=argparse.BooleanOptionalAction,
+        help="look at the live arrays at the ends of steps, for at most 1%% of the time (default: yes)",
+    )
+    what.add_argument(
+        "--transfers",
+        action=argparse.BooleanOptionalAction,
+        help="count what is copied between host and devices; for copies to the host, methods of JAX's arrays"
+        " are replaced while the program runs (default: yes)",
+    )
+    what.add_argument(
+        "--check",
+        metavar="SPEC",
+        help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
+        "exit code 3 where the program succeeded and this fails; with --target of what was compiled for it, "
+        "which is waited for",
+    )
+    for_ = parser.add_argument_group("for a machine that is not there")
+    for_.add_argument(
+        "--target",
+        action="append",
+        metavar="TARGET",
+        help="also compile your functions for it: v5e:16x16, v5p:8x8x8, 2*v5e:4x4; the script gets as many CPU "
+        "devices (repeatable; all: jaxscope targets)",
+    )
+    for_.add_argument(
+        "--wait-targets",
+        action="store_true",
+        default=None,
+        help="return when all is compiled (default: what is left goes on in the background)",
+    )
+    for_.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="end the script when its step (--step-function, or watch(step=True)) has been lowered: nothing of it runs",
+    )
+    for_.add_argument(
+        "--vary",
+        action="append",
+        metavar="NAME=A,B",
+        help="run the script once for each value, of an environment variable ('MESH=64x4,32x8') or of a flag of the"
+        " script's own ('--mesh=64x4,32x8'), and compare what is compiled; with --target or without (repeatable: every"
+        " combination; a comma within a value: '\"a,b\"' or a\\,b)",
+    )
+    how = parser.add_argument_group("how it runs")
+    how.add_argument(
+        "--tui",
+        action=argparse.BooleanOptionalAction,
+        help="show the run in this terminal as it goes (default: where stdin and stdout are one), the program's"
+        " output kept beside it; --no-tui leaves the program the terminal, to read from it too",
+    )
+    how.add_argument(
+        "--live", action="store_true", default=None, help="one line on stderr per recompile, as it happens"
+    )
+    how.add_argument(
+        "--tee-stderr",
+        action="store_true",
+        default=None,
+        help="also keep what the program and XLA print on stderr",
+    )
+    how.add_argument(
+        "--detach", action="store_true", help="return at once; the program goes on without this terminal"
+    )
+    how.add_argument("-q", "--quiet", action="store_true", default=None, help="no summary at the end")
+    return parser
+
+
+def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
+    """Our options, and the program's words: from the first that is no option of ours, or behind ``--``."""
+    takes_value = {
+        name: action.nargs is None for action in parser._actions for name in action.option_strings
+    }  # nargs 0: a flag
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return words[:at], words[at + 1 :]
+        if word == "-" or not word.startswith("-") or word[:2] in ("-m", "-c"):
+            break
+        at += 2 if takes_value.get(word) else 1
+    return words[:at], words[at:]
+
+
+def configure(opts: argparse.Namespace) -> None:
+    """Fill in, from the environment and pyproject.toml, what the command line does not say."""
+    found = config.load()
+    for key in config.OPTIONS["run"]:
+        name = key.replace("-", "_")
+        setattr(opts, name, found.get("run", key, getattr(opts, name)))
+    opts.wrapper_libraries = found.get("", "wrapper-libraries")
