@@ -208,12 +208,16 @@ def findings(
     elif rules:
         found += chosen.keep(registry.findings(run))
     found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
+    late: list[gate.Told] = []
     if after is not None:
         allow = bool(wishes.get("allow-cache-hits"))
-        late = chosen.keep(gate.recompiles_after(run, after, allow_cache_hits=allow))
-        found = [*gate.untold(found, late), *late]
+        told = gate.told_after(run, after, allow_cache_hits=allow)
+        kept = chosen.keep(t.finding for t in told)
+        late = [t for t in told if any(t.finding is f for f in kept)]
+        beyond = (allowed, functions) if chosen.takes(budgets.COMPILATIONS) else (limits.Limits(), {})
+        found = [*gate.untold(found, kept), *budgets.mentioned(run, *beyond, late)]
     if asked:
-        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names))
+        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names, late=late))
     found += chosen.keep(aimed.held(aim, allowed, functions))
     if rules:
         known = registry.rules()
