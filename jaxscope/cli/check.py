@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
+
 from jaxscope.cli import config, pinned
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from jaxscope.rules.selection import Filter
     from jaxscope.schema.findings import Finding
 
-CLEAN, FAILED = 0, 1  # 2: wrong usage, or an error of ours
+CLEAN, FAILED = 0, 1  # 2: wrong usage, an error of ours, or what cannot be checked in this run
+FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\
 Hold a recorded run against what you allow: no recompile after step N, budgets for compilations, seconds,
@@ -28,8 +31,9 @@ the compiler made of your functions (jaxscope-baseline.json, where there is one)
 findings of the run are what is checked. What does not fit into a machine that the run was compiled for (run --target)
 fails in any case; with --target, limits of programs hold for that machine's programs instead of those that ran.
 
-The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage. What is not known is
-said; with --strict it fails.
+The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage and where something that is
+asked for cannot be checked in this run (the rest is checked all the same). What is not known is said; with --strict it
+fails.
 """
 EXAMPLES = """\
 examples:
@@ -111,11 +115,30 @@ def handle(args: argparse.Namespace) -> int:
         run = load(directory, progress)
     if args.update_baseline:
         asked["baseline"] = str(pinned.update(run, directory, asked, filter_of(asked)))
-    found = [*findings(run, asked, chosen_codes, directory), *unfinished(run, directory)]
+    unchecked: list[UsageError] = []
+    found = [*findings(run, asked, chosen_codes, directory, unchecked), *unfinished(run, directory)]
     wrong = failing(found, strict=bool(asked.get("strict")))
-    sys.stdout.write(written(run, directory, found, asked.get("output-format") or "full", failed=bool(wrong)))
+    how = asked.get("output-format") or "full"
+    # People read what could not be checked on stderr, beside what is told here; other formats are read without it.
+    told = found if how in FOR_PEOPLE else [*map(_not_checked, unchecked), *found]
+    sys.stdout.write(written(run, directory, told, how, failed=bool(wrong or unchecked)))
     _summary(found)
+    if unchecked:
+        raise _one(unchecked)
     return FAILED if wrong else CLEAN
+
+
+def _one(errors: list[UsageError]) -> UsageError:
+    """``errors`` as one, of what was not checked; the rest was."""
+    hint = "; ".join(e.hint for e in errors if e.hint) or None
+    return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)
+
+
+def _not_checked(e: UsageError) -> Finding:
+    from jaxscope.rules import gate
+    from jaxscope.schema.findings import ERROR
+
+    return msgspec.structs.replace(gate.not_known(f"not checked: {e.message}"), severity=ERROR, fix=e.hint)
 
 
 def unfinished(run: Run, directory: RunDir) -> list[Finding]:
@@ -134,15 +157,18 @@ def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
     """Does what was asked for hold in the run that has just ended? What does not is said on stderr.
 
     Raises:
-      UsageError: it cannot be checked in this run.
+      UsageError: some of it cannot be checked in this run; what does not hold of the rest has been said.
     """
     from jaxscope.model.load import load
 
     run = load(directory)
-    found = findings(run, asked, None, directory)
+    unchecked: list[UsageError] = []
+    found = findings(run, asked, None, directory, unchecked)
     wrong = failing(found, strict=bool(asked.get("strict")))
     if found:
         deliver_text(run, found, sys.stderr)
+    if unchecked:
+        raise _one(unchecked)
     return not wrong
 
 
@@ -174,17 +200,22 @@ def filter_of(wishes: dict[str, Any]) -> Filter:
 
 
 def findings(
-    run: Run, wishes: dict[str, Any], looked_at: Filter | None = None, directory: RunDir | None = None
+    run: Run,
+    wishes: dict[str, Any],
+    looked_at: Filter | None = None,
+    directory: RunDir | None = None,
+    unchecked: list[UsageError] | None = None,
 ) -> list[Finding]:
     """What does not hold, errors first; where nothing is asked for, what the rules find. What does not fit into a
     target is among it whatever is asked for.
 
     Args:
       directory: of ``run``: the same program on other numbers of devices is recorded within it.
+      unchecked: takes what of it cannot be checked in this run (its steps are not known, nothing was compiled for a
+        target): the rest is checked as if that had not been asked for. None: the first is raised.
 
     Raises:
-      UsageError: what is asked for cannot be checked in this run (its steps are not known, nothing was compiled for
-        a target).
+      UsageError: see ``unchecked``.
       BaselineError: the baseline cannot be read.
     """
     from jaxscope.rules import against, aimed, budgets, gate, limits, registry
@@ -192,9 +223,21 @@ def findings(
     chosen = filter_of(wishes) if looked_at is None else looked_at
     after = wishes.get("no-recompiles-after")
     allowed, functions = limits.of(wishes), wishes.get("functions") or {}
-    aim = aimed.aim(
-        [run, *_further(directory)], wishes.get("target") or (), wishes.get("targets") or {}, _argv(directory)
-    )
+    aim = aimed.aim([run, *_further(directory)], wishes.get("target") or (), wishes.get("targets") or {})
+    lacking = [e] if (e := aimed.lacking(aim, _argv(directory))) is not None else []
+    told: list[gate.Told] = []
+    try:
+        allow = bool(wishes.get("allow-cache-hits"))
+        told = gate.told_after(run, after, allow_cache_hits=allow) if after is not None else []
+    except UsageError as e:
+        if e.slug != gate.STEPS_UNKNOWN:
+            raise
+        lacking.append(UsageError(f"no recompiles after step {after}: {e.message}", hint=e.hint, slug=e.slug))
+        after = None
+    if lacking and unchecked is None:
+        raise _one(lacking)
+    if unchecked is not None:
+        unchecked += lacking
     path = pinned.path_of(wishes)
     asked = after is not None or bool(allowed) or bool(functions) or bool(aim.tables)
     rules = path is not None or not asked or bool(wishes.get("select"))
@@ -210,8 +253,6 @@ def findings(
     found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
     late: list[gate.Told] = []
     if after is not None:
-        allow = bool(wishes.get("allow-cache-hits"))
-        told = gate.told_after(run, after, allow_cache_hits=allow)
         kept = chosen.keep(t.finding for t in told)
         late = [t for t in told if any(t.finding is f for f in kept)]
         beyond = (allowed, functions) if chosen.takes(budgets.COMPILATIONS) else (limits.Limits(), {})

@@ -22,6 +22,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Eviden
 from jaxscope.schema.libraries import UNHEARD
 
 CODE = "JX190"
+STEPS_UNKNOWN = "steps-unknown"
 EVIDENCE = 5  # compilations named in one finding
 BESIDE = 3  # where those of other functions stand beside them
 
@@ -140,7 +141,7 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
         f"nothing counted the steps, so what came after which step is not known{why}",
         hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function"
         f"{option}; after step 0 (nothing may be compiled) needs no steps",
-        slug="steps-unknown",
+        slug=STEPS_UNKNOWN,
     )
 
 
