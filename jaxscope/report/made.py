@@ -115,8 +115,9 @@ def _collective(c: Collective, places: Places) -> list[str]:
     axes = "?" if c.axes is None else ",".join(map(escape, c.axes)) or "one device"
     times = "x ?" if c.executions is None else "" if c.executions == 1 else f"x{c.executions:,}"
     hidden = {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
+    why = f"weight {escape(c.weight, 60)} (FSDP)" if c.weight is not None else c.origin or ""
     return [
-        escape(c.kind), axes, f"{'?' if c.bytes is None else size(c.bytes)} {times}".strip(), c.origin or "", hidden,
+        escape(c.kind), axes, f"{'?' if c.bytes is None else size(c.bytes)} {times}".strip(), why, hidden,
         _place(c.source, places),
     ]  # fmt: skip
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
 
+from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
@@ -217,11 +219,13 @@ def float64(run: Run) -> Iterator[Finding]:
 def inserted_communication(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds collectives of at least 1 MiB in one call that nobody asked for: the partitioner inserted an all-gather or
-    an all-to-all because an operation needs its operand otherwise than it lies.
+    an all-to-all because an operation needs its operand otherwise than it lies. What brings a weight together for a
+    product with a batch that is split over the same axis is not told: that is what fully sharded parameters (FSDP)
+    ask for. ``jaxscope report --function`` names it.
 
     ## Why is this bad?
-    The time of a sharded step is often the time of its communication. For fully sharded parameters an
-    all-gather is meant; for activations or a batch it is usually a missing or contradicting sharding.
+    The time of a sharded step is often the time of its communication. For activations or a batch it is usually a
+    missing or contradicting sharding.
 
     ## Example
     ```python
@@ -257,17 +261,25 @@ def inserted_communication(run: Run) -> Iterator[Finding]:
 
 
 def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    lines: dict[tuple[Hashable, ...], list[Collective]] = {}
     for c in texts.hlo.collectives if texts.hlo is not None else ():
-        total = (c.bytes or 0) * (c.executions or 1)
-        if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or total < MIB:
+        if c.origin == "inserted" and c.kind in ("all-gather", "all-to-all") and c.weight is None:
+            lines.setdefault((c.kind, c.source, tuple(c.axes or ())), []).append(c)
+    for same, several in lines.items():
+        large = [c for c in several if (c.bytes or 0) * (c.executions or 1) >= MIB]
+        if not large:
             continue
+        c = large[0]
         axes = f" over {', '.join(c.axes)}" if c.axes else ""
-        times = f", {c.executions} times" if c.executions and c.executions > 1 else ""
-        text = (
-            f"{name_of(f)}: the partitioner inserted an {c.kind}{axes} of {mib(c.bytes or 0)}{times} a call"
-        )
+        sizes = Counter((c.bytes or 0, c.executions or 1) for c in large)
+        told = [
+            (f"{n:,} of " if len(large) > 1 else "") + mib(bytes) + (f", {times} times" if times > 1 else "")
+            for (bytes, times), n in sizes.items()
+        ]
+        what = f"an {c.kind}" if len(large) == 1 else f"{len(large):,} {c.kind}s"
+        text = f"{name_of(f)}: the partitioner inserted {what}{axes}{':' if len(large) > 1 else ' of'} {', '.join(told)} a call"
         found = Finding(
             "JX401", WARNING, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
             "give the operands of this line shardings that agree (with_sharding_constraint, in_shardings)",
         )  # fmt: skip
-        yield (c.kind, c.source, tuple(c.axes or ())), found
+        yield same, found
