@@ -132,7 +132,13 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
         yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
     yield from program_lines(run, p, places, everything=everything)
     memory = p.made.memory if p.made is not None else None
-    yield from made.section(run.texts_of(p), memory, places, everything=everything)
+    yield from made.section(
+        run.texts_of(p),
+        memory,
+        places,
+        everything=everything,
+        stated=p.made.peak_bytes if p.made is not None else None,
+    )
 
 
 def state(p: Program) -> tuple[str, str]:

@@ -54,6 +54,25 @@ def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
     ]
 
 
+@pytest.mark.parametrize(
+    ("peak", "said"),
+    [
+        (3 * GIB, "arguments 1.0 GiB, the largest"),
+        (
+            4 * GIB,
+            "arguments 1.0 GiB, and 1.0 GiB that the compiler counts beside them, such as constants, the largest",
+        ),
+        (2 * GIB, "arguments 1.0 GiB, not all held at one time, as the compiler counts, the largest"),
+    ],
+)
+def test_what_the_compilers_own_peak_has_beside_its_parts_is_told(tmp_path, peak, said):
+    a = Aimed(tmp_path / "run", "v5e:4x4")
+    a.lowered(a.called(), "v5e:4x4", "7a67")
+    a.made("v5e:4x4", "7a67", peak=peak)
+    ((_, title),) = held(a, ["v5e:4x4"], Limits(peak_bytes=GIB))
+    assert said in title
+
+
 def test_the_tables_of_a_target_and_of_a_function_take_the_place_of_the_general_limit(run):
     tight, wide = Limits(peak_bytes=GIB), Limits(peak_bytes=8 * GIB)
     assert held(run, ["v5e:4x4"], tight, tables={"v5e:4x4": wide}) == []
