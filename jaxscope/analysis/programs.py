@@ -18,7 +18,7 @@ from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.schema.keys import Captured, Memory
 
 # Of what ``analyse`` says: a reader's cache made by another version is not read.
-VERSION = 9
+VERSION = 10
 
 
 class Around(msgspec.Struct, frozen=True):
