@@ -60,3 +60,16 @@ def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
         "both: the partitioner inserted 2 all-gathers over data: 1 of 2.0 MiB, 1 of 4.0 MiB a call",
     )
     assert inserted(record, TWO.replace("SPLIT", '"data"')) == []
+
+
+def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(record):
+    """What JX502 advises makes the partitioner gather: JX401 must not advise against it."""
+    split = FSDP.replace("WHERE", '"data"').replace("import jax, ", "import jaxscope, jax, ")
+    whole = split.replace(', "data")', ")").replace("WHERE)", ")").replace('P("data"))', "P())")
+    codes = {}
+    for name, program in (("whole", whole), ("split", split)):
+        program = program.replace("\nstep(", "\nparams = step(") + "jaxscope.snapshot()\n"
+        found = registry.findings(load(record(program, env=FOUR).run))
+        codes[name] = {f.code: f.fix for f in found if f.code in ("JX401", "JX502")}
+    assert "the axis 'data' in its PartitionSpec" in codes["whole"]["JX502"]
+    assert codes["split"] == {}
