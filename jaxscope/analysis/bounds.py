@@ -43,7 +43,8 @@ COMPUTE, MEMORY = "compute", "memory"
 class Bounds(msgspec.Struct, frozen=True):
     """Seconds; ``axes`` by axes joined with a comma. ``binds``: compute, memory or an entry of ``axes``.
 
-    ``quoted``: those of them that stand on a figure read where others quote its source.
+    ``quoted``: those of them that stand on a figure read where others quote its source. ``uncounted``: why ``compute``
+    is None.
     """
 
     compute: float | None
@@ -52,6 +53,7 @@ class Bounds(msgspec.Struct, frozen=True):
     least: float | None
     binds: str | None
     quoted: list[str] = []
+    uncounted: str | None = None
 
 
 def of_program(
@@ -62,6 +64,7 @@ def of_program(
     mesh: fabric.Mesh | None,
     partitions: int | None,
     in_order: bool = True,
+    uncounted: str | None = None,
 ) -> Bounds | None:
     """The bounds of a program on ``target``; None where the machine is not in the catalogue.
 
@@ -70,6 +73,7 @@ def of_program(
       moved_bytes: between memory and cores in one call on one device.
       mesh: (axis, size) in mesh order.
       partitions: devices that the program runs on.
+      uncounted: why ``flops`` is None, where somebody knows.
       in_order: do they stand in the mesh as the target has them? Otherwise nobody knows which of them share a slice.
     """
     machine = MACHINES.get(target.machine)
@@ -85,7 +89,17 @@ def of_program(
     known = {COMPUTE: compute, MEMORY: memory, **axes}
     binds = max((n for n, v in known.items() if v is not None), key=lambda n: known[n] or 0.0, default=None)
     quoted = [n for n, v in known.items() if v and _is_quoted(machine, n)]
-    return Bounds(compute, memory, axes, known[binds] if binds is not None else None, binds, quoted)
+    why = None if compute is not None else _why(machine, flops, uncounted)
+    return Bounds(compute, memory, axes, known[binds] if binds is not None else None, binds, quoted, why)
+
+
+def _why(machine: Machine, flops: Mapping[str, int] | None, uncounted: str | None) -> str:
+    if flops is None:
+        return uncounted or "its text was not read"
+    if not flops:
+        return "it has no matrix products, and other arithmetic is not counted"
+    kinds = [kind for kind in flops if _rate(machine, kind) is None]
+    return f"no source states a peak rate for {', '.join(kinds)}"
 
 
 def _axes(
@@ -120,9 +134,20 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
         return None  # without matrices there is other arithmetic, which nobody counted
     total = 0.0
     for kind, n in flops.items():
-        names = ("tf32" if machine.platform == GPU else "bf16",) if kind == "f32" else _RATES.get(kind, ())
+        rate = _rate(machine, kind)
+        if rate is None:
+            return None
+        total += n / (rate / machine.devices_per_chip)
+    return total
+
+
+def _rate(machine: Machine, kind: str) -> float | None:
+    """Operations a second of one chip: the fastest that may be used for operands of these types."""
+    found = []
+    for one in kind.split(" x "):
+        names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())
         rates = [machine.flops[name].value for name in names if name in machine.flops]
         if not rates:
             return None
-        total += n / (max(rates) / machine.devices_per_chip)
-    return total
+        found += rates
+    return max(found)

@@ -168,3 +168,14 @@ def peak_of(memory: Memory | None, stated: int | None) -> int | None:
     if stated is not None or memory is None:
         return stated
     return peak_bytes(memory)
+
+
+def undivided(memory: Memory | None, peak: int | None) -> int | None:
+    """What of ``peak``, as its compiler states it, is in none of the parts that it states; below 0: parts that are not
+    held at one time. None: a part is not known.
+
+    XLA's peak_memory_in_bytes counts constants, and no stated part does: a captured f32[1024,1024] makes it exactly
+    4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else a compiler counts it does not say.
+    """
+    divided = peak_bytes(memory) if memory is not None else None
+    return None if divided is None or peak is None else peak - divided

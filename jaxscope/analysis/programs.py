@@ -12,12 +12,13 @@ import msgspec
 
 from jaxscope.analysis import remats
 from jaxscope.analysis.hlo import program as compiled
+from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.stablehlo import reading as lowered
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.schema.keys import Captured, Memory
 
 # Of what ``analyse`` says: a reader's cache made by another version is not read.
-VERSION = 7
+VERSION = 10
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -67,6 +68,7 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
         )
         if made is not None:
             read = msgspec.structs.replace(read, donation=(*read.donation, *_possible(made, read)))
+            made = msgspec.structs.replace(made, collectives=[_weight(c, read) for c in made.collectives])
     said = None
     if around.heard is not None:
         said = remats.find(around.heard, hlo_text, around.mesh or _mesh(made, read))
@@ -91,6 +93,18 @@ def _mesh(made: compiled.Program | None, read: lowered.Reading | None) -> Sequen
         return made.mesh
     named = {m.axes for m in read.meshes if m.axes} if read is not None else set()
     return named.pop() if len(named) == 1 else None
+
+
+def _weight(c: Collective, read: lowered.Reading) -> Collective:
+    """``c`` as a gather of a weight, where the lowered text says that what it is multiplied with is split likewise."""
+    if c.gathered is None:
+        return c
+    axes = {axis.partition(":")[0] for axis in c.axes or ()}
+    beside = (a.sharding for a in read.arguments if a.index in c.gathered.beside)
+    split = {
+        axis.partition(":")[0] for s in beside if s is not None for d in s.dimensions or () for axis in d
+    }
+    return msgspec.structs.replace(c, weight=c.gathered.argument) if split & axes else c
 
 
 def _possible(made: compiled.Program, read: lowered.Reading) -> list[Donation]:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
+
 from jaxscope.cli import config, pinned
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from jaxscope.rules.selection import Filter
     from jaxscope.schema.findings import Finding
 
-CLEAN, FAILED = 0, 1  # 2: wrong usage, or an error of ours
+CLEAN, FAILED = 0, 1  # 2: wrong usage, an error of ours, or what cannot be checked in this run
+FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\
 Hold a recorded run against what you allow: no recompile after step N, budgets for compilations, seconds,
@@ -31,8 +34,9 @@ the compiler made of your functions (jaxscope-baseline.json, where there is one)
 findings of the run are what is checked. What does not fit into a machine that the run was compiled for (run --target)
 fails in any case; with --target, limits of programs hold for that machine's programs instead of those that ran.
 
-The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage. What is not known is
-said; with --strict it fails.
+The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage and where something that is
+asked for cannot be checked in this run (the rest is checked all the same). What is not known is said; with --strict it
+fails.
 """
 EXAMPLES = """\
 examples:
@@ -114,11 +118,30 @@ def handle(args: argparse.Namespace) -> int:
         run = load(directory, progress)
     if args.update_baseline:
         asked["baseline"] = str(pinned.update(run, directory, asked, filter_of(asked)))
-    found = [*findings(run, asked, chosen_codes, directory), *unfinished(run, directory)]
+    unchecked: list[UsageError] = []
+    found = [*findings(run, asked, chosen_codes, directory, unchecked), *unfinished(run, directory)]
     wrong = failing(found, strict=bool(asked.get("strict")))
-    sys.stdout.write(written(run, directory, found, asked.get("output-format") or "full", failed=bool(wrong)))
+    how = asked.get("output-format") or "full"
+    # People read what could not be checked on stderr, beside what is told here; other formats are read without it.
+    told = found if how in FOR_PEOPLE else [*map(_not_checked, unchecked), *found]
+    sys.stdout.write(written(run, directory, told, how, failed=bool(wrong or unchecked)))
     _summary(found)
+    if unchecked:
+        raise _one(unchecked)
     return FAILED if wrong else CLEAN
+
+
+def _one(errors: list[UsageError]) -> UsageError:
+    """``errors`` as one, of what was not checked; the rest was."""
+    hint = "; ".join(e.hint for e in errors if e.hint) or None
+    return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)
+
+
+def _not_checked(e: UsageError) -> Finding:
+    from jaxscope.rules import gate
+    from jaxscope.schema.findings import ERROR
+
+    return msgspec.structs.replace(gate.not_known(f"not checked: {e.message}"), severity=ERROR, fix=e.hint)
 
 
 def unfinished(run: Run, directory: RunDir) -> list[Finding]:
@@ -137,15 +160,18 @@ def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
     """Does what was asked for hold in the run that has just ended? What does not is said on stderr.
 
     Raises:
-      UsageError: it cannot be checked in this run.
+      UsageError: some of it cannot be checked in this run; what does not hold of the rest has been said.
     """
     from jaxscope.model.load import load
 
     run = load(directory)
-    found = findings(run, asked, None, directory)
+    unchecked: list[UsageError] = []
+    found = findings(run, asked, None, directory, unchecked)
     wrong = failing(found, strict=bool(asked.get("strict")))
     if found:
         deliver_text(run, found, sys.stderr)
+    if unchecked:
+        raise _one(unchecked)
     return not wrong
 
 
@@ -177,7 +203,11 @@ def filter_of(wishes: dict[str, Any]) -> Filter:
 
 
 def findings(
-    run: Run, wishes: dict[str, Any], looked_at: Filter | None = None, directory: RunDir | None = None
+    run: Run,
+    wishes: dict[str, Any],
+    looked_at: Filter | None = None,
+    directory: RunDir | None = None,
+    unchecked: list[UsageError] | None = None,
 ) -> list[Finding]:
     """What does not hold, errors first; where nothing is asked for, what the rules find. What does not fit into a
     target is among it whatever is asked for. Under each setting of ``--vary``, where there are several; the baseline
@@ -185,26 +215,39 @@ def findings(
 
     Args:
       directory: of ``run``: the same program under other settings and on other numbers of devices is recorded within it.
+      unchecked: takes what of it cannot be checked in this run (its steps are not known, nothing was compiled for a
+        target): the rest is checked as if that had not been asked for. None: the first is raised.
 
     Raises:
-      UsageError: what is asked for cannot be checked in this run (its steps are not known, nothing was compiled for
-        a target).
+      UsageError: see ``unchecked``.
       BaselineError: the baseline cannot be read.
     """
     from jaxscope.report import told, variants
-    from jaxscope.rules import registry
+    from jaxscope.rules import gate, registry
 
     chosen = filter_of(wishes) if looked_at is None else looked_at
     every, path = variants.of(run, directory), pinned.path_of(wishes)
+    lacking: list[UsageError] = []
 
     def look(runs: Sequence[Variant]) -> list[Finding]:
-        return _under_one(runs, wishes, chosen, _argv(directory), path, first=runs[0].run is run)
+        its: list[UsageError] = []
+        held = _held(
+            [v.run for v in runs], wishes, chosen, _argv(directory), path, its, first=runs[0].run is run
+        )
+        if runs[0].run is run:
+            lacking.extend(its)
+            return held
+        return held + chosen.keep(gate.not_known(f"this setting cannot be checked: {e.message}") for e in its)
 
     found = told.of_each(every, look)
+    if lacking and unchecked is None:
+        raise _one(lacking)
+    if unchecked is not None:
+        unchecked += lacking
     if path is not None:
         several = len(told.groups(every)) > 1
         sys.stderr.write(f"held against {path}{escape(f': {every[0].label}') if several else ''}\n")
-    asked = _limited(wishes)
+    asked = _limited(wishes, steps=not any(e.slug == gate.STEPS_UNKNOWN for e in lacking))
     if path is not None or not asked or wishes.get("select"):
         known = registry.rules()
         found += chosen.unused(
@@ -214,43 +257,16 @@ def findings(
     return registry.in_order(found)
 
 
-def _limited(wishes: dict[str, Any]) -> bool:
-    """Is there a limit to hold?"""
+def _limited(wishes: dict[str, Any], *, steps: bool = True) -> bool:
+    """Is there a limit to hold? ``steps``: are they known?"""
     from jaxscope.rules import limits
 
     return bool(
-        wishes.get("no-recompiles-after") is not None
+        (steps and wishes.get("no-recompiles-after") is not None)
         or limits.of(wishes)
         or wishes.get("functions")
         or wishes.get("targets")
     )
-
-
-def _under_one(
-    runs: Sequence[Variant],
-    wishes: dict[str, Any],
-    chosen: Filter,
-    argv: list[str],
-    path: Path | None,
-    *,
-    first: bool,
-) -> list[Finding]:
-    """What does not hold under one setting, in its run and in those on other numbers of devices.
-
-    Args:
-      path: of the baseline, which ``first`` is held against.
-
-    Raises:
-      UsageError: as ``findings``, of the first setting; that another cannot be checked is a finding.
-    """
-    from jaxscope.rules import gate
-
-    try:
-        return _held([v.run for v in runs], wishes, chosen, argv, path, first=first)
-    except UsageError as e:
-        if first:
-            raise
-        return chosen.keep([gate.not_known(f"this setting cannot be checked: {e.message}")])
 
 
 def _held(
@@ -259,32 +275,50 @@ def _held(
     chosen: Filter,
     argv: list[str],
     path: Path | None,
+    lacking: list[UsageError],
     *,
     first: bool,
 ) -> list[Finding]:
+    """What does not hold under one setting, in its run and in those on other numbers of devices.
+
+    Args:
+      path: of the baseline, which ``first`` is held against.
+      lacking: takes what cannot be checked.
+    """
     from jaxscope.rules import against, aimed, budgets, gate, limits, registry
 
     run, after = runs[0], wishes.get("no-recompiles-after")
     allowed, functions = limits.of(wishes), wishes.get("functions") or {}
-    aim = aimed.aim(runs, wishes.get("target") or (), wishes.get("targets") or {}, argv)
-    rules = path is not None or not _limited(wishes) or bool(wishes.get("select"))
+    aim = aimed.aim(runs, wishes.get("target") or (), wishes.get("targets") or {})
+    if (e := aimed.lacking(aim, argv)) is not None:
+        lacking.append(e)
+    late: list[gate.Told] = []
+    try:
+        allow = bool(wishes.get("allow-cache-hits"))
+        late = gate.told_after(run, after, allow_cache_hits=allow) if after is not None else []
+    except UsageError as e:
+        if e.slug != gate.STEPS_UNKNOWN:
+            raise
+        lacking.append(UsageError(f"no recompiles after step {after}: {e.message}", hint=e.hint, slug=e.slug))
+        after = None
+    limited = _limited(wishes, steps=after is not None)
+    rules = first if path is not None else not limited or bool(wishes.get("select"))
     found: list[Finding] = []
-    if path is not None:
+    if path is not None and first:
         from jaxscope.model.baseline import file
 
-        rules = first
-        if first:
-            baseline = file.read(path)
-            found += against.compare(baseline, against.read(run, chosen, pinned.roots(path)), chosen)
-    elif rules:
+        baseline = file.read(path)
+        found += against.compare(baseline, against.read(run, chosen, pinned.roots(path)), chosen)
+    elif path is None and rules:
         found += chosen.keep(registry.findings(run))
     found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
     if after is not None:
-        allow = bool(wishes.get("allow-cache-hits"))
-        late = chosen.keep(gate.recompiles_after(run, after, allow_cache_hits=allow))
-        found = [*gate.untold(found, late), *late]
-    if _limited(wishes):
-        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names))
+        kept = chosen.keep(t.finding for t in late)
+        late = [t for t in late if any(t.finding is f for f in kept)]
+        beyond = (allowed, functions) if chosen.takes(budgets.COMPILATIONS) else (limits.Limits(), {})
+        found = [*gate.untold(found, kept), *budgets.mentioned(run, *beyond, late)]
+    if limited:
+        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names, late=late))
     found += chosen.keep(aimed.held(aim, allowed, functions))
     return found
 

@@ -143,7 +143,13 @@ def _elsewhere(run: Run, f: Function, places: Places, *, everything: bool) -> It
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "underline"))
         yield from targets.program_lines(run, p, places, everything=everything)
         memory = p.made.memory if p.made is not None else None
-        yield from made.section(run.texts_of(p), memory, places, everything=everything)
+        yield from made.section(
+            run.texts_of(p),
+            memory,
+            places,
+            everything=everything,
+            stated=p.made.peak_bytes if p.made is not None else None,
+        )
 
 
 def _room(c: Compilation, *, everything: bool) -> Iterator[Line]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
+from jaxscope.analysis import fitting
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
@@ -39,13 +40,18 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
 
 
 def section(
-    texts: Texts, memory: Memory | None, places: Places, *, everything: bool = False
+    texts: Texts,
+    memory: Memory | None,
+    places: Places,
+    *,
+    everything: bool = False,
+    stated: int | None = None,
 ) -> Iterator[Line]:
-    """All there is to say, the compiler's work first."""
+    """All there is to say, the compiler's work first. ``stated``: its own figure of the peak, where it is told."""
     made, read = texts.hlo, texts.stablehlo
     if made is not None and made.module is not None:
         yield line(_instructions(made), indent=2, hang=2)
-    yield from _memory(memory, made)
+    yield from _memory(memory, made, stated)
     if made is not None:
         yield from _collectives(made, places, everything=everything)
     if read is not None:
@@ -80,7 +86,7 @@ def _instructions(made: Compiled) -> str:
     return " · ".join(parts)
 
 
-def _memory(memory: Memory | None, made: Compiled | None) -> Iterator[Line]:
+def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) -> Iterator[Line]:
     if memory is None and (made is None or made.memory.argument_bytes is None):
         return
     known = memory or Memory()
@@ -91,6 +97,14 @@ def _memory(memory: Memory | None, made: Compiled | None) -> Iterator[Line]:
     if known.alias_bytes:
         text += f" - shared {size(known.alias_bytes)}"
     peak = peak_bytes(known)
+    rest = fitting.undivided(known, stated)
+    if rest:
+        text += f" {'+' if rest > 0 else '-'} {size(abs(rest))} " + (
+            "that the compiler counts beside them, such as constants"
+            if rest > 0
+            else "that is not held at one time"
+        )
+        peak = stated
     yield line(("memory", "bold"), f"  {text}", (f" = {size(peak)} on a device" if peak is not None else "", "bold"), indent=2, hang=4)  # fmt: skip
 
 
@@ -115,8 +129,9 @@ def _collective(c: Collective, places: Places) -> list[str]:
     axes = "?" if c.axes is None else ",".join(map(escape, c.axes)) or "one device"
     times = "x ?" if c.executions is None else "" if c.executions == 1 else f"x{c.executions:,}"
     hidden = {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
+    why = f"weight {escape(c.weight, 60)} (FSDP)" if c.weight is not None else c.origin or ""
     return [
-        escape(c.kind), axes, f"{'?' if c.bytes is None else size(c.bytes)} {times}".strip(), c.origin or "", hidden,
+        escape(c.kind), axes, f"{'?' if c.bytes is None else size(c.bytes)} {times}".strip(), why, hidden,
         _place(c.source, places),
     ]  # fmt: skip
 

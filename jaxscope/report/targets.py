@@ -36,14 +36,18 @@ def bounds_of(run: Run, p: Program) -> Bounds | None:
         program.mesh,
         p.asked.partitions if p.asked is not None else program.num_partitions,
         p.asked is not None and p.asked.in_order is True,
+        program.flops_unknown,
     )
 
 
 def bounds_line(found: Bounds) -> Line:
     """``bounds: no call takes less than 4.1 ms (compute); memory 0.4 ms, data 3.0 ms``."""
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
+    why = {"compute": f" ({escape(found.uncounted, 120)})"} if found.uncounted else {}
     others = ", ".join(
-        f"{escape(n)} {short(v)}" for n, v in rest.items() if n != found.binds and (v is None or v > 0)
+        f"{escape(n)} {short(v)}{why.get(n, '')}"
+        for n, v in rest.items()
+        if n != found.binds and (v is None or v > 0)
     )
     least = f"no call takes less than {short(found.least)} ({escape(found.binds or '?')})"
     if found.quoted:
@@ -132,7 +136,13 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
         yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
     yield from program_lines(run, p, places, everything=everything)
     memory = p.made.memory if p.made is not None else None
-    yield from made.section(run.texts_of(p), memory, places, everything=everything)
+    yield from made.section(
+        run.texts_of(p),
+        memory,
+        places,
+        everything=everything,
+        stated=p.made.peak_bytes if p.made is not None else None,
+    )
 
 
 def state(p: Program) -> tuple[str, str]:

@@ -33,7 +33,7 @@ class Aim(msgspec.Struct, frozen=True):
 
     Attributes:
       runs: the run, and the same program on other numbers of devices.
-      names: targets that were asked for, each of them recorded; empty: none was.
+      names: targets that were asked for, recorded or not (lacking); empty: none was.
       tables: limits by target, as written.
     """
 
@@ -42,30 +42,35 @@ class Aim(msgspec.Struct, frozen=True):
     tables: Mapping[str, Limits] = {}
 
 
-def aim(runs: Sequence[Run], asked: Iterable[str], tables: Mapping[str, Limits], argv: Sequence[str]) -> Aim:
+def aim(runs: Sequence[Run], asked: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
     """
     Args:
       asked: names of targets.
       tables: ``[tool.jaxscope.check.targets]``.
-      argv: the program's words, for the command that records a target.
 
     Raises:
-      UsageError: a name of ``asked`` or ``tables`` is no target, or nothing was compiled for one of ``asked``.
+      UsageError: a name of ``asked`` or ``tables`` is no target.
     """
     names = list(dict.fromkeys(machines.parse(text).name for text in asked))
     for text in tables:
         alone(text)
-    there = [t.name for run in runs for t in run.targets]
-    missing = [name for name in names if name not in there]
-    if missing:
-        near = difflib.get_close_matches(missing[0], there, 3, 0.5) or there[:3]
-        others = f"; it was for {', '.join(near)}" if near else ""
-        raise UsageError(
-            f"the run was not compiled for {', '.join(missing)}{others}",
-            hint=f"record it: {_command(missing, argv)}",
-            slug="target-not-recorded",
-        )
     return Aim(runs, names, tables)
+
+
+def lacking(a: Aim, argv: Sequence[str]) -> UsageError | None:
+    """Nothing was compiled for a target that was asked for. ``argv``: the program's words, for the command that
+    records it."""
+    there = [t.name for run in a.runs for t in run.targets]
+    missing = [name for name in a.names if name not in there]
+    if not missing:
+        return None
+    near = difflib.get_close_matches(missing[0], there, 3, 0.5) or there[:3]
+    others = f"; it was for {', '.join(near)}" if near else ""
+    return UsageError(
+        f"the run was not compiled for {', '.join(missing)}{others}",
+        hint=f"record it: {_command(missing, argv)}",
+        slug="target-not-recorded",
+    )
 
 
 def _command(targets: Sequence[str], argv: Sequence[str]) -> str:

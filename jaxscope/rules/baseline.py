@@ -23,7 +23,8 @@ explain(
     ERROR,
     """## What it does
     Compares how often each function was compiled, and why, with the baseline. Traces, lowerings, compilations and
-    their causes are exact; a function or an eager operation that the baseline does not know is told, too.
+    their causes are exact; a function or an eager operation that the baseline does not know is told, too, and a program
+    for other shapes than any in the baseline: it is not compared.
     """,
     _PINNED.format(
         why="One more compilation costs its seconds in every run, and in a loop those of every step.",

@@ -5,20 +5,22 @@ A figure that is not known is told as such (JX901), never taken for kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
 from jaxscope.model import causes
 from jaxscope.model.names import matches, number_of
-from jaxscope.model.records import Function
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.rules import gate, recompiles
 from jaxscope.rules.footprints import COLLECTIVES, CONSTANTS, MEMORY, programs
-from jaxscope.rules.gate import Part, not_known, within
+from jaxscope.rules.gate import Part, Told, not_known, within
 from jaxscope.rules.limits import Limits
 from jaxscope.rules.programs import name_of
 from jaxscope.rules.registry import explain
-from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Cause, Evidence, Finding
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
 MOST = 3  # contributors named
@@ -126,6 +128,7 @@ def over(
     part: Part | None = None,
     *,
     programs: bool = True,
+    late: Sequence[Told] = (),
 ) -> list[Finding]:
     """Where ``run`` has more than is allowed, or it is not known.
 
@@ -135,16 +138,42 @@ def over(
         program, the general one does not hold for that function.
       part: only these compilations.
       programs: hold each program to its limits, too; False where those for another machine are (aimed).
+      late: what is told already of compilations that came too late. Compilations that are too many for these alone
+        are no finding of their own: see ``mentioned``.
     """
-    return list(_over(run, limits, functions or {}, part, programs))
+    told = {id for t in late for id in t.compilations}
+    return [
+        *(
+            _too_many(run, count, told)
+            for count in _counts(run, limits, functions or {}, part)
+            if not count.settled(told)
+        ),
+        *_over(run, limits, functions or {}, part, programs),
+    ]
+
+
+def mentioned(
+    run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Told]
+) -> list[Finding]:
+    """The findings of ``late``, with what they alone made too many compilations of."""
+    told = {id for t in late for id in t.compilations}
+    extra: dict[int, list[Evidence]] = {}
+    for count in _counts(run, limits, functions or {}, None):
+        ids = {c.id for c in count.made}
+        at = max(range(len(late)), key=lambda i: len(ids & late[i].compilations), default=None)
+        if at is not None and count.settled(told):
+            text = f"with that {count.text} ({COMPILATIONS})"
+            extra.setdefault(at, []).append(Evidence(text, source=late[at].finding.source))
+    return [
+        msgspec.structs.replace(t.finding, evidence=[*t.finding.evidence, *extra.get(i, ())])
+        for i, t in enumerate(late)
+    ]
 
 
 def _over(
     run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None, each: bool
 ) -> Iterator[Finding]:
     users = [f for f in run.functions.values() if f.user]
-    if limits.compilations is not None:
-        yield from _compilations(run, users, limits.compilations, part, "your functions were")
     if limits.seconds is not None:
         yield from _seconds_of_run(run, limits.seconds, part)
     special: dict[str, list[Limits]] = {}
@@ -156,8 +185,6 @@ def _over(
             )
         for f in meant:
             special.setdefault(f.id, []).append(own)
-            if own.compilations is not None:
-                yield from _compilations(run, [f], own.compilations, part, f"{name_of(f)} was")
             if own.seconds is not None:
                 yield from _seconds_of(f, own.seconds, part)
     for f in users if each else ():
@@ -180,30 +207,79 @@ def remaining(limits: Limits, special: Sequence[Limits]) -> Limits:
 # -- figures of a run -----------------------------------------------------------------------------------------
 
 
-def _compilations(
-    run: Run, users: Sequence[Function], limit: int, part: Part | None, who: str
-) -> Iterator[Finding]:
-    made = {f.id: [c for c in within(part, f.compilations) if c.reached_phases & 4] for f in users}
-    total = sum(map(len, made.values()))
-    if total <= limit:
-        return
-    busiest = sorted((f for f in users if made[f.id]), key=lambda f: -len(made[f.id]))
-    some = ", ".join(f"{name_of(f)} {_times(len(made[f.id]))}" for f in busiest[:MOST])
-    last = made[busiest[0].id][-1]
-    why = causes.of(run, last)[0].text
-    listed = f" ({some})" if len(users) > 1 else ""
-    yield Finding(
+class _Count(msgspec.Struct, frozen=True):
+    """More compilations than the limit allows: ``made``, in order of time. ``who``: ``train_step was``."""
+
+    who: str
+    limit: int
+    made: list[Compilation]
+    several: bool
+
+    @property
+    def text(self) -> str:
+        return f"{self.who} compiled {_times(len(self.made))}, {self.limit:,} allowed"
+
+    def settled(self, told: Collection[str]) -> bool:
+        """Would the limit hold without those that are told already?"""
+        return sum(c.id not in told for c in self.made) <= self.limit
+
+
+def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None) -> Iterator[_Count]:
+    users = [f for f in run.functions.values() if f.user]
+    wanted = [("your functions were", limits.compilations, users)]
+    wanted += [
+        (f"{name_of(f)} was", own.compilations, [f])
+        for pattern, own in functions.items()
+        for f in users
+        if matches(f, pattern)
+    ]
+    for who, limit, whose in wanted:
+        made = [c for f in whose for c in within(part, f.compilations) if c.reached_phases & 4]
+        if limit is not None and len(made) > limit:
+            yield _Count(who, limit, sorted(made, key=lambda c: c.t_ns), len(users) > 1 and len(whose) > 1)
+
+
+def _too_many(run: Run, count: _Count, told: Collection[str]) -> Finding:
+    """``told``: compilations of which another finding speaks; this one is about the others."""
+    others = [c for c in count.made if c.id not in told]
+    n = Counter(c.function.id for c in others)
+    busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
+    some = ", ".join(f"{name_of(f)} {_times(n[f.id])}" for f in busiest[:MOST])
+    mine = [c for c in others if c.function is busiest[0]]
+    last = mine[-1]
+    cause = causes.of(run, last)[0]
+    listed = f" ({some})" if count.several else ""
+    which = (
+        f"; {len(count.made) - len(others):,} came too late ({gate.CODE}), the others"
+        if len(others) < len(count.made)
+        else ""
+    )
+    return Finding(
         COMPILATIONS, ERROR, CERTAIN,
-        f"{who} compiled {_times(total)}, {limit:,} allowed{listed}; most recently {name_of(busiest[0])}: {why}",
+        f"{count.text}{which}{listed}; most recently {name_of(busiest[0])}: {cause.text}",
         busiest[0].id, last.site,
         [
-            Evidence(f"{name_of(c.function)}#{number_of(run, c)}: {causes.of(run, c)[0].text}", compilation=c.id,
-                     program=c.program, source=c.site, step=c.step)
-            for c in made[busiest[0].id][-5:]
+            Evidence(f"{name_of(c.function)}#{number_of(run, c)}{_step(c)}: {causes.of(run, c)[0].text}",
+                     compilation=c.id, program=c.program, source=c.site, step=c.step)
+            for c in mine[-5:]
         ],
-        "make its calls alike in what the finding names, or allow more compilations",
-        sum(c.seconds for cs in made.values() for c in cs),
+        f"{_alike(run, mine, cause)}, or allow more compilations",
+        sum(c.seconds for c in count.made),
     )  # fmt: skip
+
+
+def _alike(run: Run, mine: Sequence[Compilation], cause: Cause) -> str:
+    """What makes compilations of one function fewer: the advice about the cause that it met last."""
+    if cause.kind == "first":
+        return "put functions that are called one after the other under one jit"
+    same = [(c, causes.of(run, c)[0]) for c in mine]
+    same = [(c, why) for c, why in same if (why.kind, why.path) == (cause.kind, cause.path)]
+    fix = recompiles.advice(recompiles.group_of(run, [c for c, _ in same], [why for _, why in same]))
+    return fix or "make its calls alike in what the finding names"
+
+
+def _step(c: Compilation) -> str:
+    return f" at step {c.step:,}" if c.step is not None else ""
 
 
 def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Finding]:

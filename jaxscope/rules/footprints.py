@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from jaxscope.analysis import fitting
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import peak_bytes
@@ -131,6 +132,8 @@ def _memory(m: Made, limits: Limits) -> Iterator[Finding]:
             listed = ", ".join(
                 f"{n} {mib(b)}" for n, b in sorted(parts.items(), key=lambda p: -(p[1] or 0)) if b
             )
+            if what != "temporaries":
+                listed += _rest(known, figure)
             largest = _largest(c.key)
             most = f"the largest {', '.join(f'{path} {mib(b)}' for path, b in largest)}" if largest else ""
             whole = ", ".join(filter(None, (listed, most)))
@@ -141,6 +144,20 @@ def _memory(m: Made, limits: Limits) -> Iterator[Finding]:
                 MEMORY, m, f"{name} {takes} on a device, {mib(limit)} allowed{f' ({whole})' if whole else ''}",
                 "donate what is not needed after the call, shard or rematerialise (jax.checkpoint) what is largest",
             )  # fmt: skip
+
+
+def _rest(memory: Memory, peak: int) -> str:
+    """What the parts share, and what the compiler's own figure has beside them."""
+    shared = (
+        f", less {mib(memory.alias_bytes)} that arguments and results share" if memory.alias_bytes else ""
+    )
+    rest = fitting.undivided(memory, peak)
+    if not rest:
+        return shared
+    if rest < 0:
+        return f"{shared}, not all held at one time, as the compiler counts"
+    code = f" ({mib(memory.code_bytes)} of code may be in it)" if memory.code_bytes else ""
+    return f"{shared}, and {mib(rest)} that the compiler counts beside them, such as constants{code}"
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:

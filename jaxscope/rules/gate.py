@@ -15,24 +15,26 @@ from jaxscope.model.names import matches, number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
-from jaxscope.rules import recompiles, registry
+from jaxscope.rules import recompiles, registry, resized
 from jaxscope.rules.registry import rule
+from jaxscope.rules.resized import Change, Miss, eager
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
-from jaxscope.schema.libraries import JAX_ROOTS, UNHEARD
+from jaxscope.schema.libraries import UNHEARD
 
 CODE = "JX190"
+STEPS_UNKNOWN = "steps-unknown"
 EVIDENCE = 5  # compilations named in one finding
+BESIDE = 3  # where those of other functions stand beside them
 
 # Compilation id -> the step it belongs to, counted from the beginning of the part; None: not known.
 Part = Mapping[str, int | None]
 
 
-class Late(msgspec.Struct, frozen=True):
-    """A compilation that came after the last step in which it was allowed. ``step`` None: steps do not matter."""
+class Told(msgspec.Struct, frozen=True):
+    """A finding of the gate, and all compilations that it speaks of."""
 
-    compilation: Compilation
-    step: int | None
-    cause: Cause
+    finding: Finding
+    compilations: frozenset[str] = frozenset()
 
 
 def recompiles_after(
@@ -43,6 +45,18 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
+    """The findings of :func:`told_after`."""
+    return [t.finding for t in told_after(run, n, functions, allow_cache_hits, part, since)]
+
+
+def told_after(
+    run: Run,
+    n: int,
+    functions: Sequence[str] | None = None,
+    allow_cache_hits: bool = False,
+    part: Part | None = None,
+    since: str | None = None,
+) -> list[Told]:
     """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...: errors.
 
     What was compiled of a library's function from a user's line is a note.
@@ -73,7 +87,7 @@ def recompiles_after(
         if n and not known:
             raise unknown_steps(run)
         part = {c.id: steps.of(c) for c in run.compilations.values()}
-    late: list[Late] = []
+    late: list[Miss] = []
     unplaced: list[Compilation] = []
     counted = [
         c for c in run.compilations.values() if c.id in part and _counts(c, functions, allow_cache_hits)
@@ -86,11 +100,14 @@ def recompiles_after(
         if n and step is None:
             unplaced.append(c)
         elif not n or (step is not None and step > n):
-            late.append(Late(c, step, _cause(run, c, since)))
+            late.append(Miss(c, step, _cause(run, c, since)))
     return [
-        *(_finding(run, n, group, since) for group in _alike(late)),
-        *_unplaced(n, unplaced),
-        *_unmet(run, functions),
+        *(
+            Told(_finding(run, n, change, since), frozenset(m.compilation.id for m in change.every))
+            for change in resized.together(run, _alike(late))
+        ),
+        *map(Told, _unplaced(n, unplaced)),
+        *map(Told, _unmet(run, functions)),
     ]
 
 
@@ -124,7 +141,7 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
         f"nothing counted the steps, so what came after which step is not known{why}",
         hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function"
         f"{option}; after step 0 (nothing may be compiled) needs no steps",
-        slug="steps-unknown",
+        slug=STEPS_UNKNOWN,
     )
 
 
@@ -195,14 +212,6 @@ def _of_library(c: Compilation) -> bool:
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
-def eager(f: Function) -> bool:
-    """An operation outside jit: a primitive, or one of JAX's own jitted functions (``jnp.cumsum``)."""
-    if f.seen.eager:
-        return True
-    module = (f.seen.module or "").partition(".")[0]
-    return f.seen.library and module in JAX_ROOTS
-
-
 def _nameless(f: Function) -> bool:
     """Lowered before the recording began: of what is compiled now only the program is there."""
     seen = f.seen
@@ -227,9 +236,9 @@ def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
         c = outer
 
 
-def _alike(late: Sequence[Late]) -> list[list[Late]]:
+def _alike(late: Sequence[Miss]) -> list[list[Miss]]:
     """Those of one function, for one reason, in order of time; the most expensive group first."""
-    groups: dict[object, list[Late]] = {}
+    groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
         line = (c.site.file, c.site.line) if c.site is not None and eager(c.function) else None
@@ -237,7 +246,8 @@ def _alike(late: Sequence[Late]) -> list[list[Late]]:
     return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
 
 
-def _finding(run: Run, n: int, group: Sequence[Late], since: str | None) -> Finding:
+def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
+    group = change.group
     first, last = group[0], group[-1]
     f = first.compilation.function
     name = f.name.replace(".<locals>", "")
@@ -249,29 +259,37 @@ def _finding(run: Run, n: int, group: Sequence[Late], since: str | None) -> Find
         subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
     texts = {x.cause.text for x in group}
     told = "; most recently: " if len(texts) > 1 else ": "
+    # Beside others a call is told with its step, and all in the order in which they came.
+    apart = [(x.compilation.t_ns, _call(run, x, where=bool(change.others))) for x in _shown(group, change)]
     return Finding(
         code=CODE,
         severity=NOTE if library else ERROR,
         certainty=CERTAIN if all(x.cause.certainty == CERTAIN for x in group) else LIKELY,
-        title=f"{subject} was {_done(group)}{_when(n, group)}{told}{last.cause.text}",
+        title=f"{subject} was {_done(group)}{_when(n, group)}{told}{last.cause.text}{resized.also(change)}",
         function=f.id,
         source=last.compilation.site,
-        evidence=[
-            Evidence(
-                f"#{number_of(run, x.compilation)}: {x.cause.text}",
-                compilation=x.compilation.id,
-                program=x.compilation.program,
-                source=x.compilation.site,
-                step=x.step,
-            )
-            for x in (*group[: EVIDENCE - 1], *group[EVIDENCE - 1 :][-1:])
-        ],
-        fix=_fix(run, n, group, since),
-        seconds=sum(x.compilation.seconds for x in group),
+        evidence=[e for _, e in sorted([*apart, *resized.evidence(run, change)], key=lambda told: told[0])],
+        fix=_fix(run, n, change, since),
+        seconds=change.seconds,
     )
 
 
-def _fix(run: Run, n: int, group: Sequence[Late], since: str | None) -> str | None:
+def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
+    """Those of ``group`` that are told one by one: the first and the last."""
+    most = BESIDE if change.others else EVIDENCE
+    return [*group[: most - 1], *group[most - 1 :][-1:]]
+
+
+def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
+    c = x.compilation
+    at = f" at step {x.step:,}" if where and x.step is not None else ""
+    name = f"{c.function.name.replace('.<locals>', '')}" if where else ""
+    text = f"{name}#{number_of(run, c)}{at}: {x.cause.text}"
+    return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=x.step)
+
+
+def _fix(run: Run, n: int, change: Change, since: str | None) -> str | None:
+    group = change.group
     if group[-1].cause.kind == "first" and since is not None:
         return "record the whole program (jaxscope run, or jaxscope.record() around it) to be told what is new about it"
     if group[-1].cause.kind == "first":
@@ -279,10 +297,12 @@ def _fix(run: Run, n: int, group: Sequence[Late], since: str | None) -> str | No
             f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"
         )
     known = recompiles.group_of(run, [x.compilation for x in group], [x.cause for x in group])
-    return recompiles.advice(known)
+    fix = recompiles.advice(known)
+    eagerly = change.eager and change.others and fix is not None
+    return f"{fix}{resized.BEFORE}" if eagerly else fix
 
 
-def _done(group: Sequence[Late]) -> str:
+def _done(group: Sequence[Miss]) -> str:
     """``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
     bits = 0
     for x in group:
@@ -296,7 +316,7 @@ def _done(group: Sequence[Late]) -> str:
     return word if len(group) == 1 else f"{word} {len(group):,} times"
 
 
-def _when(n: int, group: Sequence[Late]) -> str:
+def _when(n: int, group: Sequence[Miss]) -> str:
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
         return ", where nothing may be compiled"

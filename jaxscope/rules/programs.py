@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 
+from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.everywhere import of_compiled, users
@@ -15,6 +18,8 @@ from jaxscope.schema.keys import Frame
 TURNS = 8  # of a loop written out
 TURN = 3  # operations in one turn
 MIB = 1 << 20
+MOST = 3  # functions named in one title
+SHOWN = 5  # blocks
 
 
 def name_of(f: Function) -> str:
@@ -66,16 +71,50 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
     forward(jnp.ones((12, 4, 4)), jnp.ones((2, 4)))
     ```
     """
+    # A loop is written out in the forward and in the backward pass, and by each function that holds it: told once.
+    lines: dict[Hashable, list[tuple[Program, Function, Repeated]]] = {}
     for p, f, texts in users(run):
-        for r in texts.stablehlo.repeated if texts.stablehlo is not None else ():
-            if r.times < TURNS or r.length < TURN or r.in_loop or not r.carried:
-                continue
-            text = f"a block of {r.length} operations stands {r.times} times in {name_of(f)}"
-            yield Finding(
-                "JX202", WARNING, LIKELY, f"{text}: a loop that was written out", f.id, r.source,
-                evidence(p, text, r.source),
-                "stack the parameters of the turns and use jax.lax.scan (flax: nnx.scan, nn.scan)",
-            )  # fmt: skip
+        found = [
+            r
+            for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
+            if r.times >= TURNS and r.length >= TURN and not r.in_loop and r.carried
+        ]
+        for r in found:
+            lines.setdefault(_line(r, found) or (f.id, r.line), []).append((p, f, r))
+    for several in lines.values():
+        several.sort(key=lambda one: -one[2].length * one[2].times)
+        (p, f, r), rest = several[0], several[1:]
+        text = _repeated(f, r)
+        names = list(dict.fromkeys(name_of(other) for _, other, _ in several))
+        blocks = "another block" if len(rest) == 1 else f"{len(rest):,} other blocks"
+        where = f" in {', '.join(names[:MOST])}" + (", ..." if len(names) > MOST else "")
+        also = f" ({blocks} of this line{where if len(names) > 1 else ''}, too)" if rest else ""
+        yield Finding(
+            "JX202", WARNING, LIKELY, f"{text}{also}: a loop that was written out", f.id, r.source,
+            [e for q, g, other in several[:SHOWN] for e in evidence(q, _repeated(g, other), other.source)],
+            "stack the parameters of the turns and use jax.lax.scan (flax: nnx.scan, nn.scan)",
+        )  # fmt: skip
+
+
+def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
+    """Of the loop: what differentiation made belongs to the line of the forward pass that it was made from."""
+    own = _innermost(r)
+    if not r.backward:
+        return own
+    lines = [_innermost(o) for o in sorted(others, key=lambda o: abs(o.times - r.times)) if not o.backward]
+    return next((line for line in lines if line == own or line in r.under), own)
+
+
+def _innermost(r: Repeated) -> tuple[str, int] | None:
+    """The line that repeats it; of a body that is one line itself that line, from wherever it is called."""
+    if r.source is None:
+        return None
+    own = r.source.file, r.source.line
+    return r.under[-1] if own in r.under else own
+
+
+def _repeated(f: Function, r: Repeated) -> str:
+    return f"a block of {r.length} operations stands {r.times} times in {name_of(f)}"
 
 
 @rule("JX301", "host-callback", NOTE)
@@ -217,11 +256,13 @@ def float64(run: Run) -> Iterator[Finding]:
 def inserted_communication(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds collectives of at least 1 MiB in one call that nobody asked for: the partitioner inserted an all-gather or
-    an all-to-all because an operation needs its operand otherwise than it lies.
+    an all-to-all because an operation needs its operand otherwise than it lies. What brings a weight together for a
+    product with a batch that is split over the same axis is not told: that is what fully sharded parameters (FSDP)
+    ask for. ``jaxscope report --function`` names it.
 
     ## Why is this bad?
-    The time of a sharded step is often the time of its communication. For fully sharded parameters an
-    all-gather is meant; for activations or a batch it is usually a missing or contradicting sharding.
+    The time of a sharded step is often the time of its communication. For activations or a batch it is usually a
+    missing or contradicting sharding.
 
     ## Example
     ```python
@@ -257,17 +298,25 @@ def inserted_communication(run: Run) -> Iterator[Finding]:
 
 
 def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    lines: dict[tuple[Hashable, ...], list[Collective]] = {}
     for c in texts.hlo.collectives if texts.hlo is not None else ():
-        total = (c.bytes or 0) * (c.executions or 1)
-        if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or total < MIB:
+        if c.origin == "inserted" and c.kind in ("all-gather", "all-to-all") and c.weight is None:
+            lines.setdefault((c.kind, c.source, tuple(c.axes or ())), []).append(c)
+    for same, several in lines.items():
+        large = [c for c in several if (c.bytes or 0) * (c.executions or 1) >= MIB]
+        if not large:
             continue
+        c = large[0]
         axes = f" over {', '.join(c.axes)}" if c.axes else ""
-        times = f", {c.executions} times" if c.executions and c.executions > 1 else ""
-        text = (
-            f"{name_of(f)}: the partitioner inserted an {c.kind}{axes} of {mib(c.bytes or 0)}{times} a call"
-        )
+        sizes = Counter((c.bytes or 0, c.executions or 1) for c in large)
+        told = [
+            (f"{n:,} of " if len(large) > 1 else "") + mib(bytes) + (f", {times} times" if times > 1 else "")
+            for (bytes, times), n in sizes.items()
+        ]
+        what = f"an {c.kind}" if len(large) == 1 else f"{len(large):,} {c.kind}s"
+        text = f"{name_of(f)}: the partitioner inserted {what}{axes}{':' if len(large) > 1 else ' of'} {', '.join(told)} a call"
         found = Finding(
             "JX401", WARNING, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
             "give the operands of this line shardings that agree (with_sharding_constraint, in_shardings)",
         )  # fmt: skip
-        yield (c.kind, c.source, tuple(c.axes or ())), found
+        yield same, found

@@ -13,11 +13,11 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import registry
+from jaxscope.rules import registry, resized
+from jaxscope.rules.resized import SIZES, Change, Miss
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Cause, Evidence, Finding
 
 EVIDENCE = 5  # compilations named in one finding
-SIZES = frozenset({"shape", "rank"})
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"})  # fmt: skip
 
@@ -101,10 +101,14 @@ def recompile_rule(
 
     def decorate(advise: Callable[[Group], str | None]) -> Callable[[Group], str | None]:
         def check(run: Run) -> Iterator[Finding]:
-            for group in groups(run, kinds):
-                fix = advise(group)
-                if fix is not None:
-                    yield finding(run, code, severity, group, fix)
+            found = [(group, fix) for group in groups(run, kinds) if (fix := advise(group)) is not None]
+            met = {id(misses := _misses(group)): (group, fix, misses) for group, fix in found}
+            # Without steps two loops that end in odd batches cannot be told from one.
+            apart = [m for _, _, m in met.values() if any(x.step is None for x in m)]
+            near = [m for _, _, m in met.values() if not any(x.step is None for x in m)]
+            for change in (*resized.together(run, near), *(Change(m, []) for m in apart)):
+                group, fix, _ = met[id(change.group)]
+                yield finding(run, code, severity, group, fix, also=change)
 
         registry.add(code, name, severity, check, advise.__doc__, recompiles=True)
         _ADVICE.update(dict.fromkeys(kinds, advise))
@@ -113,8 +117,20 @@ def recompile_rule(
     return decorate
 
 
-def finding(run: Run, code: str, severity: str, group: Group, fix: str, what: str | None = None) -> Finding:
-    """One finding for a group; ``what`` in place of "recompiled 3 times"."""
+def _misses(group: Group) -> list[Miss]:
+    return [Miss(c, c.step, cause) for c, cause in zip(group.compilations, group.causes, strict=True)]
+
+
+def finding(
+    run: Run,
+    code: str,
+    severity: str,
+    group: Group,
+    fix: str,
+    what: str | None = None,
+    also: Change | None = None,
+) -> Finding:
+    """One finding for a group; ``what`` in place of "recompiled 3 times"; ``also``: with others of its change of size."""
     n = len(group.compilations)
     times = "once more" if n == 1 else f"{n:,} times more"
     done = what or f"{_verb(group)} {times}"
@@ -124,16 +140,17 @@ def finding(run: Run, code: str, severity: str, group: Group, fix: str, what: st
         code=code,
         severity=severity if severity == NOTE or group.cause.kind != "unknown" else NOTE,
         certainty=CERTAIN if all(c.certainty == CERTAIN for c in group.causes) else LIKELY,
-        title=f"{group.name} was {done}{repeated}{group.cause.text}",
+        title=f"{group.name} was {done}{repeated}{group.cause.text}{resized.also(also) if also is not None else ''}",
         function=group.function.id,
         source=last.site,
         evidence=[
             Evidence(_told(run, c, cause), compilation=c.id, source=c.site, step=c.step)
             for c, cause in list(zip(group.compilations, group.causes, strict=True))[-EVIDENCE:]
         ]
+        + [e for _, e in (resized.evidence(run, also) if also is not None else [])]
         + _maker(last, group.cause),
         fix=fix + _too(run, group),
-        seconds=group.seconds,
+        seconds=group.seconds if also is None else also.seconds,
         path=group.cause.path,
     )
 

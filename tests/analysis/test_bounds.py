@@ -1,12 +1,16 @@
 """Times that no run can beat, from peak rates."""
 
+import gzip
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import TESTS
 
 from jaxscope.analysis import bounds, machines
 from jaxscope.analysis.hlo.program import analyse
+from jaxscope.report import targets
 
 V5E, V5P = machines.parse("v5e:4x4"), machines.parse("v5p:8x8x8")
 MESH = [("data", 4), ("model", 4)]
@@ -84,6 +88,72 @@ def test_an_element_type_takes_the_fastest_rate_the_machine_may_use_for_it():
 @pytest.mark.parametrize("flops", [{"f64": 1}, {"mixed": 1}, {"bf16": 1, "s4": 1}, None])
 def test_flops_without_a_stated_rate_make_the_bound_unknown_not_smaller(flops):
     assert of(V5E, flops).compute is None
+
+
+def test_operands_of_two_types_take_the_faster_of_their_rates():
+    h100 = machines.parse("h100:8")
+    assert of(V5E, {"bf16 x f32": 197 * 10**12}).compute == pytest.approx(1)
+    assert of(h100, {"bf16 x f32": 989 * 10**12}).compute == pytest.approx(1, rel=1e-3)
+    assert of(V5E, {"bf16 x s4": 1}).compute is None
+
+
+@pytest.mark.parametrize(
+    ("flops", "why"),
+    [
+        ({}, "it has no matrix products, and other arithmetic is not counted"),
+        ({"bf16": 1, "s4": 1, "f64": 1}, "no source states a peak rate for s4, f64"),
+        (None, "what the custom call mine computes is not in the text"),
+    ],
+)
+def test_a_bound_of_compute_that_is_not_known_says_why(flops, why):
+    found = bounds.of_program(
+        V5E, flops, 819_000, [], None, None, uncounted="what the custom call mine computes is not in the text"
+    )
+    assert found.compute is None and found.uncounted == why
+    assert f"compute not known ({why})" in targets.bounds_line(found).text.plain
+    assert of(V5E, {"bf16": 1}, 1).uncounted is None
+
+
+def test_the_products_of_a_tpu_between_two_types_have_a_bound():
+    text = gzip.decompress(
+        (TESTS / "data" / "hlo" / "mlp_fsdp__tpuv5e_jax0102.hlo.txt.gz").read_bytes()
+    ).decode()
+    made = analyse(text)
+    assert made.flops_by_type == {"bf16 x f32": 14_680_064, "bf16": 8_388_608}
+    assert of(V5E, made.flops_by_type).compute == pytest.approx((14_680_064 + 8_388_608) / 197e12)
+
+
+GEMM = """HloModule jit_f
+
+ENTRY %main (a: bf16[8,64], b: bf16[64,32]) -> bf16[8,32] {{
+  %a = bf16[8,64]{{1,0}} parameter(0)
+  %b = bf16[64,32]{{1,0}} parameter(1)
+  %c = (bf16[8,32]{{1,0}}, s8[4194304]{{0}}) custom-call(%a, %b), custom_call_target="{target}", backend_config={config}
+  ROOT %r = bf16[8,32]{{1,0}} get-tuple-element(%c), index=0
+}}
+"""
+CONTRACTS = '{"gemm_backend_config":{"alpha_real":1,"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}}}'
+
+
+@pytest.mark.parametrize("target", ["__cublas$gemm", "__cublas$lt$matmul"])
+def test_a_product_that_goes_to_cublas_is_counted(target):
+    assert analyse(GEMM.format(target=target, config=CONTRACTS)).flops_by_type == {"bf16": 2 * 8 * 32 * 64}
+
+
+@pytest.mark.parametrize(
+    ("target", "config"),
+    [
+        ("tpu_custom_call", CONTRACTS),
+        ("__cublas$gemm", "{}"),
+        ("__cublas$gemm", '{"gemm_backend_config":[]}'),
+        ("__cublas$gemm", CONTRACTS.replace('["1"]', '["9"]')),
+        ("__cublas$gemm", CONTRACTS.replace('["1"]', '"1"')),
+    ],
+)
+def test_a_call_that_nobody_can_look_into_is_why_the_work_is_not_known(target, config):
+    made = analyse(GEMM.format(target=target, config=config))
+    assert made.flops_by_type is None and not made.problems
+    assert made.flops_unknown == f"what the custom call {target} computes is not in the text"
 
 
 def test_a_device_is_half_of_a_chip_with_two():

@@ -1,5 +1,6 @@
 """``jaxscope check`` and ``jaxscope run --check``: what holds, by exit code."""
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -59,7 +60,50 @@ def test_a_run_without_steps_leaves_with_2_and_says_how_they_are_given(check, ho
     log.end()
     code, _, err = check("plain-1", "--no-recompiles-after", "1")
     assert code == 2 and "jaxscope.step()" in err and "--step-function update" in err
+    assert "not checked: no recompiles after step 1" in err
     assert check("plain-1", "--no-recompiles-after", "0")[0] == 1
+
+
+@pytest.fixture
+def plain(home):
+    """A run of one function, compiled for three sizes, whose steps nobody counts."""
+    log = written.Log(store.create(home / "plain-1"))
+    step = written.function("update")
+    log.say(step)
+    for n in (3, 4, 5):
+        log.compiled(step, written.key(written.leaf("x", n)))
+    log.end()
+
+
+def test_what_cannot_be_checked_does_not_hide_what_can(check, plain, tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.check]\nmax-compilations = 2\n")
+    code, out, err = check("--no-recompiles-after", "1", "--target", "v5e:2x2")
+    assert code == 2 and "JX191 your functions were compiled 3 times, 2 allowed" in out
+    assert (
+        "not checked: the run was not compiled for v5e:2x2; no recompiles after step 1: nothing counted"
+        in err
+    )
+    assert "jaxscope run --target v5e:2x2" in err and "jaxscope.step()" in err
+    (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.check]\nmax-compilations = 3\n")
+    assert check("--no-recompiles-after", "1")[:2] == (2, "")
+
+
+def test_where_nothing_else_is_asked_for_the_findings_of_the_run_are_told_beside(check, plain):
+    code, out, _ = check("--no-recompiles-after", "1")
+    assert code == 2 and "JX101 update was traced and compiled 2 times more" in out
+
+
+@pytest.mark.parametrize("how", ["json", "github", "sarif", "junit"])
+def test_what_cannot_be_checked_is_in_what_machines_read(check, plain, how):
+    code, out, _ = check("--no-recompiles-after", "1", "--output-format", how)
+    assert (
+        code == 2 and "JX901" in out and "not checked: no recompiles after step 1" in out and "JX101" in out
+    )
+    if how == "json":
+        found = json.loads(out)
+        assert found["failed"] is True and {
+            f["severity"] for f in found["findings"] if f["code"] == "JX901"
+        } == {"error"}
 
 
 def test_without_anything_asked_for_the_findings_of_the_run_are_checked(check, run):
@@ -193,6 +237,14 @@ def test_a_program_that_succeeded_leaves_with_3_where_its_check_fails(record):
     assert code == 3
     assert "train_step was traced and compiled in step 3, after step 2: x" in err and "is now f32[3]" in err
     assert record("no-recompiles-after=2", "0", "4", "3", "3") == (0, "")
+
+
+@pytest.mark.capture
+def test_after_a_run_what_can_be_checked_is_said_beside_what_cannot(record, tmp_path):
+    source = (tmp_path / "train.py").read_text()
+    (tmp_path / "train.py").write_text(source.replace("@jaxscope.watch(step=True)\n", ""))
+    code, err = record("no-recompiles-after=2,max-compilations=1", "0", "4", "3")
+    assert code == 3 and "JX191" in err and "not checked: no recompiles after step 2" in err
 
 
 @pytest.mark.capture

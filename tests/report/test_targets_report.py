@@ -18,8 +18,10 @@ from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
 from jaxscope.model.load import Tail, load
 from jaxscope.model.run import Run
+from jaxscope.report import lines, targets
 from jaxscope.report.console import console
 from jaxscope.report.machine import as_json, dumps
+from jaxscope.report.phrases import Places
 from jaxscope.report.text import render
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Memory
@@ -122,6 +124,28 @@ def test_a_compiled_program_stands_beside_the_one_that_ran(tmp_path):
         int(15.75 * GIB),
     )
     assert as_json(load(run), run)["run"]["targets"][0]["name"] == "v5e:4x4"
+
+
+@pytest.mark.parametrize(
+    ("peak", "told"),
+    [
+        (3, "temporaries 2.0 GiB = 3.0 GiB on a device"),
+        (
+            4,
+            "temporaries 2.0 GiB + 1.0 GiB that the compiler counts beside them, such as constants = 4.0 GiB on a device",
+        ),
+        (2, "temporaries 2.0 GiB - 1.0 GiB that is not held at one time = 2.0 GiB on a device"),
+    ],
+)
+def test_what_the_compilers_peak_has_beside_its_parts_is_named(tmp_path, peak, told):
+    run = recorded(tmp_path / "r")
+    Compiler(run).say(msgspec.structs.replace(done(run), peak_bytes=peak * GIB))
+    loaded = load(run)
+    (p,) = loaded.retargeted.values()
+    to = console(io.StringIO())
+    to.width = 200
+    lines.put(to, targets.whole(loaded, p, Places(loaded)))
+    assert told in " ".join(to.file.getvalue().split())
 
 
 def test_it_is_no_program_of_the_runs_own(tmp_path):

@@ -25,6 +25,7 @@ from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes,
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.analysis.hlo.origin import is_manual, origin
 from jaxscope.analysis.hlo.schedule import Schedule
+from jaxscope.analysis.hlo.weights import Gathered, Weights
 from jaxscope.analysis.hlo.wire import wire_bytes
 from jaxscope.schema.keys import Frame
 
@@ -61,6 +62,9 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       group_size, groups: members of a group and how many; None for a permute and where sizes differ.
       syntax: how the groups were spelled: explicit, iota, mesh, pairs.
       origin: ``asked``, ``inserted`` or None (module ``origin``).
+      weight: the argument that an all-gather brings together for a matrix product with what is split over the same
+        axes, as fully sharded parameters ask for (module ``weights``).
+      gathered: that, where this text alone does not show what is split.
     """
 
     kind: str
@@ -79,6 +83,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     origin: str | None
     op_name: str | None
     source: Frame | None
+    weight: str | None = None
+    gathered: Gathered | None = None
 
 
 class Devices(NamedTuple):
@@ -135,6 +141,7 @@ class Collectives:
         self._asks: bool | None = None
         self.too_many_ids = False
         self.mesh = mesh or self._printed_mesh()
+        self._weights = Weights(graph, self.mesh, self._axes_of)
 
     def read(self) -> list[Collective]:
         # Which chains end where is known when all of their parts have been looked at.
@@ -168,6 +175,7 @@ class Collectives:
         start, start_in = self._start(where, instruction)
         name = op_name(instruction)
         permutes = who.syntax == "pairs"
+        gathered = self._weights.of(where, instruction, who.axes) if kind == "all-gather" else None
         return Collective(
             kind=kind,
             name=instruction.name,
@@ -185,6 +193,8 @@ class Collectives:
             origin=origin(name, instruction.name, self._anybody_asks),
             op_name=name,
             source=self._attribution.near(where, instruction),
+            weight=gathered.argument if gathered is not None and gathered.shown else None,
+            gathered=gathered if gathered is not None and not gathered.shown else None,
         )
 
     def _start(self, where: Computation, instruction: Instruction) -> tuple[Instruction | None, Computation]:
@@ -242,6 +252,12 @@ class Collectives:
                 along = (axes.of_pairs if text is not None else axes.of_groups)(members, self.mesh)
             self._cache[key] = _Who(members, along, found.syntax if found else None)
         return self._cache[key]
+
+    def _axes_of(self, instruction: Instruction) -> list[str] | None:
+        kind = BEGINS.get(instruction.opcode)
+        if kind is None:
+            return None
+        return self._who(kind, instruction, instruction_attributes(instruction.tail)).axes
 
     def _between_slices(self, instruction: Instruction) -> _Who:
         """The positions a send goes between: pairs where they are printed, else slices of a TPU."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.lexing import attribute, operands, unquote
+from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
 WORK = ("dot", "convolution")
@@ -34,6 +34,8 @@ _MOVES = (
     "Gather",
     "AssumeGather",
 )
+# Products that XLA's GPU compiler gives to cuBLAS (xla/service/gpu/cublas_cudnn.cc).
+_GEMMS = ("__cublas$gemm", "__cublas$lt$matmul")
 MAX_POSITIONS = 100_000
 
 
@@ -64,23 +66,55 @@ def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int
     return total
 
 
-def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[str, int] | None:
+def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[str, int] | str:
     """Of all dots and convolutions that run, times how often they run, by their operands' element type.
 
-    ``mixed`` stands for operands of two types. None where one count or one shape is not known, or a custom call may do arithmetic of its own.
+    ``bf16 x f32`` where the two differ, as a TPU's often do. A sentence's end that says why where it is not known: one
+    count or one shape is not, or a custom call may do arithmetic of its own.
     The graph must have been asked to keep ``WORK`` and ``custom-call``.
     """
-    for _, instruction in graph.all("custom-call"):
-        if not unquote(attribute(instruction.tail, "custom_call_target") or "").startswith(_MOVES):
-            return None
     total: dict[str, int] = {}
-    for where, instruction in graph.all(*WORK):
-        times, once = executions.get(where.name), flops(graph, where, instruction)
-        if times is None or once is None:
-            return None
+    for where, instruction in graph.all("custom-call", *WORK):
+        once = flops(graph, where, instruction)
+        if instruction.opcode == "custom-call":
+            target = unquote(attribute(instruction.tail, "custom_call_target") or "")
+            if target.startswith(_MOVES):
+                continue
+            once = _of_gemm(where, instruction) if target.startswith(_GEMMS) else None
+            if once is None:
+                return f"what the custom call {target[:60] or 'without a name'} computes is not in the text"
+        times = executions.get(where.name)
+        if times is None:
+            return "how often a loop with matrix products turns is not in the text"
+        if once is None:
+            return "the shapes of a matrix product could not be read"
         left, right = _array(where, instruction, 0), _array(where, instruction, 1)
-        kind = left.dtype if left is not None and right is not None and left.dtype == right.dtype else "mixed"
+        types = {"?" if side is None else side.dtype for side in (left, right)}
+        kind = " x ".join(sorted(types))
         total[kind] = total.get(kind, 0) + times * once
+    return total
+
+
+def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
+    """A product that XLA gives to cuBLAS: what is contracted stands in the call's own configuration, and the product
+    is the first of its results, a workspace the other."""
+    config = backend_config(instruction.tail).get("gemm_backend_config")
+    numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
+    left, result = _array(where, instruction, 0), shapes.parse(instruction.shape)
+    if isinstance(result, tuple) and result:
+        result = result[0]
+    contracted = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
+    if left is None or not isinstance(result, shapes.Array) or result.elements is None:
+        return None
+    if not isinstance(contracted, list) or not contracted:
+        return None
+    total = 2 * result.elements
+    for text in contracted:
+        at = number(str(text))
+        size = left.dims[at] if at is not None and at < len(left.dims) else None
+        if size is None:
+            return None
+        total *= size
     return total
 
 
@@ -97,8 +131,8 @@ def _of_dot(where: Computation, instruction: Instruction) -> int | None:
         return None
     total = 2 * result.elements
     for text in _NUMBER.findall(attribute(instruction.tail, "lhs_contracting_dims") or ""):
-        number = int(text)
-        size = left.dims[number] if 0 <= number < len(left.dims) else None
+        at = int(text)
+        size = left.dims[at] if 0 <= at < len(left.dims) else None
         if size is None:
             return None
         total *= size
@@ -120,8 +154,8 @@ def _of_convolution(where: Computation, instruction: Instruction) -> int | None:
     groups = int((_NUMBER.findall(attribute(instruction.tail, "batch_group_count") or "") or ["1"])[0])
     total = 2 * data.get("b", 1) * weights.get("i", 1) * weights.get("o", 1)
     window = {k: v.split("x") for k, v in _WINDOW.findall(attribute(instruction.tail, "window") or "")}
-    for number, letter in enumerate(sorted(k for k in weights if k.isdigit())):
-        met = _positions(window, number, data.get(letter, 0), weights[letter], out.get(letter, 0))
+    for place, letter in enumerate(sorted(k for k in weights if k.isdigit())):
+        met = _positions(window, place, data.get(letter, 0), weights[letter], out.get(letter, 0))
         if met is None:
             return None
         total *= met

@@ -29,7 +29,8 @@ class Program(msgspec.Struct, frozen=True):
       wire_bytes_by_axes: sent by one device in one call, by axes joined with a comma; ``?`` where
         the axes are not known.
       matrix_flops: of dots and convolutions in one call on one device (module ``cost``).
-      flops_by_type: the same by HLO element type of the operands; ``mixed`` where they differ.
+      flops_by_type: the same by HLO element type of the operands; ``bf16 x f32`` where they differ.
+      flops_unknown: why ``matrix_flops`` is None, where the text was read.
       moved_bytes: that one call surely moves between memory and cores (module ``traffic``).
       estimated_cycles: of one call, as a TPU's compiler estimates them (module ``cycles``).
       wrapped_elementwise: fusions that hold a single elementwise operation.
@@ -54,6 +55,7 @@ class Program(msgspec.Struct, frozen=True):
     problems: list[Problem]
     estimated_cycles: int | None = None
     flops_by_type: dict[str, int] | None = None
+    flops_unknown: str | None = None
     moved_bytes: int | None = None
 
 
@@ -97,7 +99,8 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         problems.append(Problem(1, "too many devices in the groups of this module: some were not looked at"))
     found_fusions = fusions.read(graph, attribution, executions)
     alone = fusions.alone(graph, found_fusions)
-    flops = cost.total_flops(graph, executions)
+    counted = cost.total_flops(graph, executions)
+    flops = None if isinstance(counted, str) else counted
     return Program(
         module=module.name,
         num_partitions=partitions,
@@ -118,6 +121,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         problems=problems,
         estimated_cycles=cycles.total(graph, executions),
         flops_by_type=flops,
+        flops_unknown=counted if isinstance(counted, str) else None,
         moved_bytes=traffic.Traffic(graph, executions).total(),
     )
 

@@ -34,7 +34,8 @@ class Repeated(msgspec.Struct, frozen=True):
 
     ``carried``: a turn takes something the turn before made, as a scan's carry; otherwise the turns do
     not depend on one another (the same update of many arrays). ``in_loop``: it stands inside a loop
-    already (``unroll=``). ``line``: of the text, where it begins. ``source``: the line that repeats it.
+    already (``unroll=``). ``line``: of the text, where it begins. ``source``: the line that repeats it. ``backward``:
+    differentiation made it. ``under``: the user's lines, file and number, that its operations stand under, outermost first.
     """
 
     length: int
@@ -45,6 +46,8 @@ class Repeated(msgspec.Struct, frozen=True):
     source: Frame | None
     first: int
     end: int
+    backward: bool = False
+    under: list[tuple[str, int]] = []
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
@@ -83,6 +86,8 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
                 source=_source(sources, turns[1], inside, repeated),
                 first=inside[0],
                 end=inside[-1] + 1,
+                backward=2 * sum(sources.backward(i) is True for i in turns[1]) > len(turns[1]),
+                under=_under(sources, turns[1]),
             )
         )
     return sorted(listed, key=lambda r: (-r.length * r.times, r.line))
@@ -182,6 +187,17 @@ def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
     """The user's frames of an operation, outermost first."""
     found = sources.own(index)
     return () if found.frame is None else (found.frame, *found.callers)[::-1]
+
+
+def _under(sources: Sources, turn: Sequence[int]) -> list[tuple[str, int]]:
+    """The lines that most operations of a turn, of those that know one, stand under: outermost first."""
+    chains = [c for i in turn if (c := _chain(sources, i))]
+    depths: dict[tuple[str, int], list[int]] = {}
+    for chain in chains:
+        for line, depth in {(f.file, f.line): depth for depth, f in enumerate(chain)}.items():
+            depths.setdefault(line, []).append(depth)
+    common = [line for line, found in depths.items() if len(found) >= SHARED * len(chains)]
+    return sorted(common, key=lambda line: sum(depths[line]) / len(depths[line]))
 
 
 def _elsewhere(

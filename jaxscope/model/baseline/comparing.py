@@ -12,7 +12,7 @@ import msgspec
 
 from jaxscope.model.baseline import crossings, facts, programs
 from jaxscope.model.baseline.facts import Baseline
-from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of, note
+from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of, note, pairs
 from jaxscope.model.baseline.recorded import Entry, Recorded
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
 
@@ -172,8 +172,20 @@ def _functions(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
         elif old is None:
             yield _new_function(entry)
         else:
-            yield from _counts(old, entry)
-            yield from programs.compare(baseline, old, entry)
+            paired, alone = pairs(old, entry)
+            yield from _with_those_apart(list(_counts(old, entry)), programs.without(entry, alone))
+            yield from programs.compare(baseline, old, entry, paired)
+
+
+def _with_those_apart(counted: list[Finding], apart: Finding | None) -> Iterator[Finding]:
+    """``apart`` is told with the compilations that are more than before, where there are: they are of it."""
+    for f in counted:
+        if apart is not None and f.code == COMPILATIONS:
+            f = msgspec.structs.replace(f, evidence=[*f.evidence, *apart.evidence])
+            apart = None
+        yield f
+    if apart is not None:
+        yield apart
 
 
 def _new_function(entry: Entry) -> Finding:

@@ -1,11 +1,12 @@
-"""A program of a run beside the one of the baseline that it is now: by its arguments, else in order; and how a
-difference between the two is told.
+"""A program of a run beside the one of the baseline that it is now, by its arguments; and how a difference between the
+two is told.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from jaxscope.model.baseline import facts
@@ -17,6 +18,7 @@ from jaxscope.schema.keys import Frame
 REFRESH = "jaxscope check --update-baseline"
 ACCEPT = f"where it is meant: {REFRESH}"
 SHOWN = 5
+_SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # of bf16[64,32] P('data',)
 
 
 class Pair(NamedTuple):
@@ -31,6 +33,11 @@ class Pair(NamedTuple):
     @property
     def new(self) -> facts.Program:
         return self.made.facts
+
+    @property
+    def resized(self) -> bool:
+        """Have its arguments other shapes: is it larger or smaller than it was, rather than worse or better?"""
+        return not _same_shapes(self.old.arguments, self.new.arguments) and bool(self.why)
 
     def finding(
         self, code: str, title: str, source: Frame | None, evidence: Iterable[str], fix: str
@@ -70,24 +77,61 @@ def definition(f: Function) -> Frame | None:
     return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
 
 
-def pairs(old: facts.Function, entry: Entry) -> Iterator[Pair]:
-    """Programs of the same arguments belong together, the others in the order of compilation."""
-    left = list(old.programs)
-    rest: list[Made] = []
-    pairs: list[tuple[facts.Program, Made]] = []
-    for made in entry.programs:
-        same = next((p for p in left if p.arguments == made.facts.arguments), None)
-        if same is None:
-            rest.append(made)
-        else:
-            left = [p for p in left if p is not same]
-            pairs.append((same, made))
-    pairs += zip(left, rest, strict=False)
+def pairs(old: facts.Function, entry: Entry) -> tuple[list[Pair], list[Pair]]:
+    """The programs of ``entry`` with those of the baseline that they are now; and those that have no counterpart,
+    each beside one of the baseline that none of this run is.
+
+    Programs of the same arguments belong together, then those whose arguments have the same shapes: another dtype or
+    sharding is a change of that program, another batch size makes another one. Where there is one program then and one
+    now, it is that one whatever changed.
+    """
+    left, rest = list(old.programs), list(entry.programs)
+    found: list[tuple[facts.Program, Made]] = []
+    for alike in (
+        lambda a, b: a.arguments == b.arguments,
+        lambda a, b: _same_shapes(a.arguments, b.arguments),
+    ):
+        for made in list(rest):
+            same = next((p for p in left if alike(p, made.facts)), None)
+            if same is not None:
+                left = [p for p in left if p is not same]
+                rest = [m for m in rest if m is not made]
+                found.append((same, made))
+    alone = list(zip(left, rest, strict=False))
+    if len(old.programs) == len(entry.programs) == 1:
+        found, alone = found + alone, []
     numbers = {id(m): n for n, m in enumerate(entry.programs, 1)}
     name = name_of(entry.function)
-    for before, made in sorted(pairs, key=lambda p: numbers[id(p[1])]):
-        label = name if len(entry.programs) == 1 else f"program {numbers[id(made)]} of {name}"
-        yield Pair(before, made, entry, label, _arguments(before.arguments, made.facts.arguments))
+
+    def beside(several: list[tuple[facts.Program, Made]]) -> list[Pair]:
+        return [
+            Pair(
+                before,
+                made,
+                entry,
+                name if len(entry.programs) == 1 else f"program {numbers[id(made)]} of {name}",
+                _arguments(before.arguments, made.facts.arguments),
+            )
+            for before, made in sorted(several, key=lambda p: numbers[id(p[1])])
+        ]
+
+    return beside(found), beside(alone)
+
+
+def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Have the arguments that both take the same shapes? How many a container holds is another matter."""
+    old, new = _shapes(before), _shapes(after)
+    both = old.keys() & new.keys()
+    return bool(both) and all(old[path] == new[path] for path in both)
+
+
+def _shapes(arguments: Mapping[str, int]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for text in arguments:
+        path, _, value = text.rpartition(": ")
+        shape = _SHAPE.match(value)
+        found.setdefault(path, set()).add(shape[1] if shape is not None else value)
+    return found
 
 
 def _arguments(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:

@@ -14,7 +14,7 @@ from jaxscope.report.formats.placed import Placed
 from jaxscope.report.phrases import seconds
 
 WIDEST = 160  # of a source line
-EVIDENCE = 5
+EVIDENCE = 8
 
 
 def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sources.text) -> str:

@@ -247,6 +247,79 @@ def test_memory_within_the_tolerance_is_the_same_and_beyond_it_is_told_with_the_
     assert told(held(before, with_memory(making, 90_000))) == [("JX711", NOTE)]
 
 
+def sized(making, *sizes, **more):
+    return making.read(*((x(n, **more), f"{n:x}{i}", hlo(fusions=n), None) for i, n in enumerate(sizes)))
+
+
+def test_a_batch_of_another_size_is_not_compared_with_one_that_is_another_program(making):
+    found = held(sized(making, 64, 40), sized(making, 96, 40))
+    f = only(found)
+    assert (f.code, f.severity) == ("JX701", ERROR)
+    assert f.title == (
+        "step is compiled for arguments that the baseline does not have: "
+        "x is now f32[96] P('data',), before f32[64] P('data',)"
+    )
+    assert [e.text.partition(":")[0] for e in f.evidence] == [
+        "program 1 of step has no counterpart in the baseline, and was not compared"
+    ]
+    assert f.fix.startswith("pass x as f32[64] P('data',) again; ")
+    assert held(sized(making, 64, 40), sized(making, 64, 40)).findings == []
+
+
+def test_of_programs_that_changed_their_place_each_is_compared_with_its_own(making):
+    assert held(sized(making, 64, 40), sized(making, 40, 64)).findings == []
+
+
+def test_a_program_without_counterpart_is_told_with_the_compilation_that_is_one_more(making):
+    found = held(sized(making, 64), sized(making, 96, 40))
+    f = only(found)
+    assert f.title.startswith("step is compiled 2x, 1x in the baseline: x is now")
+    assert f.evidence[-1].text.startswith("program 1 of step has no counterpart in the baseline")
+
+
+def test_several_programs_without_counterpart_are_one_finding(making):
+    f = only(held(sized(making, 64, 32), sized(making, 96, 48)))
+    assert "does not have (2 programs): x is now f32[96]" in f.title and len(f.evidence) == 2
+
+
+def half(n):
+    return key(leaf("x", n, dtype="bfloat16"), shardings=MESH)
+
+
+def test_what_another_dtype_makes_worse_in_several_programs_is_one_finding(making):
+    before = making.read((x(64), "aa", hlo(), mlir()), (x(40), "bb", hlo(), mlir()))
+    after = making.read(
+        (half(64), "cc", hlo(fusions=3), mlir(CONVERT)), (half(40), "dd", hlo(fusions=3), mlir())
+    )
+    worse = [f for f in held(before, after).findings if f.severity == ERROR]
+    by_reason = {f.title.rpartition(": ")[2]: f for f in worse}
+    assert len(worse) == 2 and len(by_reason) == 2  # x of 64 and x of 40: two lines of reasons
+    f = next(f for f in worse if f.code == "JX707")
+    assert f.title == (
+        "program 1 of step: conversions from bfloat16 to float32: 1, 0 in the baseline: "
+        "x is now bf16[64] P('data',), before f32[64] P('data',); 1 figure is worse for it, too"
+    )
+    assert f.evidence[-1].text == "JX703 program 1 of step: fusions 3, 0 in the baseline"
+    assert f.fix.startswith("pass x as f32[64] P('data',) again; where it is meant")
+
+
+def test_programs_whose_reason_is_the_same_argument_are_one_finding(making):
+    def of(dtype, fusions):
+        state = leaf("state", 8, dtype=dtype)
+        return making.read(
+            *((key(state, leaf("x", n)), f"{n:x}{dtype[0]}", hlo(fusions=fusions), None) for n in (64, 40))
+        )
+
+    f = only(held(of("float32", 0), of("bfloat16", 3)))
+    assert f.title.startswith("program 1 of step: fusions 3, 0 in the baseline: state is now bf16[8]")
+    assert f.title.endswith("; 1 figure is worse for it, too")
+    assert f.evidence[-1].text == "JX703 program 2 of step: fusions 3, 0 in the baseline"
+
+
+def test_what_is_smaller_for_a_smaller_batch_is_not_better(making):
+    assert held(sized(making, 64), sized(making, 40)).findings == []
+
+
 def test_a_tolerance_that_somebody_wrote_into_the_file_holds_and_outlives_an_update(making):
     before = making.read((x(), "aa", hlo(fusions=10), None)).baseline
     wide = msgspec.structs.replace(before, tolerance={**before.tolerance, "fusions": 0.5})

@@ -1,0 +1,234 @@
+"""An odd batch is one finding, whatever it passes through."""
+
+import pytest
+from written import Log, function, key, leaf
+
+from jaxscope.cli import check
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.rules import budgets, gate, registry
+from jaxscope.rules.limits import Limits
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import OutLeaf
+
+STEP = function("train_step")
+STAGE = function("stage", line=30)
+EVAL = function("eval_step", line=60)
+ADD = function("add", None, None, eager=True, form="primitive")
+SLICE = function("dynamic_slice", None, None, eager=True, form="primitive")
+
+
+def x(*shape, path="x"):
+    return key(leaf(path, *shape))
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    for f in (STEP, STAGE, EVAL, ADD, SLICE):
+        log.say(f)
+    log.say(ev.Watched(function=STEP.function, step=True))
+    return log
+
+
+def sliced(log, rows, step, line=20):
+    """An eager slice: the array it takes is always the same, its result is not."""
+    k = key(leaf("args[0]", 1000, 32), tree=f"PyTreeDef({rows})")
+    call = log.missed(SLICE, k, line, step)
+    log.phase(call, "trace", 0.01, out=[OutLeaf("", (rows, 32), "float32")])
+    log.phase(call, "compile", 0.01)
+
+
+def epoch(log, rows, step, first=0.0):
+    log.compiled(STAGE, x(rows, 32, path="raw"), (0.1, 0.1, first + 0.1), step=step - 1, line=21)
+    log.compiled(ADD, x(rows, 32), (0.1, 0.1, 9.0), step=step - 1, line=22)
+    log.compiled(STEP, x(rows, 32, path="batch"), (0.1, 0.1, 1.0), step=step, line=23)
+
+
+def found(log, n=2, **more):
+    return gate.recompiles_after(load(log.run), n, **more)
+
+
+def test_what_an_odd_batch_passes_through_is_one_finding_of_the_slowest_function(log):
+    epoch(log, 64, 1)
+    epoch(log, 40, 16)
+    (f,) = found(log)
+    assert f.title == (
+        "train_step was traced and compiled in step 16, after step 2: batch is now f32[40,32], before f32[64,32]; "
+        "so were stage and an eager operation"
+    )
+    assert f.seconds == pytest.approx(0.3 + 9.2 + 1.2) and f.source.line == 23
+    assert [(e.text, e.step) for e in f.evidence] == [
+        ("stage#2 at step 15: raw is now f32[40,32], before f32[64,32]", 15),
+        ("the eager operation add at train.py:22 at step 15", 15),
+        ("train_step#2 at step 16: batch is now f32[40,32], before f32[64,32]", 16),
+    ]
+    assert f.fix.startswith("pad the odd batch") and "before the first operation outside jit" in f.fix
+
+
+def test_advice_says_nothing_of_eager_operations_where_there_are_none(log):
+    for rows, step in ((64, 1), (40, 16)):
+        log.compiled(STAGE, x(rows), step=step)
+        log.compiled(STEP, x(rows), step=step)
+    (f,) = found(log)
+    assert "; so was " in f.title
+    assert "outside jit" not in f.fix
+
+
+def test_eager_operations_alone_are_one_finding_too(log):
+    log.compiled(STEP, x(1), step=1)
+    for rows, step in ((64, 1), (40, 16)):
+        log.compiled(ADD, x(rows), step=step, line=20)
+        log.compiled(ADD, x(rows, 32), step=step, line=21)
+    (f,) = found(log)
+    assert f.title.startswith("the eager operation add was") and f.title.endswith(
+        "; so was an eager operation"
+    )
+
+
+def test_a_slice_whose_result_has_the_odd_size_belongs_to_it(log):
+    for rows, step in ((64, 1), (40, 16)):
+        sliced(log, rows, step - 1)
+        log.compiled(STEP, x(rows, 32), step=step)
+    (f,) = found(log)
+    assert f.title.endswith("; so was an eager operation")
+    assert f.evidence[0].text == "the eager operation dynamic_slice at train.py:20 at step 15"
+
+
+def test_another_size_or_another_step_is_another_cause(log):
+    epoch(log, 64, 1)
+    log.compiled(STEP, x(40, 32, path="batch"), step=16)
+    log.compiled(ADD, x(64, 7), step=16)  # 32 to 7: not the rows
+    log.compiled(STAGE, x(40, 32, path="raw"), step=30)
+    assert [f.title.partition(" was")[0] for f in found(log)] == [
+        "train_step",
+        "stage",
+        "the eager operation add",
+    ]
+
+
+def test_a_static_value_of_the_users_that_follows_a_size_keeps_its_own_finding(log):
+    from written import static
+
+    for rows, step in ((64, 1), (40, 16)):
+        log.compiled(STEP, x(rows), step=step)
+        log.compiled(EVAL, key(leaf("x", rows), static=[static("n", rows)]), step=step)
+    assert len(found(log)) == 2
+
+
+def test_processes_have_caches_of_their_own(log):
+    child = Log(log.run, pid=2000, how="child")
+    for one, f in ((log, STEP), (child, EVAL)):
+        one.say(f)
+        one.say(ev.Watched(function=f.function, step=True))
+        for rows, step in ((64, 1), (40, 16)):
+            one.compiled(f, x(rows), step=step)
+    assert len(found(log)) == 2
+
+
+def test_compilations_that_are_too_many_for_the_same_cause_are_told_with_it(log):
+    epoch(log, 64, 1)
+    epoch(log, 40, 16)
+    late = gate.told_after(load(log.run), 2)
+    allowed = Limits(compilations=2)
+    assert budgets.over(load(log.run), allowed, late=late) == []
+    (f,) = budgets.mentioned(load(log.run), allowed, None, late)
+    assert f.evidence[-1].text == "with that your functions were compiled 4 times, 2 allowed (JX191)"
+    own = {"train_step": Limits(compilations=1)}
+    assert budgets.over(load(log.run), Limits(), own, late=late) == []
+    (f,) = budgets.mentioned(load(log.run), Limits(), own, late)
+    assert f.evidence[-1].text == "with that train_step was compiled 2 times, 1 allowed (JX191)"
+
+
+def test_compilations_that_are_too_many_all_the_same_are_told_by_themselves(log):
+    epoch(log, 64, 1)
+    epoch(log, 40, 16)
+    run = load(log.run)
+    late = gate.told_after(run, 2)
+    (f,) = budgets.over(run, Limits(compilations=1), late=late)
+    assert f.code == "JX191"
+    assert f.title == (
+        "your functions were compiled 4 times, 1 allowed; 2 came too late (JX190), the others "
+        "(stage once, train_step once); most recently stage: the first time this function is seen"
+    )
+    assert [e.text for e in budgets.mentioned(run, Limits(compilations=1), None, late)[0].evidence] == [
+        e.text for e in late[0].finding.evidence
+    ]
+
+
+def test_a_finding_that_is_not_looked_at_takes_no_other_away(log):
+    epoch(log, 64, 1)
+    epoch(log, 40, 16)
+    asked = {"no-recompiles-after": 2, "max-compilations": 2}
+    told = {
+        tuple(ignored): [f.code for f in check.findings(load(log.run), {**asked, "ignore": ignored})]
+        for ignored in ([], ["JX190"], ["JX191"])
+    }
+    assert told == {(): ["JX190"], ("JX190",): ["JX191"], ("JX191",): ["JX190"]}
+
+
+def test_too_many_compilations_come_with_the_advice_about_their_cause(log):
+    epoch(log, 64, 1)
+    epoch(log, 40, 16)
+    (f,) = budgets.over(load(log.run), Limits(compilations=3))
+    assert f.fix == (
+        "pad the odd batch to the usual size, with a mask for what is padding, or drop it, or allow more compilations"
+    )
+
+
+def test_without_a_gate_functions_of_one_change_are_one_finding_where_steps_are_known(log):
+    for rows, step in ((64, 1), (40, 16)):
+        log.compiled(STAGE, x(rows), (0.1, 0.1, 0.1), step=step)
+        log.compiled(STEP, x(rows), (1, 1, 1), step=step)
+    (f,) = [f for f in registry.findings(load(log.run)) if f.code == "JX101"]
+    assert f.title.startswith("train_step was") and f.title.endswith("; so was stage")
+    assert [e.text.partition(":")[0] for e in f.evidence] == ["#2 at step 16", "stage#2 at step 16"]
+
+
+def test_without_steps_two_loops_are_not_taken_for_one(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    for f in (STEP, EVAL):
+        log.say(f)
+        for rows in (64, 40):
+            log.compiled(f, x(rows))
+    told = [f.title.partition(" was")[0] for f in registry.findings(load(log.run)) if f.code == "JX101"]
+    assert sorted(told) == ["eval_step", "train_step"]
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp, numpy as np, jaxscope
+
+data = np.arange(1000 * 8.0, dtype="float32").reshape(1000, 8)
+mask = np.ones(1000, "float32")
+
+def stage(x):
+    x = jnp.asarray(x)
+    return (x - jnp.mean(x, axis=0)) * 0.1
+
+@jax.jit
+def train_step(w, x, mask):
+    loss, g = jax.value_and_grad(lambda w: jnp.sum(((x @ w) ** 2) * mask) / mask.sum())(w)
+    return w - 0.01 * g, loss
+
+w = jnp.zeros(8)
+ROWS = 1000
+for epoch in range(2):
+    for at in range(0, ROWS, 64):
+        w, loss = train_step(w, stage(data[at : at + 64]), jnp.asarray(mask[at : at + 64]))
+        jaxscope.step()
+"""
+DROPPED = PROGRAM.replace("ROWS = 1000", "ROWS = 1000 // 64 * 64")
+PADDED = PROGRAM.replace(
+    "ROWS = 1000", "ROWS = 1024; data = np.pad(data, ((0, 24), (0, 0))); mask = np.pad(mask, (0, 24))"
+)
+
+
+@pytest.mark.capture
+def test_dropping_or_padding_the_last_batch_leaves_nothing(record):
+    told = gate.recompiles_after(load(record(PROGRAM).run), 2)
+    assert [f.code for f in told] == ["JX190"] and "train_step was" in told[0].title
+    assert "f32[40,8]" in told[0].title and "eager operations" in told[0].title
+    steps = [e.step for e in told[0].evidence]
+    assert steps == sorted(steps) and steps
+    assert gate.recompiles_after(load(record(DROPPED).run), 2) == []
+    assert gate.recompiles_after(load(record(PADDED).run), 2) == []

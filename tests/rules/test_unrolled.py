@@ -1,0 +1,77 @@
+"""A loop that Python wrote out is one finding, whichever functions and passes hold it."""
+
+import pytest
+
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+
+pytestmark = pytest.mark.capture
+PROGRAM = """
+import jax, jax.numpy as jnp
+
+def loss(ws, x):
+    LOOP
+    return (x**2).mean()
+
+@jax.jit
+def step(ws, x):
+    value, g = jax.value_and_grad(loss)(ws, x)
+    return jax.tree.map(lambda w, g: w - 0.1 * g, ws, g), value
+
+@jax.jit
+def evaluate(ws, x):
+    return jnp.sqrt(loss(ws, x))
+
+ws = WEIGHTS
+step(ws, jnp.ones((4, 16)))
+evaluate(ws, jnp.ones((4, 16)))
+"""
+WRITTEN = PROGRAM.replace("WEIGHTS", "[jnp.ones((16, 16)) for _ in range(12)]").replace(
+    "LOOP", "for w in ws: x = jnp.tanh(x @ w) / (1 + jnp.abs(x)) + x"
+)
+SCANNED = PROGRAM.replace("WEIGHTS", "jnp.ones((12, 16, 16))").replace(
+    "LOOP", "x = jax.lax.scan(lambda x, w: (jnp.tanh(x @ w) / (1 + jnp.abs(x)) + x, None), x, ws)[0]"
+)
+
+
+def unrolled(record, program):
+    return [f for f in registry.findings(load(record(program).run)) if f.code == "JX202"]
+
+
+def test_one_loop_is_one_finding_and_a_scan_is_none(record):
+    (f,) = unrolled(record, WRITTEN)
+    assert f.title.startswith("a block of ") and f.title.endswith(": a loop that was written out")
+    assert "other blocks of this line in step, evaluate, too)" in f.title and len(f.evidence) >= 3
+    assert {e.text.rpartition(" in ")[2] for e in f.evidence} == {"step", "evaluate"}
+    assert f.fix.startswith("stack the parameters of the turns and use jax.lax.scan")
+    assert unrolled(record, SCANNED) == []
+
+
+TWO = """
+import jax, jax.numpy as jnp
+
+def encode(ws, x):
+    for w in ws:
+        x = jnp.tanh(x @ w)
+        x = x / (1 + jnp.abs(x))
+    return x
+
+def decode(ws, x):
+    for w in ws:
+        y = jnp.sin(x @ w) * 2
+        x = y + jnp.cos(x)
+    return x
+
+@jax.jit
+def both(a, b, x):
+    return jax.grad(lambda a: decode(b, encode(a, x)).mean())(a)
+
+ws = [jnp.ones((16, 16)) for _ in range(12)]
+both(ws, ws, jnp.ones((4, 16)))
+"""
+
+
+def test_two_loops_of_one_function_are_two_findings(record):
+    found = unrolled(record, TWO)
+    assert len(found) == 2
+    assert {f.source.function for f in found} == {"encode", "decode"}
