@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
 
 from jaxscope.cli.output import deliver
 from jaxscope.errors import UsageError
 
+if TYPE_CHECKING:
+    from jaxscope.rules.registry import Rule
+
+BESIDE = 72  # columns from which what a rule finds stands beside its name
 DESCRIPTION = """\
 What a rule looks for, why that is bad, a program that has the problem and one that has not.
 """
@@ -39,9 +45,28 @@ def handle(args: argparse.Namespace) -> int:
     elif args.all:
         chosen = list(rules.values())
     else:
-        lines = [f"{r.code}  {r.name:<24} {r.severity:<8} {r.summary}" for r in rules.values()]
+        from jaxscope.report.console import terminal_width
+
+        lines = [line for r in rules.values() for line in listed(r, terminal_width(sys.stdout))]
         deliver("\n".join([*lines, "", "jaxscope rule JX101 explains one."]) + "\n", None)
         return 0
     pages = [f"# {r.code} {r.name} ({r.severity})\n\n{r.doc}\n" for r in chosen]
     deliver("\n".join(pages), None)
     return 0
+
+
+def listed(rule: Rule, width: int | None) -> list[str]:
+    """One rule of the list; in a terminal of ``width`` columns its summary is wrapped, None: it is one line."""
+    head = f"{rule.code}  {rule.name:<24} {rule.severity:<8} "
+    if width is None:
+        return [head + rule.summary]
+    beside = width >= BESIDE
+    margin = " " * (len(head) if beside else 7)
+    lines = textwrap.wrap(
+        rule.summary,
+        width,
+        initial_indent=head if beside else margin,
+        subsequent_indent=margin,
+        break_on_hyphens=False,
+    )
+    return lines if beside else [head.rstrip(), *lines]

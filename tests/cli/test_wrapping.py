@@ -60,3 +60,15 @@ def test_every_help_fits_but_for_commands_to_copy_and_keeps_its_options_whole(
     long = [line for line in out.splitlines() if len(line) > width]
     assert all(line.startswith("  jaxscope ") and "   " not in line.strip() for line in long), long
     assert not [line for line in out.splitlines() if line.endswith("-") and not line.endswith(" -")]
+
+
+def test_the_list_of_rules_is_wrapped_in_a_terminal_and_one_line_each_in_a_pipe():
+    from jaxscope.cli.rule import listed
+    from jaxscope.rules import registry
+
+    for rule in registry.rules().values():
+        assert len(listed(rule, None)) == 1 and rule.summary in listed(rule, None)[0]
+        for width in (40, 80, 120):
+            lines = listed(rule, width)
+            assert width < 80 or all(len(line) <= width for line in lines)
+            assert "".join(lines).replace(" ", "") == listed(rule, None)[0].replace(" ", "")
