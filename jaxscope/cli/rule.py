@@ -60,9 +60,13 @@ def listed(rule: Rule, width: int | None) -> list[str]:
     head = f"{rule.code}  {rule.name:<24} {rule.severity:<8} "
     if width is None:
         return [head + rule.summary]
-    if width < BESIDE:
-        return [
-            head.rstrip(),
-            *textwrap.wrap(rule.summary, width, initial_indent=" " * 7, subsequent_indent=" " * 7),
-        ]
-    return textwrap.wrap(rule.summary, width, initial_indent=head, subsequent_indent=" " * len(head))
+    beside = width >= BESIDE
+    margin = " " * (len(head) if beside else 7)
+    lines = textwrap.wrap(
+        rule.summary,
+        width,
+        initial_indent=head if beside else margin,
+        subsequent_indent=margin,
+        break_on_hyphens=False,
+    )
+    return lines if beside else [head.rstrip(), *lines]
