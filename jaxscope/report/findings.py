@@ -53,20 +53,40 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
 
 
 def buckets(run: Run, places: Places) -> Iterator[Line]:
-    """Sizes to pad to, for every axis that took several."""
+    """Sizes to pad to, for every axis that took several; axes of one argument together, as padding multiplies."""
+    together: dict[tuple[str, str], list[sizes.Varying]] = {}
     for v in sizes.varying(run):
-        lowest, highest = min(v.observed), max(v.observed)
+        together.setdefault((v.function.id, v.path), []).append(v)
+    for axes in together.values():
+        first, several = axes[0], sorted(axes, key=lambda v: v.axis)
+        named = f"axis {first.axis}" if len(axes) == 1 else f"axes {_and([str(v.axis) for v in several])}"
+        told = [
+            f"{count(len(v.observed), 'size')} from {min(v.observed):,} to {max(v.observed):,}"
+            for v in several
+        ]
+        taken = _and(told) if len({*told}) > 1 else told[0] + " each" * (len(told) > 1)
         yield BLANK
         yield line(
             ("Sizes to pad to", "underline"),
-            f"  axis {v.axis} of {escape(v.path)} in {function_name(v.function)}:"
-            f" {count(len(v.observed), 'size')} from {lowest:,} to {highest:,}",
+            f"  {named} of {escape(first.path)} in {function_name(first.function)}: {taken}",
             hang=4,
         )
-        for c in v.choices:
+        yield line((_weighing(several), "dim"), indent=4, hang=2)
+        for j in sizes.joint(several):
             yield line(
-                f"{count(c.compilations, 'compilation'):>15}  {c.padding_share:>4.0%} padding  ",
-                (", ".join(f"{s:,}" for s in c.sizes), "bold"),
+                f"{count(j.compilations, 'compilation'):>15}  {j.padding_share:>4.0%} padding  ",
+                (" x ".join(", ".join(f"{s:,}" for s in of) for of in j.sizes), "bold"),
                 indent=2,
                 hang=4,
             )
+
+
+def _weighing(axes: Sequence[sizes.Varying]) -> str:
+    calls = axes[0].calls
+    if calls is not None:
+        return f"padding of {count(calls, 'call')}"
+    return "how many calls had each size is not known: each compilation counts as one"
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
