@@ -9,7 +9,7 @@ from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds
-from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 
 SHOWN = 6
 COSTLY = 0.2  # of the seconds of all findings: a note that cost as much is not left out
@@ -50,6 +50,25 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
     )
     if f.fix:
         yield line(("→ ", "green"), escape(f.fix, 300), indent=11, hang=2)
+
+
+def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
+    """How many errors there are and the first of them; how many warnings."""
+    errors = [f for f in found if f.severity == ERROR]
+    warnings = sum(f.severity == WARNING for f in found)
+    if errors:
+        first, more = errors[0], len(errors) - 1
+        where = places.frame(first.source)
+        yield line(
+            (f"{MARKS[ERROR]} {count(len(errors), 'error')}: {first.code}", STYLES[ERROR]),
+            f"  {escape(first.title, 300)}",
+            (f"  ({where})" if where else "", "dim"),
+            f"; and {more:,} more" if more else "",
+            indent=2,
+            hang=4,
+        )
+    if warnings:
+        yield line((f"▲ {count(warnings, 'warning')}", "bold yellow"), ", told in the report", indent=2)
 
 
 def buckets(run: Run, places: Places) -> Iterator[Line]:
