@@ -17,7 +17,8 @@ from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles, registry
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Cause, Evidence, Finding
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, UNHEARD
 
 CODE = "JX190"
@@ -343,3 +344,9 @@ def not_known(text: str, c: Compilation | None = None) -> Finding:
         source=c.site if c is not None else None,
         evidence=[Evidence(text, compilation=c.id, source=c.site)] if c is not None else [],
     )
+
+
+def cut_short(how: str, source: Frame | None, *, surely: bool) -> Finding:
+    """The program failed before its end: what it would have done then is not known."""
+    found = not_known(f"{how}: what is checked is what it did until then")
+    return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
