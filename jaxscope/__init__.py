@@ -24,6 +24,13 @@ _WHERE = {
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }
 
+_FIXTURE = (
+    "pinned",
+    "compilations",
+    "causes",
+    "read",
+)  # of jaxscope.tested, which goes by our name in a test
+
 __all__ = [
     "JaxscopeError",
     "RecompileError",
@@ -41,7 +48,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     where = _WHERE.get(name)
     if where is None:
-        raise AttributeError(f"module 'jaxscope' has no attribute {name!r}")
+        hint = ""
+        if name in _FIXTURE:
+            hint = f"; the pytest fixture has it: def test_it(jaxscope): ... jaxscope.{name}"
+        raise AttributeError(f"module 'jaxscope' has no attribute {name!r}{hint}")
     import importlib
 
     value = getattr(importlib.import_module(where), name)

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+import jaxscope
 from jaxscope.schema import events as ev
 
 pytestmark = pytest.mark.capture
@@ -253,3 +254,12 @@ def test_a_watched_pytree_is_the_same_pytree(record):
         "import jaxscope; f = jaxscope.watch(len); import jax; print(jax.tree.leaves([f]) == [len])"
     )
     assert alone.out == "True\n"
+
+
+def test_what_only_the_pytest_fixture_has_says_so():
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'pinned'; the pytest fixture has it: def test_it\(jaxscope\)"
+    ):
+        jaxscope.pinned
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        jaxscope.nonsense

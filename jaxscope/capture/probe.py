@@ -354,7 +354,8 @@ class Probe:
         if self.sampler is not None and call.detail and entry == "call":
             self.sampler.missed(sys._getframe())
         if read is not None and entry != "aot":
-            self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
+            refs = [(paths[i], ref) for i, ref in read.refs]
+            shield.attempt("argument_fates", self.fates.expect, call.number, refs, outermost)
         self._calls.begin(call, outermost)
         return call
 

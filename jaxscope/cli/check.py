@@ -114,6 +114,7 @@ def handle(args: argparse.Namespace) -> int:
         file.permitted(os.environ)
     chosen_codes = filter_of(asked)
     directory = chosen(args.run)
+    _not_of_another_program(args.run, directory)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.update_baseline:
@@ -145,15 +146,41 @@ def _not_checked(e: UsageError) -> Finding:
 
 
 def unfinished(run: Run, directory: RunDir) -> list[Finding]:
-    """A note where the run may have more to say."""
+    """A note where the run may have more to say; a warning where the program died."""
+    from jaxscope.model import deaths
     from jaxscope.model.load import state
     from jaxscope.rules import gate
 
+    died = deaths.of_run(run)
+    if died is not None:
+        return [gate.cut_short(died.text, died.source, surely=died.surely)]
     how = {
         "running": "the run is still going on: what is checked is what it has done so far",
         "lost": "the run ended without a word: what it did last may not have been recorded",
     }.get(state(run, directory))
     return [] if how is None else [gate.not_known(how)]
+
+
+def _not_of_another_program(which: str | None, directory: RunDir) -> None:
+    """``latest`` passes over runs in which nothing was recorded: of the same program it may.
+
+    Raises:
+      UsageError: the newest run is of another program, and has nothing to check.
+    """
+    from jaxscope.log import store
+
+    if which not in (None, "", "latest"):
+        return
+    newest = store.all_runs()[-1]
+    this, other = _program(directory), _program(newest)
+    if newest.path == directory.path or not (this and other) or this == other:
+        return
+    raise UsageError(
+        f"check: nothing is recorded in the newest run, {newest.path.name}; the latest that has something,"
+        f" {directory.path.name}, is of another program",
+        hint=f"to check that one: jaxscope check {directory.path.name}",
+        slug="check-nothing-recorded",
+    )
 
 
 def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
@@ -321,6 +348,12 @@ def _held(
         found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names, late=late))
     found += chosen.keep(aimed.held(aim, allowed, functions))
     return found
+
+
+def _program(directory: RunDir) -> list[str]:
+    """The script, or ``-m`` and the module; empty where nobody knows."""
+    words = _argv(directory)
+    return words[: 2 if words[:1] in (["-m"], ["-c"]) else 1]
 
 
 def _argv(directory: RunDir | None) -> list[str]:

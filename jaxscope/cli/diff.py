@@ -32,6 +32,8 @@ examples:
   jaxscope diff main-run latest --exit-code --format json
 """
 
+OTHERS = 5  # runs named
+
 
 class Side(NamedTuple):
     """What one argument means. Without ``functions`` the whole run, with ``compilation`` that one."""
@@ -102,7 +104,28 @@ def _sides(first: str, second: str) -> tuple[Side, Side]:
     a, b = _side(directory_a, loaded, name_a), _side(directory_b, other, name_b)
     if (a.compilation is None) != (b.compilation is None):
         a, b = _latest_of(a), _latest_of(b)
+    if a.run is b.run and a.compilation is b.compilation and a.functions == b.functions:
+        raise _the_same(first, second, directory_a)
     return a, b
+
+
+def _the_same(first: str, second: str, directory: RunDir) -> UsageError:
+    from jaxscope.log import store
+
+    name = store.address(directory)
+    others = [store.address(r) for r in reversed(store.all_runs()) if r.path != directory.path and r.recorded]
+    if first == second or "#" in second:
+        what = f"{first} and {second} are one and the same"
+    else:
+        what = f"{first} and {second} are the same run, {name}"
+    more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
+    return UsageError(
+        f"diff: {what}: there is nothing to compare",
+        hint=f"other runs: {', '.join(others[:OTHERS])}{more}"
+        if others
+        else "there is no other run; of one run: jaxscope diff 'latest:FUNCTION#1' '#2'",
+        slug="diff-same",
+    )
 
 
 def _parts(text: str) -> tuple[str, str | None]:

@@ -1,16 +1,49 @@
-"""Why the program ended with an exception: for a deleted array, which call had been given it to reuse."""
+"""That a program did not end well, and why: for a deleted array, which call had been given it to reuse."""
 
 from __future__ import annotations
 
 import re
+import signal
+from typing import NamedTuple
 
 from jaxscope.analysis.avals import short_aval
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame
 
 # "Array has been deleted with shape=float32[4,4]." and "... buffer has been deleted or donated."
 _DELETED = re.compile(r"deleted (?:with shape=(\w+)\[([\d,]*)\]|or donated)", re.IGNORECASE)
 MOST = 3
+
+
+class Death(NamedTuple):
+    """``text``: how the program ended. ``surely``: not by its own will, as far as an exit code may be that."""
+
+    text: str
+    source: Frame | None
+    surely: bool
+
+
+def of_run(run: Run) -> Death | None:
+    """How the program failed; None: it did not, or that is not known."""
+    exited = run.exited
+    died = run.main.died if run.main is not None and run.main_recorded else None
+    if exited is not None and exited.signal is not None:
+        known = exited.signal in {s.value for s in signal.Signals}
+        name = signal.Signals(exited.signal).name if known else f"signal {exited.signal}"
+        return Death(f"the program was ended by {name}", None, True)
+    if exited is not None and not exited.exit_code:
+        return None
+    code = f" (exit code {exited.exit_code})" if exited is not None else ""
+    if died is not None:
+        message = died.message.strip().partition("\n")[0]
+        text = f"the program died of {died.error}" + (f": {message}" if message else "") + code
+        return Death(text, died.stack[0] if died.stack else None, True)
+    return (
+        Death(f"the program left with exit code {exited.exit_code}", None, False)
+        if exited is not None
+        else None
+    )
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:

@@ -319,6 +319,11 @@ class Program(msgspec.Struct, eq=False):
         """The function it was first compiled for."""
         return self.compilations[0].function if self.compilations else None
 
+    @property
+    def called(self) -> bool:
+        """Was it compiled for a call? What ``.lower().compile()`` gave may be called, too: nobody sees that."""
+        return any(c.entry != "aot" for c in self.compilations)
+
 
 class Comparison(msgspec.Struct, frozen=True):
     """A compilation's key beside the nearest earlier key of its function in the same process."""

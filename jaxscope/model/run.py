@@ -39,6 +39,18 @@ class Run(Fold):
         return min(first, key=lambda p: (p.first_ns, p.id), default=None)
 
     @property
+    def started(self) -> list[Process]:
+        """The processes beside the program's own that recorded something: its pool's workers, say."""
+        own = self.main if self.main_recorded else None
+        return [p for p in self.processes.values() if p is not own and p.started is not None]
+
+    @property
+    def main_recorded(self) -> bool:
+        """Is ``main`` the program's own process? Not where only processes that it started imported JAX."""
+        pid = self.exited.program_pid if self.exited is not None else None
+        return self.main is not None and (not pid or self.main.pid == pid)
+
+    @property
     def began_ns(self) -> int | None:
         """Wall clock at which recording began; None: nothing was recorded."""
         main = self.main

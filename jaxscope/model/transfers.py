@@ -162,9 +162,9 @@ def _of_function(
             if m.direction == direction:
                 moving += 1
                 first.setdefault(m, c)
-    brought = f.brought.get(process.id)
-    if brought and first and direction == TO_DEVICE and f.watched and all(_to_one_device(c) for c in mine):
-        yield _counted(f, list(first.items()), brought)
+    by_bytes = f.brought.get(process.id)
+    if by_bytes and first and direction == TO_DEVICE and f.watched and all(_to_one_device(c) for c in mine):
+        yield _counted(f, list(first.items()), by_bytes)
         return
     # A call with other arguments would have left the fast path: with one kind, all calls are of it.
     calls = f.counted_calls.get(process.id) if f.watched else None
@@ -174,10 +174,10 @@ def _of_function(
         yield _argument(f, direction, [(m, c)], count, m.bytes * count if count is not None else m.bytes)
 
 
-def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], brought: dict[int, int]) -> Transfer:
+def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dict[int, int]) -> Transfer:
     """What was counted call by call, because calls bring different arguments."""
-    calls = sum(n for size, n in brought.items() if size)
-    return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in brought.items()))
+    calls = sum(n for size, n in by_bytes.items() if size)
+    return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in by_bytes.items()))
 
 
 def _argument(
@@ -204,6 +204,13 @@ def _to_one_device(c: Compilation) -> bool:
     """Not announced by JAX, as copies to several are."""
     target = devices_of_program(c)
     return target is not None and len(target) == 1
+
+
+def brought(c: Compilation) -> int | None:
+    """Bytes of NumPy's that a call with this key brings to its device; None: not known."""
+    if c.key is None or devices_of_program(c) is None:
+        return None
+    return sum(m.bytes for m in _moved(c) if m.direction == TO_DEVICE)
 
 
 def _moved(c: Compilation) -> list[_Moved]:

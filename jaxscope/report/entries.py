@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
+from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.report import made, phrases
@@ -44,14 +46,23 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
 
 
 def _made(run: Run, f: Function) -> Iterator[Line]:
-    """What the latest of its programs consists of, in one line."""
-    latest = next((c for c in reversed(f.compilations) if c.program in run.programs), None)
-    if latest is None or latest.program is None:
+    """What the program that takes the most memory consists of, in one line; ``(#1)`` where there are several."""
+    made_of = {c.program: c for c in f.compilations if c.program in run.programs}
+    called = [c for c in made_of.values() if run.programs[c.program or ""].called] or [*made_of.values()]
+    if not called:
         return
-    texts = run.texts_of(run.programs[latest.program])
-    said = made.in_short(texts, latest.compiled.memory if latest.compiled is not None else None)
+    # Of equals the latest; those whose memory nobody stated, last.
+    largest = max(called, key=lambda c: (-1 if (n := _peak(c)) is None else n, c.t_ns))
+    texts = run.texts_of(run.programs[largest.program or ""])
+    said = made.in_short(texts, largest.compiled.memory if largest.compiled is not None else None)
     if texts.hlo is not None and texts.hlo.instructions and said:
-        yield line((said, "dim"), indent=4)
+        which = f" (#{number_of(run, largest)})" if len(made_of) > 1 else ""
+        yield line((said + which, "dim"), indent=4)
+
+
+def _peak(c: Compilation) -> int | None:
+    memory = c.compiled.memory if c.compiled is not None else None
+    return peak_bytes(memory) if memory is not None else None
 
 
 def work(f: Function) -> str:

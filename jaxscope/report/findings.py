@@ -9,7 +9,7 @@ from jaxscope.model.run import Run
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds
-from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 
 SHOWN = 6
 COSTLY = 0.2  # of the seconds of all findings: a note that cost as much is not left out
@@ -52,21 +52,60 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
         yield line(("→ ", "green"), escape(f.fix, 300), indent=11, hang=2)
 
 
+def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
+    """How many errors there are and the first of them; how many warnings."""
+    errors = [f for f in found if f.severity == ERROR]
+    warnings = sum(f.severity == WARNING for f in found)
+    if errors:
+        first, more = errors[0], len(errors) - 1
+        where = places.frame(first.source)
+        yield line(
+            (f"{MARKS[ERROR]} {count(len(errors), 'error')}: {first.code}", STYLES[ERROR]),
+            f"  {escape(first.title, 300)}",
+            (f"  ({where})" if where else "", "dim"),
+            f"; and {more:,} more" if more else "",
+            indent=2,
+            hang=4,
+        )
+    if warnings:
+        yield line((f"▲ {count(warnings, 'warning')}", "bold yellow"), ", told in the report", indent=2)
+
+
 def buckets(run: Run, places: Places) -> Iterator[Line]:
-    """Sizes to pad to, for every axis that took several."""
+    """Sizes to pad to, for every axis that took several; axes of one argument together, as padding multiplies."""
+    together: dict[tuple[str, str], list[sizes.Varying]] = {}
     for v in sizes.varying(run):
-        lowest, highest = min(v.observed), max(v.observed)
+        together.setdefault((v.function.id, v.path), []).append(v)
+    for axes in together.values():
+        first, several = axes[0], sorted(axes, key=lambda v: v.axis)
+        named = f"axis {first.axis}" if len(axes) == 1 else f"axes {_and([str(v.axis) for v in several])}"
+        told = [
+            f"{count(len(v.observed), 'size')} from {min(v.observed):,} to {max(v.observed):,}"
+            for v in several
+        ]
+        taken = _and(told) if len({*told}) > 1 else told[0] + " each" * (len(told) > 1)
         yield BLANK
         yield line(
             ("Sizes to pad to", "underline"),
-            f"  axis {v.axis} of {escape(v.path)} in {function_name(v.function)}:"
-            f" {count(len(v.observed), 'size')} from {lowest:,} to {highest:,}",
+            f"  {named} of {escape(first.path)} in {function_name(first.function)}: {taken}",
             hang=4,
         )
-        for c in v.choices:
+        yield line((_weighing(several), "dim"), indent=4, hang=2)
+        for j in sizes.joint(several):
             yield line(
-                f"{count(c.compilations, 'compilation'):>15}  {c.padding_share:>4.0%} padding  ",
-                (", ".join(f"{s:,}" for s in c.sizes), "bold"),
+                f"{count(j.compilations, 'compilation'):>15}  {j.padding_share:>4.0%} padding  ",
+                (" x ".join(", ".join(f"{s:,}" for s in of) for of in j.sizes), "bold"),
                 indent=2,
                 hang=4,
             )
+
+
+def _weighing(axes: Sequence[sizes.Varying]) -> str:
+    calls = axes[0].calls
+    if calls is not None:
+        return f"padding of {count(calls, 'call')}"
+    return "how many calls had each size is not known: each compilation counts as one"
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

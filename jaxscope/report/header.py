@@ -28,14 +28,8 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
     title = phrases.command(words) or (escape(directory.name) if directory else "a run")
     yield line((title, "bold"))
     yield from _settings(directory)
-    spent, total = run.compiling_seconds, run.seconds
-    if total is not None and spent is not None:
-        share = f" ({100 * spent / total:.0f} %)" if total > 0 and spent <= total else ""
-        yield line(
-            (seconds(spent), "bold"),
-            f" of {seconds(total)}{share} went into tracing, lowering and compiling",
-            " in the main process" if len(run.processes) > 1 else "",
-        )
+    if (told := compiling(run)) is not None:
+        yield line((told[0], "bold"), told[1], hang=2)
     facts = []
     started = main.started if main is not None else None
     if started is not None:
@@ -50,6 +44,35 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
     if len(run.processes) > 1:
         facts.append(count(len(run.processes), "process", "processes"))
     yield line(" · ".join([*facts, ""]), _ending(run, directory), hang=2)
+
+
+def compiling(run: Run, *, shares: bool = True) -> tuple[str, str] | None:
+    """What compiling took, and of what, in which processes; None: not known.
+
+    Processes run side by side: their seconds are no share of the run's.
+    """
+    total, started = run.seconds, run.started
+    if total is None:
+        return None
+    work = "went into tracing, lowering and compiling"
+    elsewhere = [s for p in started if (s := p.compiling_seconds())]
+    if run.main is not None and not run.main_recorded:
+        longest = f", at most {seconds(max(elsewhere))} in one" if len(elsewhere) > 1 else ""
+        where = f"{count(len(started), 'process', 'processes')} that the program started"
+        return (
+            seconds(sum(elsewhere)),
+            f" {work} in {where}{longest}; its own process recorded nothing in {seconds(total)}",
+        )
+    spent = run.compiling_seconds
+    if spent is None:
+        return None
+    share = f" ({100 * spent / total:.0f} %)" if shares and total > 0 and spent <= total else ""
+    told = f" of {seconds(total)}{share} {work}" + (" in the main process" if started else "")
+    if elsewhere:
+        others = count(len(elsewhere), "other process", "other processes")
+        told += f", and {seconds(sum(elsewhere))} in {others}"
+        told += f" (at most {seconds(max(elsewhere))} in one)" if len(elsewhere) > 1 else ""
+    return seconds(spent), told
 
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
@@ -79,7 +102,7 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
                 name = f"signal {run.exited.signal}"
             return f"ended by {name}", True
         code = run.exited.exit_code
-        orderly = run.complete or not run.processes
+        orderly = run.complete or not run.main_recorded
         return f"exit code {'?' if code is None else code}" + (
             "" if orderly else ", its log not closed"
         ), bool(code)

@@ -257,6 +257,7 @@ def _bucket(v: sizes.Varying) -> dict[str, Any]:
         "path": v.path,
         "axis": v.axis,
         "observed": [[size, n] for size, n in v.observed.items()],
+        "calls": v.calls,  # that "observed" counts; null: it counts compilations
         "choices": [
             {"sizes": c.sizes, "compilations": c.compilations, "padding_share": c.padding_share}
             for c in v.choices

@@ -26,7 +26,7 @@ from jaxscope.report import arrays, elsewhere, entries, findings, phrases, targe
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
-from jaxscope.report.header import ending, header
+from jaxscope.report.header import compiling, ending, header
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds
 
@@ -254,7 +254,7 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
 
 def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
     places = Places(run)
-    total, spent = run.seconds, run.compiling_seconds
+    spent, of = compiling(run, shares=False) or (seconds(None), " went into tracing, lowering and compiling")
     users = ranked(run, lambda f: f.user)
     others = ranked(run, lambda f: not f.user)
     again = sum(len(recompilations(f)) for f in users)
@@ -262,8 +262,8 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
     said, bad = ending(run, directory)
     yield line(
         ("jaxscope: ", "bold"),
-        (seconds(spent), "bold"),
-        f" of {seconds(total)} went into tracing, lowering and compiling; {count(compiled, 'compilation')}, ",
+        (spent, "bold"),
+        f"{of}; {count(compiled, 'compilation')}, ",
         (f"{count(again, 'recompile')} of your functions", "yellow" if again else ""),
         (f"; {said}", "red") if bad else "",
         hang=2,
@@ -273,6 +273,8 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
         for entry in _in_progress(run, directory, places)
         if entry is not BLANK
     )
+    parts = variants.of(run, directory)
+    yield from findings.in_summary(everywhere.findings(run, [part.run for part in parts[1:]]), places)
     for f in users[:IN_SUMMARY]:
         site = places.function(f)
         yield line(
@@ -293,7 +295,6 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
                 indent=6,
                 hang=2,
             )
-    parts = variants.of(run, directory)
     for part in parts:
         yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
     yield from elsewhere.failed(parts)

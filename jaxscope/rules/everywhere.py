@@ -12,50 +12,58 @@ import msgspec
 
 from jaxscope.analysis.programs import Texts
 from jaxscope.model import retargeted
+from jaxscope.model.names import number_of
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import registry
 from jaxscope.schema.findings import NOTE, Evidence, Finding
 
 MOST = 3  # targets named in a title
+LOOKED = 4  # programs of one function that are looked at: the latest
 
 # What a rule sees in one program: what makes it the same finding in another, and the finding.
 Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """The programs of the user's functions, with what their texts say; of each function the latest only.
+    """The programs of the user's functions, with what their texts say; of each function the latest that was called.
 
     Of a function that was only lowered for machines that are not there (``jaxscope compile``) one of those.
     """
     latest = _latest(run)
-    for p, f in latest.values():
-        yield p, f, run.texts_of(p)
+    for f, ps in latest.values():
+        yield ps[0], f, run.texts_of(ps[0])
     for f, programs in retargeted.of_run(run):
         readable = [p for p in programs if p.texts]
         if f.user and f.id not in latest and readable:
             yield readable[0], f, run.texts_of(readable[0])
 
 
-def _latest(run: Run) -> dict[str, tuple[Program, Function]]:
-    latest: dict[str, tuple[Program, Function]] = {}
+def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
+    """By id, the user's functions with their programs, the latest first.
+
+    What was compiled ahead of time counts only where no call compiled anything: nobody knows that it ever ran.
+    """
+    found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
         f = p.function
         if f is not None and f.user:
-            before = latest.get(f.id)
-            if before is None or p.compilations[-1].t_ns > before[0].compilations[-1].t_ns:
-                latest[f.id] = p, f
-    return latest
+            found.setdefault(f.id, (f, []))[1].append(p)
+    return {
+        id: (f, sorted([p for p in ps if p.called] or ps, key=lambda p: -p.compilations[-1].t_ns))
+        for id, (f, ps) in found.items()
+    }
 
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
-    """What ``look`` sees in the latest program of each of the user's functions, here and for each target.
+    """What ``look`` sees in the latest programs of each of the user's functions, here and for each target.
 
+    What is alike in several is told once, of the latest; what the latest has not, names the programs that have it.
     What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is a note.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in retargeted.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
-        here = [latest[id][0]] if id in latest else []
+        here = latest[id][1][:LOOKED] if id in latest else []
         there = [p for p in targets.get(id, ()) if "hlo" in p.texts or not here]
         alike: dict[tuple[Hashable, int], list[tuple[Program, Finding]]] = {}
         for p in (*here, *there):
@@ -64,11 +72,25 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
                 times[same] = times.get(same, 0) + 1
                 alike.setdefault((same, times[same]), []).append((p, f))
         for several in alike.values():
-            (first, found), rest = several[0], several[1:]
+            (first, found), rest = several[0], [(p, f) for p, f in several[1:] if p not in here]
+            if first in here[1:]:
+                found = _earlier(run, found, [p for p, _ in several if p in here], here[0])
             if not rest and first in here and run.platform == "cpu":
                 found = _of_stand_in(found, [p for p in there if "hlo" in p.texts])
             names = [p.target or "a target" for p, _ in several if p not in here]
             yield told(found, names, [(p.target, f) for p, f in rest], ran=first in here)
+
+
+def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
+    """``f`` with the compilations whose programs have it, where the latest program has not."""
+    numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
+    if not numbers:
+        return f
+    said = " and ".join(f"#{n}" for n in numbers)
+    last = number_of(run, latest.compilations[-1])
+    return msgspec.structs.replace(
+        f, title=f"{f.title} (in {said}" + (f", not in #{last})" if last is not None else ")")
+    )
 
 
 def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:

@@ -18,7 +18,8 @@ from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles, registry, resized
 from jaxscope.rules.registry import rule
 from jaxscope.rules.resized import Change, Miss, eager
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Cause, Evidence, Finding
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import UNHEARD
 
 CODE = "JX190"
@@ -363,3 +364,9 @@ def not_known(text: str, c: Compilation | None = None) -> Finding:
         source=c.site if c is not None else None,
         evidence=[Evidence(text, compilation=c.id, source=c.site)] if c is not None else [],
     )
+
+
+def cut_short(how: str, source: Frame | None, *, surely: bool) -> Finding:
+    """The program failed before its end: what it would have done then is not known."""
+    found = not_known(f"{how}: what is checked is what it did until then")
+    return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)

@@ -132,3 +132,22 @@ def test_the_report_says_where_programs_of_one_function_differ(jaxscope):
     assert "jaxscope diff latest:train_step#1 '#2'" in jaxscope("report")[1].replace(
         "'latest:train_step#1'", "latest:train_step#1"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train-2", "latest"),
+        ("latest", "latest"),
+        ("train-2:train_step", "latest:train_step"),
+        ("train-2:train_step#1", "#1"),
+    ],
+)
+def test_a_run_beside_itself_is_an_error_that_names_the_other_runs(jaxscope, words):
+    code, out, err = jaxscope("diff", *words)
+    assert (code, out) == (2, "")
+    assert "same" in err and "other runs: train-1" in " ".join(err.split())
+
+
+def test_two_functions_of_one_run_can_be_compared(jaxscope):
+    assert jaxscope("diff", "latest:train_step", "latest:eval_step")[0] == 0

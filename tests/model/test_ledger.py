@@ -1,11 +1,15 @@
 """Seconds by cause, function and line; sizes to pad to."""
 
+import io
+
 import pytest
 from written import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import ledger, sizes
 from jaxscope.model.load import load
+from jaxscope.report.text import print_report
+from jaxscope.schema import events as ev
 
 F = function("step")
 
@@ -82,3 +86,58 @@ def test_the_line_that_makes_a_partial_anew_is_named_where_the_source_is_at_hand
     [c] = causes.of(run_, last)
     assert (c.kind, c.text.endswith("made anew at train.py:3")) == ("new_function", True)
     assert CWD not in c.text
+
+
+def numpy(path, *shape):
+    return leaf(path, *shape, type="numpy.ndarray", sharding=None, committed=None)
+
+
+def watched(log, sizes_seen, brought):
+    log.say(F)
+    log.say(ev.Watched(function=F.function, step=True))
+    for n in sizes_seen:
+        call = log.missed(F, key(numpy("x", 4, n)))
+        for phase in ("trace", "lower"):
+            log.phase(call, phase, 0.1)
+        log.phase(call, "compile", 0.1, program=f"p{n}", devices="0")
+    for size, n in brought.items():
+        log.say(ev.Brought(function=F.function, bytes=size, count=n))
+    log.say(ev.Called(function=F.function, count=sum(brought.values())))
+
+
+def test_sizes_count_as_often_as_calls_had_them_where_what_calls_brought_tells_it(run):
+    watched(Log(run), (10, 100, 20, 90), {160: 500, 1600: 2, 320: 10, 1440: 1})
+    [v] = sizes.varying(load(run))
+    assert (v.observed, v.calls) == ({10: 500, 20: 10, 90: 1, 100: 2}, 513)
+    padded = 513 * 100
+    assert v.choices[0].padding_share == (padded - (5000 + 200 + 90 + 200)) / padded
+    assert v.choices[1].sizes == [10, 100]
+
+
+@pytest.mark.parametrize(
+    "brought", [{160: 500, 1600: 2, 320: 10, 999: 1}, {}], ids=["a size nobody knows", "nothing told"]
+)
+def test_where_the_calls_of_a_size_are_not_known_each_compilation_counts_once(run, brought):
+    watched(Log(run), (10, 100, 20, 90), brought)
+    [v] = sizes.varying(load(run))
+    assert (v.observed, v.calls) == ({10: 1, 20: 1, 90: 1, 100: 1}, None)
+
+
+def test_padding_of_several_axes_is_told_together(run):
+    log = Log(run)
+    log.say(F)
+    for n in (20, 30, 40, 50):
+        log.compiled(F, key(leaf("x", n, n)))
+    read = load(run)
+    axes = sizes.varying(read)
+    one, *_, all_sizes = sizes.joint(axes)
+    held = sum(n * n for n in (20, 30, 40, 50))
+    assert (one.sizes, one.compilations) == ([[50], [50]], 1)
+    assert one.padding_share == (4 * 2500 - held) / (4 * 2500)
+    assert (all_sizes.compilations, all_sizes.padding_share) == (4, 0.0)
+    to = io.StringIO()
+    print_report(read, file=to)
+    said = " ".join(to.getvalue().split())
+    assert "axes 0 and 1 of x in step: 4 sizes from 20 to 50 each" in said
+    assert "1 compilation 46% padding 50 x 50" in said and said.count("Sizes to pad to") == 1
+    assert "each compilation counts as one" in said
