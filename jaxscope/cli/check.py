@@ -5,23 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
-from jaxscope.cli import config, pinned
+from jaxscope.cli import config, held, pinned
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
-from jaxscope.report.escape import escape
 
 if TYPE_CHECKING:
     from jaxscope.log.store import RunDir
     from jaxscope.model.run import Run
-    from jaxscope.report.variants import Variant
-    from jaxscope.rules.selection import Filter
     from jaxscope.schema.findings import Finding
 
 CLEAN, FAILED = 0, 1  # 2: wrong usage, an error of ours, or what cannot be checked in this run
@@ -112,15 +108,15 @@ def handle(args: argparse.Namespace) -> int:
         from jaxscope.model.baseline import file
 
         file.permitted(os.environ)
-    chosen_codes = filter_of(asked)
+    chosen_codes = held.filter_of(asked)
     directory = chosen(args.run)
     _not_of_another_program(args.run, directory)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.update_baseline:
-        asked["baseline"] = str(pinned.update(run, directory, asked, filter_of(asked)))
+        asked["baseline"] = str(pinned.update(run, directory, asked, held.filter_of(asked)))
     unchecked: list[UsageError] = []
-    found = [*findings(run, asked, chosen_codes, directory, unchecked), *unfinished(run, directory)]
+    found = [*held.findings(run, asked, chosen_codes, directory, unchecked), *held.unfinished(run, directory)]
     wrong = failing(found, strict=bool(asked.get("strict")))
     how = asked.get("output-format") or "full"
     # People read what could not be checked on stderr, beside what is told here; other formats are read without it.
@@ -128,14 +124,8 @@ def handle(args: argparse.Namespace) -> int:
     sys.stdout.write(written(run, directory, told, how, failed=bool(wrong or unchecked)))
     _summary(found)
     if unchecked:
-        raise _one(unchecked)
+        raise held.one(unchecked)
     return FAILED if wrong else CLEAN
-
-
-def _one(errors: list[UsageError]) -> UsageError:
-    """``errors`` as one, of what was not checked; the rest was."""
-    hint = "; ".join(e.hint for e in errors if e.hint) or None
-    return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)
 
 
 def _not_checked(e: UsageError) -> Finding:
@@ -143,22 +133,6 @@ def _not_checked(e: UsageError) -> Finding:
     from jaxscope.schema.findings import ERROR
 
     return msgspec.structs.replace(gate.not_known(f"not checked: {e.message}"), severity=ERROR, fix=e.hint)
-
-
-def unfinished(run: Run, directory: RunDir) -> list[Finding]:
-    """A note where the run may have more to say; a warning where the program died."""
-    from jaxscope.model import deaths
-    from jaxscope.model.load import state
-    from jaxscope.rules import gate
-
-    died = deaths.of_run(run)
-    if died is not None:
-        return [gate.cut_short(died.text, died.source, surely=died.surely)]
-    how = {
-        "running": "the run is still going on: what is checked is what it has done so far",
-        "lost": "the run ended without a word: what it did last may not have been recorded",
-    }.get(state(run, directory))
-    return [] if how is None else [gate.not_known(how)]
 
 
 def _not_of_another_program(which: str | None, directory: RunDir) -> None:
@@ -193,12 +167,12 @@ def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
 
     run = load(directory)
     unchecked: list[UsageError] = []
-    found = findings(run, asked, None, directory, unchecked)
+    found = held.findings(run, asked, None, directory, unchecked)
     wrong = failing(found, strict=bool(asked.get("strict")))
     if found:
         deliver_text(run, found, sys.stderr)
     if unchecked:
-        raise _one(unchecked)
+        raise held.one(unchecked)
     return not wrong
 
 
@@ -212,153 +186,10 @@ def wishes(given: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def filter_of(wishes: dict[str, Any]) -> Filter:
-    """What is looked at.
-
-    Raises:
-      UsageError: a code that does not exist.
-    """
-    from jaxscope.report.formats.placed import relative
-    from jaxscope.rules.selection import Filter, selection
-
-    codes = selection(
-        wishes.get("select") or (), wishes.get("ignore") or (), wishes.get("per-file-ignores") or {}
-    )
-    project = config.load().path
-    bases = [str(project.parent)] if project is not None else []
-    return Filter(codes, lambda file: relative(file, [*bases, str(Path.cwd())]))
-
-
-def findings(
-    run: Run,
-    wishes: dict[str, Any],
-    looked_at: Filter | None = None,
-    directory: RunDir | None = None,
-    unchecked: list[UsageError] | None = None,
-) -> list[Finding]:
-    """What does not hold, errors first; where nothing is asked for, what the rules find. What does not fit into a
-    target is among it whatever is asked for. Under each setting of ``--vary``, where there are several; the baseline
-    is of the first.
-
-    Args:
-      directory: of ``run``: the same program under other settings and on other numbers of devices is recorded within it.
-      unchecked: takes what of it cannot be checked in this run (its steps are not known, nothing was compiled for a
-        target): the rest is checked as if that had not been asked for. None: the first is raised.
-
-    Raises:
-      UsageError: see ``unchecked``.
-      BaselineError: the baseline cannot be read.
-    """
-    from jaxscope.report import told, variants
-    from jaxscope.rules import gate, registry
-
-    chosen = filter_of(wishes) if looked_at is None else looked_at
-    every, path = variants.of(run, directory), pinned.path_of(wishes)
-    lacking: list[UsageError] = []
-
-    def look(runs: Sequence[Variant]) -> list[Finding]:
-        its: list[UsageError] = []
-        held = _held(
-            [v.run for v in runs], wishes, chosen, _argv(directory), path, its, first=runs[0].run is run
-        )
-        if runs[0].run is run:
-            lacking.extend(its)
-            return held
-        return held + chosen.keep(gate.not_known(f"this setting cannot be checked: {e.message}") for e in its)
-
-    found = told.of_each(every, look)
-    if lacking and unchecked is None:
-        raise _one(lacking)
-    if unchecked is not None:
-        unchecked += lacking
-    if path is not None:
-        several = len(told.groups(every)) > 1
-        sys.stderr.write(f"held against {path}{escape(f': {every[0].label}') if several else ''}\n")
-    asked = _limited(wishes, steps=not any(e.slug == gate.STEPS_UNKNOWN for e in lacking))
-    if path is not None or not asked or wishes.get("select"):
-        known = registry.rules()
-        found += chosen.unused(
-            run,
-            lambda code: (not known[code].told or path is not None) and (not known[code].asked or asked),
-        )
-    return registry.in_order(found)
-
-
-def _limited(wishes: dict[str, Any], *, steps: bool = True) -> bool:
-    """Is there a limit to hold? ``steps``: are they known?"""
-    from jaxscope.rules import limits
-
-    return bool(
-        (steps and wishes.get("no-recompiles-after") is not None)
-        or limits.of(wishes)
-        or wishes.get("functions")
-        or wishes.get("targets")
-    )
-
-
-def _held(
-    runs: Sequence[Run],
-    wishes: dict[str, Any],
-    chosen: Filter,
-    argv: list[str],
-    path: Path | None,
-    lacking: list[UsageError],
-    *,
-    first: bool,
-) -> list[Finding]:
-    """What does not hold under one setting, in its run and in those on other numbers of devices.
-
-    Args:
-      path: of the baseline, which ``first`` is held against.
-      lacking: takes what cannot be checked.
-    """
-    from jaxscope.rules import against, aimed, budgets, gate, limits, registry
-
-    run, after = runs[0], wishes.get("no-recompiles-after")
-    allowed, functions = limits.of(wishes), wishes.get("functions") or {}
-    aim = aimed.aim(runs, wishes.get("target") or (), wishes.get("targets") or {})
-    if (e := aimed.lacking(aim, argv)) is not None:
-        lacking.append(e)
-    late: list[gate.Told] = []
-    try:
-        allow = bool(wishes.get("allow-cache-hits"))
-        late = gate.told_after(run, after, allow_cache_hits=allow) if after is not None else []
-    except UsageError as e:
-        if e.slug != gate.STEPS_UNKNOWN:
-            raise
-        lacking.append(UsageError(f"no recompiles after step {after}: {e.message}", hint=e.hint, slug=e.slug))
-        after = None
-    limited = _limited(wishes, steps=after is not None)
-    rules = first if path is not None else not limited or bool(wishes.get("select"))
-    found: list[Finding] = []
-    if path is not None and first:
-        from jaxscope.model.baseline import file
-
-        baseline = file.read(path)
-        found += against.compare(baseline, against.read(run, chosen, pinned.roots(path)), chosen)
-    elif path is None and rules:
-        found += chosen.keep(registry.findings(run))
-    found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
-    if after is not None:
-        kept = chosen.keep(t.finding for t in late)
-        late = [t for t in late if any(t.finding is f for f in kept)]
-        beyond = (allowed, functions) if chosen.takes(budgets.COMPILATIONS) else (limits.Limits(), {})
-        found = [*gate.untold(found, kept), *budgets.mentioned(run, *beyond, late)]
-    if limited:
-        found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names, late=late))
-    found += chosen.keep(aimed.held(aim, allowed, functions))
-    return found
-
-
 def _program(directory: RunDir) -> list[str]:
     """The script, or ``-m`` and the module; empty where nobody knows."""
-    words = _argv(directory)
+    words = held.argv_of(directory)
     return words[: 2 if words[:1] in (["-m"], ["-c"]) else 1]
-
-
-def _argv(directory: RunDir | None) -> list[str]:
-    argv = directory.meta.get("argv") if directory is not None else None
-    return [str(word) for word in argv] if isinstance(argv, list) else []
 
 
 def failing(found: list[Finding], *, strict: bool) -> list[Finding]:

@@ -274,7 +274,7 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
         if entry is not BLANK
     )
     parts = variants.of(run, directory)
-    yield from findings.in_summary(everywhere.findings(run, [part.run for part in parts[1:]]), places)
+    yield from findings.in_summary(told.findings(parts), places)
     for f in users[:IN_SUMMARY]:
         site = places.function(f)
         yield line(

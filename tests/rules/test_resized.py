@@ -3,7 +3,7 @@
 import pytest
 from written import Log, function, key, leaf
 
-from jaxscope.cli import check
+from jaxscope.cli import held
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.rules import budgets, gate, registry
@@ -161,7 +161,7 @@ def test_a_finding_that_is_not_looked_at_takes_no_other_away(log):
     epoch(log, 40, 16)
     asked = {"no-recompiles-after": 2, "max-compilations": 2}
     told = {
-        tuple(ignored): [f.code for f in check.findings(load(log.run), {**asked, "ignore": ignored})]
+        tuple(ignored): [f.code for f in held.findings(load(log.run), {**asked, "ignore": ignored})]
         for ignored in ([], ["JX190"], ["JX191"])
     }
     assert told == {(): ["JX190"], ("JX190",): ["JX191"], ("JX191",): ["JX190"]}
