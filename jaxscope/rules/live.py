@@ -114,8 +114,6 @@ def replicated(run: Run) -> Iterator[Finding]:
     ## Why is this bad?
     Copies of parameters or optimiser state take the memory that a larger model or batch needs. An array that was
     meant to be split and is not (a dimension that does not divide, a spec with a missing axis) looks just the same.
-    A parameter that is split over the axis of the batch is gathered by each product that takes it (FSDP): memory is
-    paid with communication, and JX401 does not tell these gathers.
 
     ## Example
     ```python
