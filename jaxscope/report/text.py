@@ -33,6 +33,7 @@ from jaxscope.rules import everywhere
 
 FUNCTIONS = 10
 IN_SUMMARY = 3
+LONG_S = 1.0  # a recompile inside a library that is worth a line
 
 
 def print_report(
@@ -192,6 +193,7 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
             right=(seconds(spent), "bold"),
             hang=4,
         )
+        yield from _slow_again(run, functions, places, indent=4)
         if everything:
             for f in functions:
                 yield line(
@@ -204,6 +206,24 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
                     indent=4,
                     hang=4,
                 )
+
+
+def _slow_again(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
+    """The costliest time that one of ``functions``, none of them the user's, was compiled again, where it took long."""
+    again = [c for f in functions for c in recompilations(f)]
+    slow = [c for c in again if c.seconds >= LONG_S]
+    if not slow:
+        return
+    c = max(slow, key=lambda c: c.seconds)
+    more = f"; {len(slow) - 1:,} more took {LONG_S:g} s or longer" if len(slow) > 1 else ""
+    yield line(
+        ("costliest recompile inside: ", "yellow"),
+        (f"{function_name(c.function)} #{number_of(run, c)}", "bold"),
+        f"  {phrases.why(run, c)[0]}",
+        (f"  ({entries.circumstances(c, places)}){more}", "dim"),
+        indent=indent,
+        hang=2,
+    )
 
 
 def _blind_spots(run: Run) -> Iterator[Line]:
@@ -297,6 +317,7 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
                 indent=6,
                 hang=2,
             )
+    yield from _slow_again(run, others, places, indent=2)
     for part in parts:
         yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
     yield from elsewhere.failed(parts)
