@@ -135,8 +135,14 @@ def _donation(read: Reading) -> Iterator[Line]:
 
 def _paths(found: Sequence[Donation]) -> str:
     ranked = sorted(found, key=lambda d: -(d.bytes or 0))
-    told = ", ".join(escape(d.path or "?", 80) + (f" ({escape(d.reason, 120)})" if d.reason else "") for d in ranked[:PATHS])  # fmt: skip
-    return told + (f" and {len(found) - PATHS} more" if len(found) > PATHS else "")
+    reasons = {d.reason for d in found}
+    one = next(iter(reasons)) if len(reasons) == 1 and len(found) > 1 else None
+    told = ", ".join(
+        escape(d.path or "?", 80) + (f" ({escape(d.reason, 120)})" if d.reason and one is None else "")
+        for d in ranked[:PATHS]
+    )
+    told += f" and {len(found) - PATHS} more" if len(found) > PATHS else ""
+    return told + (f" ({escape(one, 120)})" if one else "")
 
 
 def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
