@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
@@ -179,6 +180,8 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
         for c in read.callbacks
     ]  # fmt: skip
     if rows:
+        alike = Counter(map(tuple, rows))
+        rows = [[*row, f"{n:,} of these" if n > 1 else ""] for row, n in alike.items()]
         yield line(("also", "bold"), indent=2)
         yield from table(rows if everything else rows[:SHOWN])
 
