@@ -89,6 +89,25 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
     return found
 
 
+def into_library(frame: FrameType | None) -> int:
+    """The position among ``user_frames`` of the outermost that called a library: what is below is not the user's to wrap.
+
+    A line inside ``hk.transform(f)`` is the user's, and called by the library from another line of theirs.
+    """
+    found, n, library = 0, 0, True
+    for f in walk(frame):
+        user = is_user(f)
+        if not user and (root(module_of(f)) == OWN_ROOT or f.f_code.co_filename.startswith("<frozen")):
+            continue  # an import, a watched function: between two lines of the user's
+        if user and library:
+            found = n
+        n += user
+        library = not user
+        if n == MAX_STACK:
+            break
+    return found
+
+
 def _snapshots() -> bool:
     return type(sys._getframe().f_locals) is dict
 

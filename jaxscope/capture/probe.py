@@ -331,6 +331,7 @@ class Probe:
                 entry=entry,
                 site=stack_above[0] if stack_above else None,
                 stack=stack_above[1:],
+                into_library=None if detail else frames.into_library(outermost),
                 key=key,
                 step=self.tally.current if self.tally is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,

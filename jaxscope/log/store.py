@@ -32,6 +32,7 @@ import zstandard
 from jaxscope.errors import LogError, RunNotFound
 
 HOME = ".jaxscope"
+SCHEMA = 1  # of meta.json and the logs
 ZSTD_LEVEL = 1  # the program waits: half the time of level 3, a sixth larger
 MAX_TEXT_BYTES = 2 << 30  # a blob that claims to be larger is damaged or hostile
 
@@ -88,7 +89,7 @@ def create(path: Path | None = None, *, name: str | None = None, **meta: Any) ->
         home = path.parent.parent
         if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
             (home / ".gitignore").write_text("*\n")
-        record = {"schema": 1, "name": stem if name is None else name, "started": now, **meta}
+        record = {"schema": SCHEMA, "name": stem if name is None else name, "started": now, **meta}
         (path / "meta.json").write_text(json.dumps(record, indent=1) + "\n")
     except OSError as e:
         raise LogError(

@@ -46,6 +46,9 @@ class Fold:
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
         self.earlier: dict[str, object] = {}  # keys by function id; model.earlier keeps it
         self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: they lie in files
+        self.unreadable: set[str] = (
+            set()
+        )  # texts that were asked for, and are gone or damaged; model.load sets it
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}

@@ -40,7 +40,8 @@ class Tail:
     def __init__(self, directory: RunDir, run: Run | None = None) -> None:
         self.directory = directory
         self.run = Run() if run is None else run
-        self.run.texts_of = Reader(directory, self.run.overheard).texts
+        texts = Reader(directory, self.run.overheard)
+        self.run.texts_of, self.run.unreadable = texts.texts, texts.unreadable
         self._reader = reader.Reader(directory)
         self._queue = Queue(directory)
         self._abandoned: frozenset[str] = frozenset()

@@ -32,6 +32,7 @@ class Reader:
         self._directory = directory
         self._heard = heard
         self._read: dict[tuple[object, ...], Texts] = {}
+        self.unreadable: set[str] = set()  # blobs that are gone or damaged, of those that were asked for
 
     def texts(self, p: Program) -> Texts:
         """What the texts of ``p`` say."""
@@ -45,18 +46,28 @@ class Reader:
         return self._read[key]
 
     def _load(self, p: Program, hlo: str | None, stablehlo: str | None, heard: list[str] | None) -> Texts:
-        return read_texts(self._directory, hlo, stablehlo, circumstances(p, heard))
+        return read_texts(self._directory, hlo, stablehlo, circumstances(p, heard), self.unreadable)
 
 
-def read_texts(directory: RunDir, hlo: str | None, stablehlo: str | None, around: Around) -> Texts:
-    """What two texts of the run in ``directory`` say: as it is kept there, else read now and kept."""
+def read_texts(
+    directory: RunDir, hlo: str | None, stablehlo: str | None, around: Around, unreadable: set[str]
+) -> Texts:
+    """What two texts of the run in ``directory`` say: as it is kept there, else read now and kept.
+
+    ``unreadable`` is added to; what is made without a text that should be there is not kept.
+    """
     name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
     kept = directory.path / "derived" / f"{name}.msgpack"
     try:
         return _unpacked(kept.read_bytes())
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
         pass
-    found = programs.analyse(_text(directory, hlo), _text(directory, stablehlo), around)
+    texts = {blob: _text(directory, blob) for blob in (hlo, stablehlo)}
+    found = programs.analyse(texts[hlo], texts[stablehlo], around)
+    lost = {blob for blob, text in texts.items() if blob is not None and text is None}
+    if lost:
+        unreadable |= lost
+        return found
     try:
         kept.parent.mkdir(exist_ok=True)
         part = kept.with_suffix(".part")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
@@ -150,8 +151,14 @@ def _donation(read: Reading) -> Iterator[Line]:
 
 def _paths(found: Sequence[Donation]) -> str:
     ranked = sorted(found, key=lambda d: -(d.bytes or 0))
-    told = ", ".join(escape(d.path or "?", 80) + (f" ({escape(d.reason, 120)})" if d.reason else "") for d in ranked[:PATHS])  # fmt: skip
-    return told + (f" and {len(found) - PATHS} more" if len(found) > PATHS else "")
+    reasons = {d.reason for d in found}
+    one = next(iter(reasons)) if len(reasons) == 1 and len(found) > 1 else None
+    told = ", ".join(
+        escape(d.path or "?", 80) + (f" ({escape(d.reason, 120)})" if d.reason and one is None else "")
+        for d in ranked[:PATHS]
+    )
+    told += f" and {len(found) - PATHS} more" if len(found) > PATHS else ""
+    return told + (f" ({escape(one, 120)})" if one else "")
 
 
 def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
@@ -188,6 +195,8 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
         for c in read.callbacks
     ]  # fmt: skip
     if rows:
+        alike = Counter(map(tuple, rows))
+        rows = [[*row, f"{n:,} of these" if n > 1 else ""] for row, n in alike.items()]
         yield line(("also", "bold"), indent=2)
         yield from table(rows if everything else rows[:SHOWN])
 

@@ -19,6 +19,11 @@ from jaxscope.schema.keys import Frame
 TEXT = 400  # characters of one cause
 
 
+def cause_kind(kind: str) -> str:
+    """A kind of cause as words: ``static value``, ``ahead of time``."""
+    return {"aot": "ahead of time", "prng": "random key type"}.get(kind, escape(kind.replace("_", " "), 40))
+
+
 def seconds(value: float | None) -> str:
     """``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` where it is not known."""
     if value is None or not math.isfinite(value):

@@ -32,6 +32,7 @@ from jaxscope.report.phrases import Places, count, function_name, seconds
 
 FUNCTIONS = 10
 IN_SUMMARY = 3
+LONG_S = 1.0  # a recompile inside a library that is worth a line
 
 
 def print_report(
@@ -82,7 +83,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
         yield BLANK
         yield line("Nothing was compiled in this run.")
         if not run.processes:
-            yield line("No process of it recorded anything: did the program import jax?", indent=2)
+            yield line(_nothing_recorded(directory), indent=2)
     yield from elsewhere.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run, places)
     yield from transfers.section(run, places, everything=everything)
@@ -91,7 +92,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     if folded:
         yield BLANK
         yield from folded
-    yield from _blind_spots(run)
+    yield from _blind_spots(run, directory)
     yield from _next(run, directory, users)
 
 
@@ -129,7 +130,7 @@ def _by_cause(run: Run) -> Iterator[Line]:
         spent[e.cause] = n + e.count, total + e.seconds
     if spent:
         ranking = sorted(spent.items(), key=lambda item: (-item[1][1], item[0]))
-        told = ", ".join(f"{kind} {n:,}x {seconds(t)}" for kind, (n, t) in ranking)
+        told = ", ".join(f"{phrases.cause_kind(kind)} {n:,}x {seconds(t)}" for kind, (n, t) in ranking)
         total = sum(t for _, t in spent.values())
         yield line((seconds(total), "bold"), f" of it was compiling again: {told}", hang=2)
 
@@ -190,6 +191,7 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
             right=(seconds(spent), "bold"),
             hang=4,
         )
+        yield from _slow_again(run, functions, places, indent=4)
         if everything:
             for f in functions:
                 yield line(
@@ -204,10 +206,43 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
                 )
 
 
-def _blind_spots(run: Run) -> Iterator[Line]:
-    if not (run.degraded or run.unknown or run.damaged):
+def _slow_again(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
+    """The costliest time that one of ``functions``, none of them the user's, was compiled again, where it took long."""
+    again = [c for f in functions for c in recompilations(f)]
+    slow = [c for c in again if c.seconds >= LONG_S]
+    if not slow:
+        return
+    c = max(slow, key=lambda c: c.seconds)
+    more = f"; {len(slow) - 1:,} more took {LONG_S:g} s or longer" if len(slow) > 1 else ""
+    yield line(
+        ("costliest recompile inside: ", "yellow"),
+        (f"{function_name(c.function)} #{number_of(run, c)}", "bold"),
+        f"  {phrases.why(run, c)[0]}",
+        (f"  ({entries.circumstances(c, places)}){more}", "dim"),
+        indent=indent,
+        hang=2,
+    )
+
+
+def _nothing_recorded(directory: RunDir | None) -> str:
+    if directory is not None and not directory.events.is_dir():
+        return f"The run is not whole: there is no {escape(directory.events.name)}/ in it."
+    return "No process of it recorded anything: did the program import jax?"
+
+
+def _blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
+    schema = directory.meta.get("schema", store.SCHEMA) if directory is not None else store.SCHEMA
+    strange = schema != store.SCHEMA
+    if not (run.degraded or run.unknown or run.damaged or run.unreadable or strange):
         return
     yield BLANK
+    if strange:
+        yield line(
+            ("Not understood  ", "yellow"),
+            f"the run is of schema {escape(str(schema), 40)}, this jaxscope knows {store.SCHEMA}: some of it may be"
+            " read wrongly",
+            hang=4,
+        )
     for lost in run.degraded:
         yield line(
             ("Not recorded  ", "yellow"), f"{escape(lost.seam, 60)}: {escape(lost.reason, 300)}", hang=4
@@ -222,6 +257,13 @@ def _blind_spots(run: Run) -> Iterator[Line]:
         )
     if run.damaged:
         yield line(("Damaged  ", "yellow"), f"{count(run.damaged, 'line')} of the log could not be read")
+    if run.unreadable:
+        told = count(len(run.unreadable), "text")
+        yield line(
+            ("Damaged  ", "yellow"),
+            f"{told} of programs could not be read: what they say is missing here",
+            hang=4,
+        )
 
 
 def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
@@ -295,6 +337,7 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
                 indent=6,
                 hang=2,
             )
+    yield from _slow_again(run, others, places, indent=2)
     for part in parts:
         yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
     yield from elsewhere.failed(parts)

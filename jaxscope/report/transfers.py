@@ -102,7 +102,10 @@ def _facts(t: Transfer) -> str:
     if t.count is None:
         parts.append("in each call" if t.bytes is None else f"{size(t.bytes)} in each call")
     else:
-        times = f"{t.count:,}x" + (f" in {count(t.steps, 'step')}" if t.steps else "")
+        # One call of device_get copies many.
+        times = (count(t.count, "array") if t.kind == "device_get" else f"{t.count:,}x") + (
+            f" in {count(t.steps, 'step')}" if t.steps else ""
+        )
         parts += [times] if t.bytes is None else [times, size(t.bytes)]
     if t.views:
         parts.append("views, no copies" if t.views == t.count else f"{count(t.views, 'view')} among them")

@@ -9,11 +9,17 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding
+from jaxscope.schema.keys import Frame
 
 WINDOW = 50  # calls looked back on
 FEWEST = 10  # recompiles that make an alarm
 MINUTE_NS = 60_000_000_000
 BARRAGE = 20  # eager compilations from one line
+SMALL_S = 1.0  # a compilation that takes longer is none of a barrage: a library's scan or loop
+THROUGH_LIBRARY = (
+    "jit what this line calls, as in jax.jit(net.init)(key, x), where the library lets it be traced; not the lines of"
+    " yours that the library calls"
+)
 
 
 @rule("JX132", "recompile-rate", WARNING)
@@ -93,7 +99,8 @@ def _by_time(again: list[Compilation]) -> str | None:
 @rule("JX133", "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
     """## What it does
-    Finds lines outside jit from which many small operations are compiled one by one.
+    Finds lines outside jit from which many small operations are compiled one by one. Where a library calls lines of
+    yours (``hk.transform``), it is the line that calls the library. What takes a second or longer is not counted.
 
     ## Why is this bad?
     An operation applied outside jit is compiled for every shape and dtype it meets: some ten milliseconds each.
@@ -120,25 +127,40 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     ```
     Or wrap the whole computation in one ``jax.jit``.
     """
-    lines: dict[tuple[str, int], list[Compilation]] = {}
+    lines: dict[tuple[str, int], list[tuple[Compilation, Frame]]] = {}
     for c in run.compilations.values():
-        if not c.function.user and c.reached_phases & 4 and c.site is not None and c.entry == "call":
-            lines.setdefault((c.site.file, c.site.line), []).append(c)
-    for members in lines.values():
-        if len(members) < BARRAGE:
+        at = _entrance(c)
+        small = c.seconds < SMALL_S
+        if small and not c.function.user and c.reached_phases & 4 and at is not None and c.entry == "call":
+            lines.setdefault((at.file, at.line), []).append((c, at))
+    for several in lines.values():
+        if len(several) < BARRAGE:
             continue
+        members, at = [c for c, _ in several], several[0][1]
         names = sorted({c.function.seen.name for c in members})
         some = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        within = any((c.site.file, c.site.line) != (at.file, at.line) for c in members if c.site is not None)
         yield Finding(
             code="JX133",
             severity=WARNING,
             certainty=CERTAIN,
             title=f"{len(members)} small compilations come from one line outside jit ({some})",
             function=None,
-            source=members[0].site,
+            source=at,
             evidence=[
                 Evidence(f"{c.function.seen.name}", compilation=c.id, source=c.site) for c in members[:5]
             ],
-            fix="put the computation around this line into one jax.jit, or do it in NumPy",
+            fix=THROUGH_LIBRARY
+            if within
+            else "put the computation around this line into one jax.jit, or do it in NumPy",
             seconds=sum(c.seconds for c in members),
         )
+
+
+def _entrance(c: Compilation) -> Frame | None:
+    """The line that could be wrapped: a library may have called the one that applied the operation."""
+    if c.missed is None or c.site is None:
+        return None
+    above = [c.site, *c.missed.stack]
+    at = c.missed.into_library or 0
+    return above[at] if 0 <= at < len(above) else c.site

@@ -156,7 +156,9 @@ def nearest(text: str) -> str:
         for n in range(len(number[1]), 0, -1):
             there = [code for code in known if code.startswith(f"JX{number[1][:n]}")]
             if there:
-                return f"did you mean {there[0]}?" if len(there) == 1 else f"there are {', '.join(there)}"
+                if len(there) == 1:
+                    return f"did you mean {there[0]}?"
+                return f"of JX{number[1][:n]} there are {', '.join(there)}; jaxscope rule lists all"
         families = sorted({f"{code[:3]}xx" for code in known})
         return f"there are {', '.join(families)}: jaxscope rule lists them"
 

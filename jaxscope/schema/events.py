@@ -93,7 +93,8 @@ class Missed(Event, frozen=True, tag="Missed"):
     innermost first. ``key`` is None where only the compiled text is known. ``cleared`` counts the times
     JAX's caches were cleared so far; ``full`` has (entries, capacity) of its bounded caches that are full,
     or nearly. ``made`` are lines of the user's that made arrays among the arguments, ``made_by`` the index
-    of its line for each of ``key.arguments``, -1 where it is not known.
+    of its line for each of ``key.arguments``, -1 where it is not known. ``into_library``: which of ``site`` (0) and
+    ``stack`` (1, ...) is the outermost line that called a library or JAX; of functions that are not the user's.
     """
 
     call: int = 0
@@ -109,6 +110,7 @@ class Missed(Event, frozen=True, tag="Missed"):
     full: dict[str, tuple[int, int]] = {}
     made: list[Frame] = []
     made_by: list[int] = []
+    into_library: int | None = None
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):

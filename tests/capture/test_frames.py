@@ -52,3 +52,27 @@ def test_further_wrapper_libraries_can_be_named():
     finally:
         frames.configure([])
     assert not frames.is_library("mylib.training")
+
+
+def entrance(*modules: str) -> int:
+    """``frames.into_library`` below a stack of functions of ``modules``, the outermost first."""
+    space = {"__name__": "jax.innermost", "look": frames.into_library, "sys": sys}
+    exec("def f0():\n    return look(sys._getframe())\n", space)
+    call = space["f0"]
+    for n, module in enumerate(reversed(modules), 1):
+        own = {"__name__": module, "call": call}
+        exec(f"def f{n}():\n    return call()\n", own)
+        call = own[f"f{n}"]
+    return call()
+
+
+def test_the_line_that_called_a_library_is_told_from_lines_that_the_library_calls():
+    assert entrance("mine") == 0
+    assert entrance("mine", "mine") == 0
+    assert entrance("mine", "haiku.transform", "mine") == 1
+    assert entrance("mine", "mine", "haiku.transform", "jax", "mine", "mine") == 2
+    assert entrance("mine", "haiku.transform", "mine", "flax.linen", "mine") == 2
+
+
+def test_a_watched_function_is_no_library_between_two_lines():
+    assert entrance("mine", "jaxscope.capture.warm", "mine") == 0

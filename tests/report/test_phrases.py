@@ -81,3 +81,7 @@ def test_a_file_goes_by_its_last_part_where_no_other_has_it():
 )
 def test_the_command_is_the_users_without_the_interpreter(argv, said):
     assert phrases.command(argv) == said
+
+
+def test_kinds_of_causes_are_words():
+    assert [phrases.cause_kind(k) for k in ("shape", "static_value", "aot")] == ["shape", "static value", "ahead of time"]  # fmt: skip

@@ -20,8 +20,8 @@ WHOLE = """\
 train.py --epochs 3
 44.1 s of 2 min 14 s (33 %) went into tracing, lowering and compiling
 JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
-23.9 s of it was compiling again: weak_type 1x 8.6 s, shape 1x 7.0 s, dtype 1x
-  6.9 s, new_function 11x 1.4 s
+23.9 s of it was compiling again: weak type 1x 8.6 s, shape 1x 7.0 s, dtype 1x
+  6.9 s, new function 11x 1.4 s
 
 What to change
   ▲ JX103  train_step was traced and compiled once more: state.count is    8.6 s

@@ -53,7 +53,7 @@ def test_the_lines_at_which_the_program_waits_are_shown_with_count_bytes_and_sec
     text = page(log)
     assert "Transfers  the program stood waiting 1.5 s for values from the devices" in text
     assert "float(loss)  to the host, 200x in 200 steps, 800 B, views, no copies" in text
-    assert "device_get  to the host, 200x, 800 B  train.py:40" in text
+    assert "device_get  to the host, 200 arrays, 800 B  train.py:40" in text
     assert "on CPU np.asarray(x) is a view that nobody announces" in text
 
 

@@ -57,8 +57,8 @@ def test_codes_and_beginnings_of_codes_choose(select, ignore, kept):
         ("JY101", "JX101"),
         ("changing-shapes", "changing-shape"),
         ("", "rule"),
-        ("JX999", "there are JX901, JX902"),
-        ("JX518", "there are JX510, JX511"),
+        ("JX999", "of JX9 there are JX901, JX902; jaxscope rule lists all"),
+        ("JX518", "of JX51 there are JX510, JX511"),
         ("JX011", "there are JX1xx, JX2xx,"),
     ],
 )

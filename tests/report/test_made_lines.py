@@ -1,0 +1,40 @@
+"""What XLA made of a program, where several things are alike: said once."""
+
+from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.donation import Donation
+from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.analysis.stablehlo.repeats import Repeated
+from jaxscope.model.run import Run
+from jaxscope.report import made
+from jaxscope.report.phrases import Places
+
+WHY = "if XLA shards the output like the argument"
+
+
+def said(**what):
+    return [one.text.plain.strip() for one in made.section(Texts(None, Reading(**what)), None, Places(Run()))]
+
+
+def donations(*reasons):
+    return tuple(Donation(f"p[{n}]", "possible", why, n, "f32[4]", 16, 16) for n, why in enumerate(reasons))
+
+
+def test_a_reason_that_all_share_is_said_once():
+    [text] = said(donation=donations(WHY, WHY, WHY))
+    assert text == f"could be donated if no caller keeps it  p[0], p[1], p[2] ({WHY}), 48 B"
+
+
+def test_reasons_that_differ_stand_with_their_arguments():
+    [text] = said(donation=donations(WHY, None))
+    assert f"p[0] ({WHY}), p[1], 32 B" in text
+
+
+def test_loops_written_out_that_are_alike_are_one_line():
+    repeated = tuple(Repeated(6, 4, n, False, False, None, n, n) for n in range(4))
+    one = Repeated(6, 5, 9, False, False, None, 9, 9)
+    lines = said(repeated=(*repeated, one))
+    assert [" ".join(x.split()) for x in lines] == [
+        "also",
+        "4 times the same 6 operations a loop written out 4 of these",
+        "5 times the same 6 operations a loop written out",
+    ]

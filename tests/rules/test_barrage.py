@@ -1,0 +1,85 @@
+"""Many small compilations outside jit: of which line they are, and what is not small."""
+
+import io
+
+import pytest
+from written import CWD, Log, function, key, leaf
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.report.text import print_report, summary
+from jaxscope.rules.registry import findings
+from jaxscope.schema.keys import Frame, Static
+
+ADD = function("add", None, None, eager=True, form="primitive")
+LOOP = function("_fori_collect_loop", "/lib/numpyro/util.py", 9, library=True)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return store.create(tmp_path / "run")
+
+
+def barrage(run):
+    return [f for f in findings(load(run)) if f.code == "JX133"]
+
+
+def test_what_takes_long_is_none_of_the_small_ones(run):
+    log = Log(run)
+    log.say(ADD)
+    log.say(LOOP)
+    for n in range(25):
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.01), line=12)
+    log.compiled(LOOP, key(leaf("x", 1)), (0.0, 0.0, 6.0), line=12)
+    log.end()
+    [f] = barrage(run)
+    assert f.title == "25 small compilations come from one line outside jit (add)"
+    assert f.seconds == pytest.approx(0.25)
+
+
+def test_twenty_that_take_long_are_no_barrage(run):
+    log = Log(run)
+    log.say(LOOP)
+    for n in range(25):
+        log.compiled(LOOP, key(leaf("x", n)), (0.0, 0.0, 6.0), line=12)
+    log.end()
+    assert barrage(run) == []
+
+
+def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(run):
+    log = Log(run)
+    log.say(ADD)
+    main = Frame(f"{CWD}/train.py", 31, "main")
+    for n in range(25):
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.01), line=8 + n % 3, stack=[main], into_library=1)
+    log.end()
+    [f] = barrage(run)
+    assert (f.source.line, f.evidence[0].source.line) == (31, 8)
+    assert "jax.jit(net.init)" in f.fix
+
+
+def test_a_log_that_does_not_say_where_a_library_was_called_has_the_innermost_line(run):
+    log = Log(run)
+    log.say(ADD)
+    for n in range(25):
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.01), line=8)
+    log.end()
+    [f] = barrage(run)
+    assert f.source.line == 8 and "around this line" in f.fix
+
+
+def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):
+    log = Log(run)
+    log.say(LOOP)
+    for spent, body in ((6.2, 1), (10.6, 2), (3.9, 3)):
+        made = Static("_body_fn", "<function _body_fn>", "function", compares="identity", serial=body)
+        log.compiled(LOOP, key(leaf("x", 1), static=[made]), (0.0, 0.0, spent), line=12)
+    log.end()
+    to = io.StringIO()
+    print_report(load(run), file=to)
+    for said in (" ".join(to.getvalue().split()), " ".join(summary(run).split())):
+        assert (
+            "costliest recompile inside: _fori_collect_loop #2 the static value _body_fn is a new object"
+            in said
+        )
+        assert "1 more took 1 s or longer" in said
