@@ -52,6 +52,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       cleared: times JAX's caches were cleared since the call compared with.
       full: (entries, capacity) of JAX's bounded caches that are nearly full.
       effects: names of the function's effects.
+      other_program: under a transform, and so was the call compared with, which was for another program: not the
+        same transform, or its forward one and its backward one.
       made_at: the line that makes the function object anew, where it was found.
       number_before: what people call the compilation compared with.
     """
@@ -68,6 +70,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     cleared: int = 0
     full: dict[str, tuple[int, int]] = {}
     effects: list[str] = []
+    other_program: bool = False
     made_at: str | None = None
     number_before: int | None = None
 
@@ -85,6 +88,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     """The causes of a miss whose key is ``after``, compared with the earlier key ``before``."""
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
         return [wording.transform(at.level, at.entry, at.entry_before)]
+    if at.entry == "transform" and at.other_program:
+        return [wording.transformed(at.level)]
     found = differences(before, after, at)
     explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
     if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
@@ -332,6 +337,8 @@ def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstan
         return wording.cleared(at.level, at.cleared)
     if at.full:
         return wording.evicted(at.level, at.full)
+    if at.entry == "transform":
+        return wording.transformed(at.level)  # it makes several of one call, alike to their arguments
     return wording.unknown(at.level, len(after.leaves), len(after.static), missing=sorted(after.unread))
 
 

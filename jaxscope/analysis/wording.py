@@ -355,6 +355,11 @@ def transform(level: str, entry: str, before: str) -> Cause:
     return Cause("transform", level, None, a, b, CERTAIN, f"it is {b}, before it was {a}")
 
 
+def transformed(level: str) -> Cause:
+    text = "grad, vmap or another transform made a program of its own of it"
+    return Cause("transform", level, None, None, None, CERTAIN, text)
+
+
 def aot(level: str, before: str, number: int | None, *, differs: bool) -> Cause:
     which = f" (#{number})" if number else ""
     if before != "aot":
