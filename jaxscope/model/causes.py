@@ -102,7 +102,7 @@ def _served_by(c: Compilation) -> object:
     """Equal for compilations that can serve one another's calls, were their keys the same.
 
     Caches live in one process. Which transform it is the record does not have: its programs come from one line,
-    called from the same lines, with the same arguments, for one function object.
+    called from the same lines, with arguments of the same names and ranks, for one function object.
     """
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
@@ -120,7 +120,9 @@ def _same_again(c: Compilation) -> object:
 def _transformed(c: Compilation) -> object:
     lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
-    return tuple(lines), tuple(_paths(c)), c.key.function_object if c.key is not None else None, traced
+    # An axis more or less is another transform: vmap of what was under grad before, on the same line.
+    leaves = [(leaf.path, len(leaf.shape or ())) for leaf in c.key.arguments] if c.key is not None else []
+    return tuple(lines), tuple(leaves), c.key.function_object if c.key is not None else None, traced
 
 
 def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set[int]]:

@@ -40,6 +40,7 @@ def energy(x): return (x ** 2).sum()
 
 for _ in range(3): energy(jnp.ones(3)); jax.grad(energy)(jnp.ones(3))
 jax.vmap(jax.grad(energy))(jnp.ones((4, 3)))
+for g, shape in ((jax.grad(energy), (5,)), (jax.vmap(energy), (4, 5))): g(jnp.ones(shape))
 
 @jax.jit
 def serve(x): return jnp.cumsum(x)
