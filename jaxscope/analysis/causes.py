@@ -89,7 +89,7 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
         return [wording.transform(at.level, at.entry, at.entry_before)]
     if at.entry == "transform" and at.other_program:
-        return [wording.transformed(at.level)]
+        return [wording.transform(at.level, at.entry, at.entry)]
     found = differences(before, after, at)
     explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
     if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
@@ -101,6 +101,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         found.append(wording.aot(at.level, "call", at.number_before, differs=False))
     elif not explained:
         found.append(_unexplained(found, before, after, at))
+    if at.level != FAST_PATH and any(_explains(c, at) and c.kind != "unknown" for c in found):
+        found = [c for c in found if c.level != FAST_PATH or c.kind == "aot"]  # by itself it compiles nothing
     found.sort(key=lambda c: (not _explains(c, at), LEVELS.index(c.level), _ORDER.index(c.kind)))
     return _at_the_level(found, at)
 
@@ -169,8 +171,12 @@ def _changed(name: str, before: Facts, after: Facts) -> bool:
 
 def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     found: list[Cause] = []
+    # What is another kind of thing altogether: what is in it came and went with it.
+    other = {p for p, s in after.static.items() if p in before.static and before.static[p].type != s.type}
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
+        if (was is None or now is None) and below(path, other - {path}):
+            continue
         if _same(was, now) or path.startswith("<") or _is_whole(was) or _is_whole(now):
             continue
         if was is not None and now is not None:
@@ -338,7 +344,9 @@ def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstan
     if at.full:
         return wording.evicted(at.level, at.full)
     if at.entry == "transform":
-        return wording.transformed(at.level)  # it makes several of one call, alike to their arguments
+        return wording.transform(
+            at.level, at.entry, at.entry
+        )  # it makes several of one call, alike to their arguments
     return wording.unknown(at.level, len(after.leaves), len(after.static), missing=sorted(after.unread))
 
 
