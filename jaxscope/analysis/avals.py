@@ -13,6 +13,7 @@ from collections.abc import Sequence
 TYPE_NAMES = {
     "ArrayImpl": "jax.Array",
     "Array": "jax.Array",
+    "jax.MetaTy": "jax.Array",  # of a log from before capture knew what it stands for
     "ndarray": "numpy array",
     "numpy": "numpy array",
     "numpy.ndarray": "numpy array",

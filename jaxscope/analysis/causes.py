@@ -52,6 +52,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       cleared: times JAX's caches were cleared since the call compared with.
       full: (entries, capacity) of JAX's bounded caches that are nearly full.
       effects: names of the function's effects.
+      other_program: under a transform, and so was the call compared with, which was for another program: not the
+        same transform, or its forward one and its backward one.
       made_at: the line that makes the function object anew, where it was found.
       number_before: what people call the compilation compared with.
     """
@@ -68,6 +70,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     cleared: int = 0
     full: dict[str, tuple[int, int]] = {}
     effects: list[str] = []
+    other_program: bool = False
     made_at: str | None = None
     number_before: int | None = None
 
@@ -85,6 +88,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     """The causes of a miss whose key is ``after``, compared with the earlier key ``before``."""
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
         return [wording.transform(at.level, at.entry, at.entry_before)]
+    if at.entry == "transform" and at.other_program:
+        return [wording.transform(at.level, at.entry, at.entry)]
     found = differences(before, after, at)
     explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
     if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
@@ -96,6 +101,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         found.append(wording.aot(at.level, "call", at.number_before, differs=False))
     elif not explained:
         found.append(_unexplained(found, before, after, at))
+    if at.level != FAST_PATH and any(_explains(c, at) and c.kind != "unknown" for c in found):
+        found = [c for c in found if c.level != FAST_PATH or c.kind == "aot"]  # by itself it compiles nothing
     found.sort(key=lambda c: (not _explains(c, at), LEVELS.index(c.level), _ORDER.index(c.kind)))
     return _at_the_level(found, at)
 
@@ -164,8 +171,12 @@ def _changed(name: str, before: Facts, after: Facts) -> bool:
 
 def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     found: list[Cause] = []
+    # What is another kind of thing altogether: what is in it came and went with it.
+    other = {p for p, s in after.static.items() if p in before.static and before.static[p].type != s.type}
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
+        if (was is None or now is None) and below(path, other - {path}):
+            continue
         if _same(was, now) or path.startswith("<") or _is_whole(was) or _is_whole(now):
             continue
         if was is not None and now is not None:
@@ -332,6 +343,10 @@ def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstan
         return wording.cleared(at.level, at.cleared)
     if at.full:
         return wording.evicted(at.level, at.full)
+    if at.entry == "transform":
+        return wording.transform(
+            at.level, at.entry, at.entry
+        )  # it makes several of one call, alike to their arguments
     return wording.unknown(at.level, len(after.leaves), len(after.static), missing=sorted(after.unread))
 
 

@@ -11,12 +11,22 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from jaxscope.analysis.keys import Facts, LeafFacts, differing, placed, same_static, union, unread
-from jaxscope.schema.keys import Sharding
+from jaxscope.analysis.keys import (
+    Facts,
+    LeafFacts,
+    differing,
+    other_object,
+    placed,
+    same_static,
+    union,
+    unread,
+)
+from jaxscope.schema.keys import Sharding, Static
 
 TRACE, LOWER, COMPILE, FAST_PATH = "trace", "lower", "compile", "fast_path"
 LEVELS = (TRACE, LOWER, COMPILE, FAST_PATH)  # in the order in which work is saved less and less
 ANY = "any"
+UNLIKE = 2  # how much a fact differs that has another value, whatever value
 
 LEAF = {
     "shape": TRACE,
@@ -104,63 +114,75 @@ def whole_level(name: str) -> str:
     return OPTIONS.get(option, LOWER) if group == "options" else TRACE
 
 
-def told_apart(before: Facts, after: Facts) -> Iterator[str]:
-    """For every fact that differs between two keys the cache that it misses."""
+def told_apart(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
+    """For every fact that differs between two keys the cache that it misses, and how much it differs (UNLIKE)."""
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
             old, new = before.leaves.get(path), after.leaves.get(path)
             if old is new or old == new:
                 continue
             if old is None or new is None:
-                yield TRACE
+                yield TRACE, UNLIKE
                 continue
             for field in leaf_differences(old, new):
-                yield leaf_level(field, old, new)
+                yield leaf_level(field, old, new), UNLIKE
     if before.static is not after.static:
         for path in union(before.static, after.static):
             was, now = before.static.get(path), after.static.get(path)
             if was is None or now is None or not same_static(was, now):
-                yield TRACE
+                yield TRACE, _unlike(was, now)
     if before.nodes and after.nodes and before.nodes != after.nodes:
         for path in union(before.nodes, after.nodes):
             # Where a leaf became a None or a container, the leaf that went has said it.
             leaf = (path in before.leaves) != (path in after.leaves)
             if before.nodes.get(path) != after.nodes.get(path) and not leaf:
-                yield TRACE
+                yield TRACE, UNLIKE
     if before.whole != after.whole:
         for name in union(before.whole, after.whole):
             x, y = before.whole.get(name), after.whole.get(name)
             if x != y and not unread(name, x, y, before, after):
-                yield whole_level(name)
+                yield whole_level(name), UNLIKE
+
+
+def _unlike(was: Static | None, now: Static | None) -> int:
+    """0: another object that looks the same, 1: the same value of another type (``10`` and ``np.int64(10)``)."""
+    if was is None or now is None:
+        return UNLIKE
+    if was.type == now.type and was.repr == now.repr and other_object(was, now):
+        return 0
+    one_value = was.repr == now.repr or (was.hash is not None and was.hash == now.hash)
+    return 1 if was.type != now.type and one_value else UNLIKE
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
     """How many facts tell two keys apart, by level."""
     counts = dict.fromkeys(LEVELS, 0)
-    for level in told_apart(before, after):
+    for level, _ in told_apart(before, after):
         counts[level] += 1
     return counts
 
 
 def rank(
-    before: Facts, after: Facts, level: str, limit: tuple[int, int] | None = None
-) -> tuple[int, int] | None:
+    before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
+) -> tuple[int, int, int] | None:
     """Less is nearer, for a miss that reached ``level``; None: not less than ``limit``.
 
-    What is told apart by an earlier cache than the one missed comes first: such a key did not serve.
+    What is told apart by an earlier cache than the one missed comes first: such a key did not serve. Then how
+    many facts differ; then how much: with configs of 1, 2, 1, 2, each a new object, the value is not what differs.
     """
     at = LEVELS.index(level)
-    earlier = later = 0
-    if limit == (0, 0):
+    earlier = later = much = 0
+    if limit == (0, 0, 0):
         return None
-    for found in told_apart(before, after):
+    for found, unlike in told_apart(before, after):
         if LEVELS.index(found) < at:
             earlier += 1
         else:
             later += 1
-        if limit is not None and (earlier, later) >= limit:
+        much += unlike
+        if limit is not None and (earlier, later, much) >= limit:
             return None
-    return (earlier, later) if limit is None or (earlier, later) < limit else None
+    return (earlier, later, much) if limit is None or (earlier, later, much) < limit else None
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
@@ -204,13 +226,13 @@ def nearest(
         or "function_object" not in after.whole
     ]
     best: int | None = None
-    fewest: tuple[int, int] | None = None
+    fewest: tuple[int, int, int] | None = None
     for index in reversed(same or range(len(earlier))):
-        if fewest is not None and fewest <= (0, 1) and index in unlike:
+        if fewest is not None and fewest <= (0, 1, UNLIKE) and index in unlike:
             continue  # at least one fact tells it apart, and the latest of equals is known already
         found = rank(earlier[index], after, level, fewest)
         if found is not None:
             best, fewest = index, found
-            if found == (0, 0):
+            if found == (0, 0, 0):
                 break
     return best

@@ -141,8 +141,8 @@ def leaf(level: str, path: str, old: LeafFacts | None, new: LeafFacts | None, in
 
 
 def leaves(level: str, prefix: str | None, count: int, *, came: bool) -> Cause:
-    where = f"{count} leaves under {prefix}" if prefix else f"{count} leaves"
-    text = f"{where} are {'new' if came else 'no longer passed'}"
+    where = f" under {prefix}" if prefix else ""
+    text = f"{count} leaves{where} are {'new' if came else 'no longer passed'}"
     a, b = (None, f"{count} leaves") if came else (f"{count} leaves", None)
     return Cause("tree", level, prefix, a, b, CERTAIN, text, count)
 
@@ -181,9 +181,8 @@ def tree_static(level: str, path: str, was: Static, now: Static) -> Cause:
 def static_unseen(level: str, path: str, was: Static, now: Static, *, tree: bool) -> Cause:
     """Another value whose text, as far as it was kept, is the same: its hash tells."""
     what = f"{path} (static data)" if tree else f"the static value {path}"
-    text = (
-        f"{what} is another value than before; as far as it was recorded it looks the same: {brief(now.repr)}"
-    )
+    alike = f"as far as it was recorded it looks the same: {brief(now.repr)}"
+    text = f"{what} is another value than before; {alike}"
     certainty = CERTAIN if now.type in ("str", "bytes") else LIKELY
     return Cause("tree_static" if tree else "static_value", level, path, was.repr, now.repr, certainty, text)
 
@@ -345,6 +344,9 @@ def _unset(value: str | None) -> str:
 
 
 def transform(level: str, entry: str, before: str) -> Cause:
+    if entry == before:
+        text = "grad, vmap or another transform made a program of its own of it"
+        return Cause("transform", level, None, None, None, CERTAIN, text)
     words = {
         "transform": "called under grad, vmap or another transform",
         "nested": "called inside another trace",

@@ -267,6 +267,8 @@ class Probe:
                 self._calls.begin(earlier, event_frame)
                 return earlier, stack
         call = self._begin(stack, frame, source, rank, earlier=earlier)
+        if frame is None:
+            self.phases.traces.put(source.get("jaxpr"), call)  # its lowering, and what follows, is the call's
         if lowering_of := source.get("module"):
             known: Lowering | None = self.phases.modules.get(lowering_of)
             if known is not None and frame is None:

@@ -40,7 +40,9 @@ def type_name(value: Any) -> str:
     kind = type(value)
     if kind.__module__ == "builtins":
         return kind.__qualname__
-    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+    root = kind.__module__.partition(".")[0]
+    stood_for = seams.stands_for(kind, value) if root == "jax" else None
+    return stood_for or f"{root}.{kind.__qualname__}"
 
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from jaxscope.analysis import causes
 from jaxscope.analysis.keys import Facts, flatten
-from jaxscope.analysis.levels import FAST_PATH, nearest, reached_level
+from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest, reached_level
 from jaxscope.model import earlier, sources
 from jaxscope.model.earlier import shapes
 from jaxscope.model.names import number_of
@@ -62,30 +62,68 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Did the same process trace, lower or compile this function for another call before?"""
-    if c.reached == ["fast_path"]:
+    """Is it one of the ``recompilations`` of its function?"""
+    if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
+    own, key, able = _served_by(c), _same_again(c), False
     for other in c.function.compilations:
         if other is c:
-            return False
-        if other.process is c.process and other.reached_phases:
+            break
+        if not other.reached_phases or other.entry == "nested" or _served_by(other) != own:
+            continue
+        if key is None:
             return True
-    return False
+        if _same_again(other) == key:
+            return False
+        able = True
+    return able
 
 
 @asked_once
 def recompilations(function: Function) -> list[Compilation]:
-    """``recompiled`` for a whole function, in order of time."""
-    before: set[str] = set()
+    """The calls for which something is made once more that an earlier one could have served, in order of time.
+
+    Not what was asked for (``.lower()``, ``.compile()``), and neither a trace that is part of another function's
+    trace, nor the first programs of a transform: a forward and a backward one beside that of the function itself.
+    """
+    before: dict[object, set[object]] = {}
     found = []
     for c in function.compilations:
-        if c.reached == ["fast_path"]:
+        if c.reached == ["fast_path"] or c.entry == "nested":
             continue
-        if c.process.id in before:
+        known, key = before.setdefault(_served_by(c), set()), _same_again(c)
+        if known and c.entry != "aot" and (key is None or key not in known):
             found.append(c)
         if c.reached_phases:
-            before.add(c.process.id)
+            known.add(key)
     return found
+
+
+def _served_by(c: Compilation) -> object:
+    """Equal for compilations that can serve one another's calls, were their keys the same.
+
+    Caches live in one process. Which transform it is the record does not have: its programs come from one line,
+    called from the same lines, with arguments of the same names and ranks, for one function object.
+    """
+    return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
+
+
+def _same_again(c: Compilation) -> object:
+    """Equal for programs of one transform that nothing in their keys tells apart: it makes several of one call.
+
+    None: not under a transform, where each compilation counts.
+    """
+    if c.entry != "transform" or c.key is None or c.missed is None:
+        return None
+    return (tuple(c.key.arguments), tuple(c.key.static), c.key.tree, c.key.context, c.missed.cleared)
+
+
+def _transformed(c: Compilation) -> object:
+    lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
+    traced = c.reached_phases & 1 or c.phase == TRACE
+    # An axis more or less is another transform: vmap of what was under grad before, on the same line.
+    leaves = [(leaf.path, len(leaf.shape or ())) for leaf in c.key.arguments] if c.key is not None else []
+    return tuple(lines), tuple(leaves), c.key.function_object if c.key is not None else None, traced
 
 
 def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set[int]]:
@@ -114,9 +152,10 @@ def _fitting(c: Compilation) -> list[earlier.Fits]:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
 
     if c.entry == "transform":  # forward and backward programs of one function are different things
-        paths = _paths(c)
+        own, paths = _transformed(c), _paths(c)
         return [
-            lambda o: alike(o) and _paths(o) == paths and _one_object(o, c),
+            lambda o: o.entry == c.entry and _transformed(o) == own,
+            lambda o: o.entry == c.entry and _paths(o) == paths and _one_object(o, c),
             lambda o: o.entry != c.entry,
             lambda o: True,
         ]
@@ -128,9 +167,8 @@ def _paths(c: Compilation) -> list[str]:
 
 
 def _one_object(a: Compilation, b: Compilation) -> bool:
-    """May both be calls of one function object?"""
-    numbers = {c.key.function_object for c in (a, b) if c.key is not None} - {None}
-    return len(numbers) < 2
+    """Are both calls of one function object? A backward program is of none."""
+    return len({c.key.function_object for c in (a, b) if c.key is not None}) < 2
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:
@@ -163,6 +201,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         full=dict(now.full),
         effects=_effects(c) if level == FAST_PATH else [],
         made_at=made,
+        other_program=c.entry == before.entry == "transform" and _transformed(c) != _transformed(before),
         number_before=number_of(run, before),
     )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, WARNING, Cause, Evidence, Finding
 from jaxscope.schema.keys import Frame
 
 WINDOW = 50  # calls looked back on
@@ -62,17 +64,36 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
         rate = _by_calls(f, again) or _by_time(again)
         if rate is not None:
             last = again[-1]
+            common, fix = _in_common(run, again)
             yield Finding(
                 code="JX132",
                 severity=WARNING,
                 certainty=CERTAIN,
-                title=f"{f.name.replace('.<locals>', '')} keeps recompiling: {rate}",
+                title=f"{f.name.replace('.<locals>', '')} keeps recompiling: {rate}{common}",
                 function=f.id,
                 source=last.site,
                 evidence=[Evidence(rate, compilation=last.id, source=last.site)],
-                fix="see what its recompiles have in common; where it is a shape, pad to a few sizes",
+                fix=fix,
                 seconds=None,
             )
+
+
+def _in_common(run: Run, again: list[Compilation]) -> tuple[str, str]:
+    """What most of them have as their cause, and what to do about it."""
+    found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
+    for c in again:
+        cause = causes.of(run, c)[0]
+        found.setdefault((cause.kind, cause.path), []).append((c, cause))
+    most = max(found.values(), key=len)
+    if 2 * len(most) <= len(again):
+        return "", "see what its recompiles have in common; where it is a shape, pad to a few sizes"
+    times = "in all of them" if len(most) == len(again) else f"in {len(most):,} of {len(again):,}"
+    group = recompiles.group_of(run, [c for c, _ in most], [cause for _, cause in most])
+    advice = recompiles.advice(group) or "see what its recompiles have in common"
+    cause = group.cause
+    what = recompiles.CHANGED.get(cause.kind)
+    reason = f"{cause.path} {what}" if what and cause.path else f"the cause is {cause.kind.replace('_', ' ')}"
+    return f"; {times} {reason}", advice
 
 
 def _by_calls(f: Function, again: list[Compilation]) -> str | None:

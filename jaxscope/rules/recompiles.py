@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.spelling import tokens
 from jaxscope.model import causes, predictions
 from jaxscope.model.causes import recompilations
@@ -18,6 +19,25 @@ from jaxscope.rules.resized import SIZES, Change, Miss
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Cause, Evidence, Finding
 
 EVIDENCE = 5  # compilations named in one finding
+TOO = 3  # other causes named in one finding
+# What differs for a reason of its own beside the decisive cause, and has to be mended, too.
+CHANGED = {
+    **dict.fromkeys(SIZES, "changed shape"),
+    "dtype": "changed dtype",
+    "weak_type": "changed its weak type",
+    "prng": "changed its key type",
+    "tree": "changed its containers",
+    "static_value": "changed its value",
+    "tree_static": "changed its value",
+    "static_identity": "was another object",
+    "call_form": "was passed differently",
+    "sharding": "changed its sharding",
+    "mesh": "changed its mesh",
+    "committed": "was committed otherwise",
+    "memory_kind": "changed its memory kind",
+    "layout": "changed its layout",
+}
+FOLLOWED = frozenset({"transform", "new_function", "unknown"})  # whatever else differs follows from these
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"})  # fmt: skip
 
@@ -94,10 +114,11 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
 
 
 def recompile_rule(
-    code: str, name: str, severity: str, *kinds: str
+    code: str, name: str, severity: str, *kinds: str, severity_of: Callable[[Group], str] | None = None
 ) -> Callable[[Callable[[Group], str | None]], Callable[[Group], str | None]]:
     """``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")`` before a function from a
-    group of misses to the fix in one clause, or None where there is nothing to find."""
+    group of misses to the fix in one clause, or None where there is nothing to find. ``severity_of``: where it is
+    less for some groups."""
 
     def decorate(advise: Callable[[Group], str | None]) -> Callable[[Group], str | None]:
         def check(run: Run) -> Iterator[Finding]:
@@ -108,7 +129,8 @@ def recompile_rule(
             near = [m for _, _, m in met.values() if not any(x.step is None for x in m)]
             for change in (*resized.together(run, near), *(Change(m, []) for m in apart)):
                 group, fix, _ = met[id(change.group)]
-                yield finding(run, code, severity, group, fix, also=change)
+                weight = severity_of(group) if severity_of else severity
+                yield finding(run, code, weight, group, fix, also=change)
 
         registry.add(code, name, severity, check, advise.__doc__, recompiles=True)
         _ADVICE.update(dict.fromkeys(kinds, advise))
@@ -165,18 +187,31 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 def _too(run: Run, group: Group) -> str:
     """`` (xs changed shape in these, too)``: what the fix alone leaves to be compiled again; or nothing."""
-    if group.cause.kind in SIZES:
-        return ""
-    found: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
     for c in group.compilations:
-        others = [o for o in causes.of(run, c)[1:] if o.kind in SIZES and o.level == group.cause.level]
-        found.update({o.path for o in others[:1] if o.path})
-    path, times = next(iter(found.most_common(1)), (None, 0))
-    if path is None:
+        decisive, *others = causes.of(run, c)
+        if decisive.kind in FOLLOWED:
+            continue
+        said = {(decisive.path, CHANGED.get(decisive.kind)), (decisive.path, CHANGED["weak_type"])}
+        if decisive.kind == "tree":  # the advice is about all containers
+            others = [o for o in others if o.kind != "tree"]
+        found.update(
+            {
+                (o.path, CHANGED[o.kind])
+                for o in others
+                if o.path and o.kind in CHANGED and LEVELS.index(o.level) <= LEVELS.index(decisive.level)
+            }
+            - said
+        )
+    if not found:
         return ""
     n = len(group.compilations)
-    which = ("this one" if n == 1 else "these") if times == n else f"{times:,} of these"
-    return f" ({path} changed shape in {which}, too)"
+    told = []
+    for (path, what), times in found.most_common(TOO):
+        which = ("this one" if n == 1 else "these") if times == n else f"{times:,} of these"
+        told.append(f"{path} {what} in {which}")
+    more = f", and {len(found) - TOO:,} more" if len(found) > TOO else ""
+    return f" ({', '.join(told)}{more}, too)"
 
 
 def _verb(group: Group) -> str:

@@ -2,20 +2,73 @@
 
 from __future__ import annotations
 
+import re
+
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
+from jaxscope.schema.keys import Static
 
 FEW = 2  # values of a static argument: on and off
+MODES = 4  # values up to which a size or a name may be one of a few that are meant
+
+_TYPE = re.compile(r" \(\w+\)$")
+
+# What a value can be besides static.
+NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "object"
 
 
-@recompile_rule("JX107", "changing-static-value", NOTE, "static_value")
+def _static(group: Group) -> Static | None:
+    key = group.compilations[-1].key
+    return next((s for s in key.static if s.path == group.cause.path), None) if key is not None else None
+
+
+def _kind(s: Static | None) -> str:
+    """By its type: only a number can be an array, and only where Python does not decide by it."""
+    name = s.type.rpartition(".")[2] if s is not None else ""
+    if name in ("bool", "bool_"):
+        return FLAG
+    if name in ("str", "bytes", "NoneType"):
+        return WORD
+    if name.startswith(("float", "complex", "bfloat")):
+        return NUMBER
+    return WHOLE if name.startswith(("int", "uint")) else OBJECT
+
+
+def _values(group: Group) -> int:
+    """How many values it had, as far as these calls tell; ``10 (int)`` is 10."""
+    return len({_TYPE.sub("", value) for c in group.causes for value in (c.before or "", c.after or "")})
+
+
+def _many_static(group: Group) -> str:
+    kind = _kind(_static(group))
+    return WARNING if _values(group) > (FEW if kind == NUMBER else MODES) else NOTE
+
+
+def _many_in_tree(group: Group) -> str:
+    """A flag is there to be on and off."""
+    return NOTE if _kind(_static(group)) == FLAG and _values(group) <= FEW else WARNING
+
+
+def _ordinary(group: Group, path: str) -> str:
+    """How a number becomes an ordinary argument."""
+    wrappers = group.function.seen.wrappers
+    equinox = next((w for w in wrappers if w.startswith("equinox.")), None)
+    if equinox is not None:
+        return f"pass jnp.asarray({path}): through {equinox} every Python number is static"
+    names = "static_broadcasted_argnums" if "jax.pmap" in wrappers else "static_argnums/static_argnames"
+    return f"pass {path} as an ordinary argument: take it out of {names}"
+
+
+@recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
 def changing_static_value(group: Group) -> str | None:
     """## What it does
     Finds functions that are traced and compiled again because a static argument has another value.
 
     ## Why is this bad?
     A static argument is a constant of the program: each value is a compilation of its own. For a mode with two
-    values that is as it should be; for a step number or a learning rate it is one compilation a step.
+    values that is as it should be; for a step number or a learning rate it is one compilation a step. What a
+    shape is made of has to be static: a few sizes, to which others are padded, are a few compilations. A note
+    where few values were seen.
 
     ## Example
     ```python
@@ -43,13 +96,22 @@ def changing_static_value(group: Group) -> str | None:
         w = update(w, rate=0.1 / (step + 1))
     ```
     """
-    path = group.cause.path or "it"
-    if len({value for c in group.causes for value in (c.before, c.after)}) <= FEW:
-        return (
-            f"nothing, if {path} is a mode of few values: each is a program of its own; else pass it as an"
-            " ordinary argument instead of a static one"
+    path, kind = group.cause.path or "it", _kind(_static(group))
+    ordinary = _ordinary(group, path)
+    if kind == WHOLE:
+        ordinary = (
+            f"where {path} is a size or a length it has to stay static: round it up to a few values, with a mask"
+            f" for the rest; where it is only computed with, {ordinary}"
         )
-    return f"pass {path} as an ordinary argument: take it out of static_argnums/static_argnames"
+    elif kind == FLAG:
+        ordinary += ", and let jnp.where or jax.lax.cond decide by it"
+    elif kind == WORD:
+        ordinary = f"keep {path} the same from call to call"
+    elif kind == OBJECT:
+        ordinary = f"pass what varies in {path} as ordinary arguments, and keep the rest the same"
+    if _values(group) <= FEW:
+        return f"nothing, if {path} is a mode of few values: each is a program of its own; else {ordinary}"
+    return ordinary
 
 
 @recompile_rule("JX108", "static-identity", WARNING, "static_identity")
@@ -100,12 +162,15 @@ def static_identity(group: Group) -> str:
     path = cause.path or "it"
     if "hashes differently" in cause.text:
         return f"make the __hash__ of {path} a function of what its __eq__ compares"
+    s = _static(group)
+    if s is not None and s.type == "functools.partial":
+        return f"make the partial {path} once, outside the loop or at module level, and pass the same object each time"
     if "functions" in cause.text:
         return f"make {path} once, before the loop, and pass the same object each time"
     return f"make {path} once, or give its class __eq__ and __hash__: @dataclasses.dataclass(frozen=True)"
 
 
-@recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static")
+@recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static", severity_of=_many_in_tree)
 def changing_tree_static(group: Group) -> str:
     """## What it does
     Finds functions that are traced and compiled again because static data inside a pytree differs: a static field
@@ -113,7 +178,7 @@ def changing_tree_static(group: Group) -> str:
 
     ## Why is this bad?
     What a pytree node does not list among its children is part of the cache key. A counter or a rate kept there
-    makes each of its values a compilation.
+    makes each of its values a compilation. A flag (train or eval) is there to have two, so it is a note.
 
     ## Example
     ```python
@@ -151,4 +216,20 @@ def changing_tree_static(group: Group) -> str:
         update(State(jnp.ones(3), i))
     ```
     """
-    return f"hold {group.cause.path or 'it'} as an array (a child of the node), or keep it the same from call to call"
+    path, kind = group.cause.path or "it", _kind(_static(group))
+    if kind == FLAG:
+        on_purpose = " with .train() and .eval()" if _through(group, "flax.nnx") else ""
+        return (
+            f"nothing, if both values of {path} are meant: each is a program of its own, set on purpose{on_purpose}"
+            " and compiled before it is needed; else keep it the same from call to call"
+        )
+    if kind in (NUMBER, WHOLE):
+        return (
+            f"hold {path} as an array (a child of the node) where it is only computed with; where a Python if or a"
+            " shape depends on it, keep it the same from call to call"
+        )
+    return f"keep {path} the same from call to call"
+
+
+def _through(group: Group, library: str) -> bool:
+    return any(w.startswith(library) for w in group.function.seen.wrappers)

@@ -19,6 +19,7 @@ from jaxscope.analysis.levels import (  # fmt: skip
     sharding_level,
     spec,
 )
+from jaxscope.schema.keys import Static
 
 
 def near(k, earlier, level=TRACE):
@@ -57,6 +58,21 @@ def test_of_equally_near_keys_the_latest_is_taken():
     assert near(key(array("x", (3,))), [a, b]) == 1
     assert near(a, [a, b, a, b]) == 2
     assert near(a, []) is None
+
+
+def test_an_earlier_object_that_looks_the_same_is_nearer_than_a_later_one_of_another_value():
+    def config(n, serial):
+        text = f"<Cfg k={n}>"
+        return key(static=[Static("cfg", text, "Cfg", "identity", serial, hash=serial)])
+
+    assert near(config(1, 3), [config(1, 1), config(2, 2)]) == 0
+    assert near(config(3, 3), [config(1, 1), config(2, 2)]) == 1, "the latest of equals"
+
+    def size(text, kind, hashed):
+        return key(static=[Static("n", text, kind, "value", hash=hashed)])
+
+    ten = size("np.int64(10)", "numpy.int64", 10)
+    assert near(ten, [size("10", "int", 10), size("30", "int", 30)]) == 0, "only the type differs"
 
 
 def test_every_container_that_differs_counts_and_a_leaf_that_became_none_once():

@@ -40,10 +40,9 @@ What to change
            jitted function is another object than before, a lambda made anew at
            data.py:31  (train.py:33)
            → define the function once, at module level, and jit it there
-  ▲ JX132  main.<lambda> keeps recompiling: 11 recompiles within a minute
-           (train.py:33)
-           → see what its recompiles have in common; where it is a shape, pad to
-             a few sizes
+  ▲ JX132  main.<lambda> keeps recompiling: 11 recompiles within a minute; in
+           all of them the cause is new function  (train.py:33)
+           → define the function once, at module level, and jit it there
   and 1 more finding: --all shows them
 
 Your functions, slowest first

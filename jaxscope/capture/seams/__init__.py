@@ -23,6 +23,7 @@ from jaxscope.capture.seams.arrays import is_on as is_on
 from jaxscope.capture.seams.arrays import made_at as made_at
 from jaxscope.capture.seams.arrays import makeup as makeup
 from jaxscope.capture.seams.arrays import shard_views as shard_views
+from jaxscope.capture.seams.arrays import stands_for as stands_for
 from jaxscope.capture.seams.arrays import wrapped_function as wrapped_function
 from jaxscope.capture.seams.hooks import NEARLY_FULL as NEARLY_FULL
 from jaxscope.capture.seams.hooks import Gauge as Gauge

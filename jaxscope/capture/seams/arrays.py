@@ -26,6 +26,18 @@ def committed(value: Any) -> bool | None:
     return found if isinstance(found, bool) else None
 
 
+def stands_for(kind: type, value: Any) -> str | None:
+    """The type of what was given to ``.lower()``, where JAX 0.10 and 0.12 keep but a ``MetaTy`` of it; else None.
+
+    One without a sharding was made from a ``jax.ShapeDtypeStruct`` or a NumPy array (``is_np_array``).
+    """
+    if kind.__qualname__ != "MetaTy":
+        return None
+    if getattr(value, "is_np_array", False):
+        return "numpy.ndarray"
+    return "jax.ShapeDtypeStruct" if getattr(value, "sharding", None) is None else "jax.Array"
+
+
 def clients() -> list[Any]:
     """The backends that the program has started; asking JAX for its live arrays would start one."""
     bridge = sys.modules.get("jax._src.xla_bridge")

@@ -1,0 +1,136 @@
+"""Which compilations are made once more: not a trace within another one, not the first programs of a transform."""
+
+import pytest
+from written import Log, function, key, leaf
+
+from jaxscope.log import store
+from jaxscope.model.causes import of, recompilations, recompiled
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+
+HEALTHY = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def layer(w, x): return jnp.tanh(x @ w)
+
+@jax.jit
+def net(ws, x):
+    for w in ws: x = layer(w, x)
+    return x.sum()
+
+ws = [jnp.ones((4, 8)), jnp.ones((8, 16)), jnp.ones((16, 2))]
+for _ in range(3): net(ws, jnp.ones((3, 4)))
+
+@jax.jit
+def loss(w): return (w ** 2).sum()
+
+for _ in range(4): jax.grad(loss)(jnp.ones(2))
+
+@jax.jit
+def model(p, x): return jnp.tanh(x @ p["w"]) + p["b"]
+
+p, x = {"w": jnp.ones((3, 3)), "b": jnp.zeros(3)}, jnp.ones((5, 3))
+for _ in range(3): jax.value_and_grad(lambda p, x: (model(p, model(p, x)) ** 2).mean())(p, x)
+jax.vmap(lambda v: model(p, v))(x)
+jax.hessian(lambda v: model(p, v).sum())(x[0])
+
+@jax.jit
+def energy(x): return (x ** 2).sum()
+
+for _ in range(3): energy(jnp.ones(3)); jax.grad(energy)(jnp.ones(3))
+jax.vmap(jax.grad(energy))(jnp.ones((4, 3)))
+for g, shape in ((jax.grad(energy), (5,)), (jax.vmap(energy), (4, 5))): g(jnp.ones(shape))
+
+@jax.jit
+def serve(x): return jnp.cumsum(x)
+
+ready = {n: serve.lower(jax.ShapeDtypeStruct((n,), "float32")).compile() for n in (8, 16)}
+for n in (8, 16, 8): ready[n](jnp.ones(n))
+"""
+
+AGAIN = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def loss(w, x): return ((x @ w) ** 2).sum()
+
+@jax.jit
+def total(x): return (x ** 2).sum()
+
+@jax.jit
+def inner(x): return x * 2
+
+@jax.jit
+def outer(x): return inner(x).sum()
+
+def train(n): return jax.value_and_grad(loss)(jnp.ones(4), jnp.ones((n, 4)))
+
+for n in (8, 8, 7, 6):
+    train(n)
+    jax.vmap(total)(jnp.ones((n, 4)))
+    outer(jnp.ones(n))
+"""
+
+
+def names(model):
+    return {f.name: [of(model, c)[0] for c in recompilations(f)] for f in model.functions.values() if f.user}
+
+
+@pytest.mark.capture
+def test_healthy_programs_have_no_recompiles_and_nothing_to_find_about_them(record):
+    model = load(record(HEALTHY).run)
+    assert not any(names(model).values()), names(model)
+    assert not [f.title for f in registry.findings(model) if registry.rules()[f.code].recompiles]
+    [layer] = [f for f in model.functions.values() if f.name == "layer"]
+    assert [(c.reached, c.missed.entry) for c in layer.compilations] == [(["traced"], "nested")] * 3
+    assert [of(model, c)[0].kind for c in layer.compilations] == ["first", "shape", "shape"], (
+        "it is still told"
+    )
+    kinds = {of(model, c)[0].kind for f in model.functions.values() if f.user for c in f.compilations}
+    assert kinds == {"first", "shape", "transform"}
+
+
+@pytest.mark.capture
+def test_a_transform_of_other_shapes_from_the_same_line_is_a_recompile_and_so_is_the_outer_function(record):
+    model = load(record(AGAIN).run)
+    told = names(model)
+    assert told["inner"] == []
+    assert [(c.kind, c.path) for c in told["outer"]] == [("shape", "x")] * 2
+    assert [(c.kind, c.path) for c in told["total"]] == [("shape", "x")] * 2
+    assert {(c.kind, c.path) for c in told["loss"]} == {("shape", "x"), ("shape", "args[0]")}
+    for f in model.functions.values():
+        assert [c for c in f.compilations if recompiled(c)] == recompilations(f)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return Log(store.create(tmp_path / "run"))
+
+
+F = function("f")
+
+
+def entries(log, *given):
+    log.say(F)
+    for n, entry in given:
+        log.compiled(F, key(leaf("x", n)), entry=entry)
+    [f] = load(log.run).functions.values()
+    again = recompilations(f)
+    assert again == [c for c in f.compilations if recompiled(c)]
+    return [c.call for c in again]
+
+
+def test_what_was_asked_for_is_no_recompile_and_a_call_that_does_not_use_it_is(log):
+    assert entries(log, (8, "aot"), (16, "aot"), (8, "call"), (16, "aot")) == [3]
+
+
+def test_the_first_call_after_a_nested_trace_is_no_recompile(log):
+    assert entries(log, (8, "nested"), (16, "nested"), (8, "call"), (9, "call")) == [4]
+
+
+def test_under_a_transform_only_other_arguments_are_a_recompile(log):
+    assert entries(log, (8, "call"), (8, "transform"), (8, "transform"), (9, "transform"), (8, "call")) == [
+        4,
+        5,
+    ]

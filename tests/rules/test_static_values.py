@@ -1,0 +1,155 @@
+"""What is said of static values that differ: advice that can be followed, and how serious it is."""
+
+from __future__ import annotations
+
+import pytest
+from written import Log, function, key, leaf, static
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+from jaxscope.schema.findings import NOTE, WARNING
+
+STEP = function("step")
+FILTERED = function("step", wrappers=["equinox.filter_jit"])
+
+
+@pytest.fixture
+def found(tmp_path):
+    """``found(key, key, ...)``: the findings about recompiles after calls with these keys, by code."""
+
+    def make(*keys, seen=STEP):
+        log = Log(store.create(tmp_path / "run"))
+        log.say(seen)
+        for k in keys:
+            log.compiled(seen, k, (0.1, 0.1, 0.1))
+        return {f.code: f for f in registry.findings(load(log.run))}
+
+    return make
+
+
+def values(path, *given):
+    return [key(leaf("x", 4), static=[static(path, v)]) for v in given]
+
+
+def test_a_rate_that_changes_is_a_warning_and_becomes_an_ordinary_argument(found):
+    f = found(*values("lr", 0.1, 0.05, 0.02))["JX107"]
+    assert f.severity == WARNING
+    assert f.fix == "pass lr as an ordinary argument: take it out of static_argnums/static_argnames"
+
+
+def test_through_filter_jit_there_are_no_static_argnums_to_take_it_out_of(found):
+    f = found(*values("lr", 0.1, 0.05, 0.02), seen=FILTERED)["JX107"]
+    assert f.fix == "pass jnp.asarray(lr): through equinox.filter_jit every Python number is static"
+
+
+def test_a_size_has_to_stay_static_and_a_few_of_them_are_a_note(found):
+    few = found(*values("n", 4, 8, 16))["JX107"]
+    assert few.severity == NOTE and few.fix.startswith("where n is a size or a length it has to stay static")
+
+
+def test_a_size_of_many_values_is_no_mode(found):
+    assert found(*values("n", *range(6)))["JX107"].severity == WARNING
+
+
+def test_a_name_cannot_be_an_array(found):
+    f = found(*values("mode", "sum", "mean"))["JX107"]
+    assert f.severity == NOTE and "ordinary argument" not in f.fix and f.fix.startswith("nothing, if mode")
+
+
+def in_tree(path, *given):
+    return [
+        key(leaf("m.w", 4), nodes={"m": "M"}, tree="M(*)", static=[static(path, v)])
+        for v in given
+    ]  # fmt: skip
+
+
+def test_a_flag_of_a_module_is_not_to_be_held_as_an_array(found):
+    nnx = function("step", wrappers=["flax.nnx.jit"])
+    f = found(*in_tree("m.bn.use_running_average", False, True), seen=nnx)["JX109"]
+    assert f.severity == NOTE and "array" not in f.fix and ".train() and .eval()" in f.fix
+
+
+def test_a_number_of_a_module_is_held_as_an_array_only_where_python_does_not_ask_for_it(found):
+    f = found(*in_tree("m.do.rate", 0.3, 0.1))["JX109"]
+    assert f.severity == WARNING and f.fix.startswith("hold m.do.rate as an array")
+    assert "where a Python if or a shape depends on it, keep it the same" in f.fix
+
+
+def test_a_partial_is_made_once_as_it_cannot_be_given_an_eq(found):
+    def call(n):
+        return key(
+            static=[
+                static("act", "functools.partial(f)", type="functools.partial", compares="parts", serial=n)
+            ]
+        )
+
+    f = found(call(1), call(2), call(3))["JX108"]
+    assert f.fix.startswith("make the partial act once, outside the loop") and "__eq__" not in f.fix
+
+
+def test_what_a_partial_binds_is_not_new_where_it_takes_the_place_of_a_lambda(found):
+    before = key(static=[static("act", "<lambda>", type="function", compares="identity", serial=1)])
+    after = key(
+        static=[
+            static("act", "functools.partial(f, s=1)", type="functools.partial", compares="parts", serial=2),
+            static("act.keywords['s']", 1),
+        ]
+    )
+    assert found(before, after)["JX107"].path == "act"
+
+
+def test_each_cause_that_is_enough_by_itself_is_named_so_that_all_are_mended(found):
+    f = found(key(leaf("a", 3), leaf("b", 3)), key(leaf("a", 3, dtype="bfloat16"), leaf("b", 4)))["JX101"]
+    assert f.path == "b" and f.fix.endswith("(a changed dtype in this one, too)")
+
+
+def test_what_compiles_nothing_by_itself_is_no_cause_beside_one_that_does(tmp_path):
+    from jaxscope.model import causes
+
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    log.compiled(STEP, key(leaf("x", 4), leaf("w", 4)))
+    log.compiled(STEP, key(leaf("x", 5), leaf("w", 4, type="numpy.ndarray", sharding=None, committed=None)))
+    model = load(log.run)
+    told = causes.of(model, list(model.compilations.values())[-1])
+    assert [(c.kind, c.path) for c in told] == [("shape", "x")]
+
+
+def test_the_rate_of_recompiles_names_what_they_have_in_common(found):
+    f = found(*values("lr", *(0.1 / n for n in range(1, 14))))["JX132"]
+    assert f.title.endswith("; in all of them lr changed its value")
+    assert f.fix == "pass lr as an ordinary argument: take it out of static_argnums/static_argnames"
+
+
+REAL = """
+import functools, jax, jax.numpy as jnp, equinox as eqx
+
+class Cfg:
+    def __init__(self, k): self.k = k
+
+@functools.partial(jax.jit, static_argnames="cfg")
+def alternating(x, cfg): return x * cfg.k
+
+for k in (1, 2, 1, 2, 1): alternating(jnp.ones(3), Cfg(k))
+
+@eqx.filter_jit
+def update(w, lr): return w - lr * w
+
+for i in range(4): update(jnp.ones(3), 0.1 / (i + 1))
+
+@functools.partial(jax.jit, static_argnames="n")
+def filled(x, n): return jnp.zeros(n).at[:1].set(x)
+
+for n in (4, 8, 16): filled(1.0, n=n)
+"""
+
+
+@pytest.mark.capture
+def test_real_programs_are_told_what_their_static_values_are(record):
+    model = load(record(REAL).run)
+    told = {(model.functions[f.function].name, f.code): f for f in registry.findings(model)}
+    again = told["alternating", "JX108"]
+    assert "4 times" not in again.title and "3 times" in again.title, "all but the first of each value"
+    assert told["update", "JX107"].severity == WARNING and "jnp.asarray(lr)" in told["update", "JX107"].fix
+    assert told["filled", "JX107"].severity == NOTE and "stay static" in told["filled", "JX107"].fix
