@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -31,6 +31,7 @@ from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds
 
 FUNCTIONS = 10
+SOON_BYTES, SOON_COMPILATIONS = 4_000_000, 2_000
 IN_SUMMARY = 3
 LONG_S = 1.0  # a recompile inside a library that is worth a line
 
@@ -294,6 +295,13 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
         yield line(command.ljust(width), (f"   {what}", "dim"), hang=4)
 
 
+def _soon(parts: Sequence[variants.Variant]) -> bool:
+    """Are all rules through in a second or two? Nobody waits longer for a prompt; the report says it all."""
+    texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
+    compilations = sum(len(part.run.compilations) for part in parts)
+    return texts <= SOON_BYTES and compilations <= SOON_COMPILATIONS
+
+
 def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
     places = Places(run)
     spent, of = compiling(run, shares=False) or (seconds(None), " went into tracing, lowering and compiling")
@@ -316,7 +324,8 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
         if entry is not BLANK
     )
     parts = variants.of(run, directory)
-    yield from findings.in_summary(told.findings(parts), places)
+    if _soon(parts):
+        yield from findings.in_summary(told.findings(parts), places)
     for f in users[:IN_SUMMARY]:
         site = places.function(f)
         yield line(

@@ -11,6 +11,7 @@ from written import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.report import text as pages
 from jaxscope.report.console import console, tolerant, wants_colour
 from jaxscope.report.function import render_function
 from jaxscope.report.text import print_report, render, summary
@@ -289,6 +290,17 @@ def test_hostile_names_are_shown_and_do_nothing(tmp_path):
 def test_any_name_at_any_width_renders_without_control_characters(tmp_path_factory, name, width):
     run = hostile_run(tmp_path_factory.mktemp("r") / "run", name)
     assert_harmless(printed(load(run), run, width=width))
+
+
+def test_the_summary_of_a_large_run_does_not_keep_the_prompt_waiting_for_rules(directory, monkeypatch):
+    asked = []
+    monkeypatch.setattr(pages.told, "findings", lambda parts: asked.append(1) or [])
+    summary(directory)
+    assert asked
+    monkeypatch.setattr(pages, "SOON_COMPILATIONS", 1)
+    asked.clear()
+    assert "jaxscope report" in summary(directory)
+    assert not asked
 
 
 def test_the_summary_is_short_and_leads_to_the_report(directory):
