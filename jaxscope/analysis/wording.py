@@ -210,8 +210,7 @@ def opaque_static(level: str, path: str, was: Static, now: Static) -> Cause:
         else f"static data of {path} differs"
     )
     text += "; no attribute of theirs that was read does"
-    shown = was.repr == SEE_FIELDS
-    a, b = (None, None) if shown else _values(was, now)
+    a, b = (None, None) if was.repr == SEE_FIELDS else _values(was, now)
     return Cause("tree_static", level, None if owner else path, a, b, LIKELY, text)
 
 
