@@ -160,7 +160,7 @@ def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
     used = {m.device: m.in_use for m in s.memory if m.in_use is not None}
     top = max([*limits.values(), *(n for _, n in held)])
     low, high = min(n for _, n in held), max(n for _, n in held)
-    spread = f"{size(low)} each" if low == high else f"{size(low)} to {size(high)}"
+    spread = f"{size(low)} each" if size(low) == size(high) else f"{size(low)} to {size(high)}"
     made: Lines = [
         [("On each device", "title"), f"  {spread}", (f" of {size(top)}" if limits else "", "dim")]
     ]
