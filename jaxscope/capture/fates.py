@@ -1,7 +1,7 @@
 """What became of a call's array arguments: donated, let go, or kept by the program.
 
 Weak references only. They are looked at when the same thread next reaches us (a miss, a step mark,
-a watched call) and at exit; the event says which, and which arrays nobody could have looked at in between.
+a watched call) and at exit; the event says which.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
-from jaxscope.capture import letting
 from jaxscope.schema.events import ArgumentFate
 
 MAX_PENDING = 64
@@ -23,20 +21,16 @@ class Fates:
 
     def __init__(self, emit: Callable[[ArgumentFate], None]) -> None:
         self._emit = emit
-        self._pending: list[tuple[int, int, list[tuple[str, letting.Watch]], list[letting.Calling]]] = []
+        self._pending: list[tuple[int, int, list[tuple[str, weakref.ref[Any]]]]] = []
         self.fresh = False  # something to look at since the last look
         self.noticed: Callable[[], None] = lambda: None  # called when there is
 
     def __bool__(self) -> bool:
         return bool(self._pending)
 
-    def expect(
-        self, call: int, refs: list[tuple[str, weakref.ref[Any]]], outermost: FrameType | None
-    ) -> None:
-        """``outermost`` is JAX's own frame, the callers stand above it."""
-        watched = [(path, letting.watch(value)) for path, ref in refs if (value := ref()) is not None]
-        if watched:
-            self._pending.append((call, threading.get_ident(), watched, letting.waiting(outermost)))
+    def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
+        if refs:
+            self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
             self.noticed()
             if len(self._pending) > MAX_PENDING:
@@ -50,23 +44,18 @@ class Fates:
         here = threading.get_ident()
         self.fresh = False
         waiting, self._pending = self._pending, []
-        for one in waiting:
-            call, thread, watched, callers = one
+        for call, thread, refs in waiting:
             if seen != "exit" and (thread != here or call in running):
-                self._pending.append(one)
+                self._pending.append((call, thread, refs))
                 continue
-            deleted, gone, kept, at_once = [], [], [], []
-            for path, watch in watched:
-                value = watch.ref()
+            deleted, gone, kept = [], [], []
+            for path, ref in refs:
+                value = ref()
                 if value is None:
                     gone.append(path)
-                    if letting.at_once(watch, callers):
-                        at_once.append(path)
                 elif value.is_deleted():
                     deleted.append(path)
                 else:
                     kept.append(path)
                 del value
-            self._emit(
-                ArgumentFate(call=call, seen=seen, deleted=deleted, gone=gone, kept=kept, at_once=at_once)
-            )
+            self._emit(ArgumentFate(call=call, seen=seen, deleted=deleted, gone=gone, kept=kept))

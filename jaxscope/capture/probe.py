@@ -357,8 +357,7 @@ class Probe:
         if self.sampler is not None and call.detail and entry == "call":
             self.sampler.missed(sys._getframe())
         if read is not None and entry != "aot":
-            refs = [(paths[i], ref) for i, ref in read.refs]
-            shield.attempt("argument_fates", self.fates.expect, call.number, refs, outermost)
+            self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
         self._calls.begin(call, outermost)
         return call
 

@@ -69,9 +69,7 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 def possible_donation(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds arguments of at least 1 MiB that the caller dropped right after the call, while a result of the same shape
-    and dtype was given new memory. An array that anything else still held when the call returned (another variable, a
-    list, an attribute) is not among them. What is looked at are the calls that compiled: whether a later call keeps
-    what it passes is not known.
+    and dtype was given new memory.
 
     ## Why is this bad?
     Donated, the argument's memory would have become the result's: parameters and optimiser state would be held
@@ -106,22 +104,12 @@ def possible_donation(run: Run) -> Iterator[Finding]:
     yield from of_compiled(run, _possible)
 
 
-def _dropped(p: Program, f: Function) -> set[str]:
-    """Arguments that no call was seen to keep: donation is of the function, whichever of its programs runs."""
-    fates = [c.fate for c in f.compilations if c.fate is not None]
-    dropped = {
-        path for c in p.compilations if c.fate is not None and c.fate.at_once for path in c.fate.at_once
-    }
-    held = {path for fate in fates for path in {*fate.kept, *fate.gone} - set(fate.at_once or ())}
-    return dropped - held
-
-
 def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
-    dropped = _dropped(p, f)
+    gone = {path for c in p.compilations if c.fate is not None for path in c.fate.gone}
     free = [
         d
         for d in (texts.stablehlo.donation if texts.stablehlo is not None else ())
-        if d.status == "possible" and d.path in dropped
+        if d.status == "possible" and d.path in gone
     ]
     held = sum(d.bytes or 0 for d in free)
     if held < MIB:
@@ -131,11 +119,10 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
     text = (
         f"{name_of(f)}: {first.path}{more} ({mib(held)}) could be donated: the caller drops it after the call"
     )
-    name = (first.path or "x").partition("[")[0].partition(".")[0]
     found = Finding(
         "JX506", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
         evidence(p, text, p.compilations[-1].site),
-        f"if no later call still needs what it passes: jit it with donate_argnames={name!r}",
+        f"jit it with donate_argnames={(first.path or 'x').partition('[')[0].partition('.')[0]!r}",
     )  # fmt: skip
     yield first.path, found
 

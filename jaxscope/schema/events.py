@@ -211,8 +211,7 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
     """What had become of a call's array arguments when we next looked.
 
     ``deleted``: donated and consumed; ``gone``: nobody holds it any more; ``kept``: alive.
-    ``seen``: next_call, next_event or exit. ``at_once``: those of ``gone`` that were let go before the caller
-    could have looked at them again; None: nobody looked (a log from before).
+    ``seen``: next_call, next_event or exit.
     """
 
     call: int = 0
@@ -220,7 +219,6 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
     deleted: list[str] = []
     gone: list[str] = []
     kept: list[str] = []
-    at_once: list[str] | None = None
 
 
 class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
