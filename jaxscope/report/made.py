@@ -141,7 +141,7 @@ def _donation(read: Reading) -> Iterator[Line]:
     for status, title in (
         ("aliased", "donated"),
         ("unused", "donated in vain"),
-        ("possible", "could be donated"),
+        ("possible", "could be donated if no caller keeps it"),
     ):
         found = [d for d in read.donation if d.status == status]
         if found:

@@ -68,8 +68,10 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 @rule("JX506", "possible-donation", NOTE)
 def possible_donation(run: Run) -> Iterator[Finding]:
     """## What it does
-    Finds arguments of at least 1 MiB that the caller dropped right after the call, while a result of the same shape
-    and dtype was given new memory.
+    Finds arguments of at least 1 MiB that nothing held any more when we next looked (at the next event, or at the
+    end), and that no other call was seen to keep, while a result of the same shape and dtype was given new memory.
+    Whether the program read one once more after the call, under its own name or another, nobody saw: that is yours
+    to know, as what is donated is deleted by the call.
 
     ## Why is this bad?
     Donated, the argument's memory would have become the result's: parameters and optimiser state would be held
@@ -105,24 +107,26 @@ def possible_donation(run: Run) -> Iterator[Finding]:
 
 
 def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
-    gone = {path for c in p.compilations if c.fate is not None for path in c.fate.gone}
+    gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
+    kept = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
     free = [
         d
         for d in (texts.stablehlo.donation if texts.stablehlo is not None else ())
-        if d.status == "possible" and d.path in gone
+        if d.status == "possible" and d.path in gone.keys() - kept
     ]
     held = sum(d.bytes or 0 for d in free)
     if held < MIB:
         return
     first = max(free, key=lambda d: d.bytes or 0)
     more = f" and {len(free) - 1} more" if len(free) > 1 else ""
-    text = (
-        f"{name_of(f)}: {first.path}{more} ({mib(held)}) could be donated: the caller drops it after the call"
-    )
+    when = "at the end" if gone[first.path or ""] == "exit" else "soon after the call"
+    text = f"{name_of(f)}: {first.path}{more} ({mib(held)}) may be donated: nothing held it any more {when}"
+    name = (first.path or "x").partition("[")[0].partition(".")[0]
     found = Finding(
         "JX506", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
         evidence(p, text, p.compilations[-1].site),
-        f"jit it with donate_argnames={(first.path or 'x').partition('[')[0].partition('.')[0]!r}",
+        f"jit it with donate_argnames={name!r}, if nothing reads {name} after the call, under another name either:"
+        " the call deletes it",
     )  # fmt: skip
     yield first.path, found
 

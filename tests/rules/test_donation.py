@@ -1,0 +1,56 @@
+"""Donation is proposed for what was let go, and never as if nobody could still want it."""
+
+import pytest
+
+from jaxscope.model.load import load
+from jaxscope.rules.registry import findings
+
+pytestmark = pytest.mark.capture
+
+PROGRAM = """
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def plain(w): return w * 0.9
+
+    @jax.jit
+    def listed(w): return w * 0.8
+
+    @jax.jit
+    def alias(w): return w * 0.7
+
+    def fresh(): return jnp.ones((600, 600))
+
+    def loop(f, history):
+        w = fresh()
+        for _ in range(3):
+            w = f(w)
+            history.append(w)
+            del history[:-3]
+        return w
+
+    def aliased():
+        w = fresh()
+        best = w
+        w = alias(w)
+        return best + w
+
+    loop(plain, [])
+    kept = []
+    first = fresh()
+    kept.append(first)
+    for _ in range(2):
+        kept.append(listed(kept[-1]))
+    aliased()
+    plain(jnp.ones((600, 300))), listed(jnp.ones((600, 300)))  # we look
+"""
+
+
+def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_condition(record):
+    found = {f.title.split(":")[0]: f for f in findings(load(record(PROGRAM).run)) if f.code == "JX506"}
+    assert "listed" not in found
+    assert "plain" in found
+    for f in found.values():
+        assert f.severity == "note" and f.certainty == "likely"
+        assert "nothing held it any more" in f.title
+        assert "if nothing reads w after the call, under another name either" in (f.fix or "")
