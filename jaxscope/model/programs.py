@@ -50,7 +50,11 @@ class Reader:
 
 
 def read_texts(
-    directory: RunDir, hlo: str | None, stablehlo: str | None, around: Around, unreadable: set[str]
+    directory: RunDir,
+    hlo: str | None,
+    stablehlo: str | None,
+    around: Around,
+    unreadable: set[str] | None = None,
 ) -> Texts:
     """What two texts of the run in ``directory`` say: as it is kept there, else read now and kept.
 
@@ -66,7 +70,8 @@ def read_texts(
     found = programs.analyse(texts[hlo], texts[stablehlo], around)
     lost = {blob for blob, text in texts.items() if blob is not None and text is None}
     if lost:
-        unreadable |= lost
+        if unreadable is not None:
+            unreadable |= lost
         return found
     try:
         kept.parent.mkdir(exist_ok=True)

@@ -339,3 +339,17 @@ def test_a_search_gives_way_to_somebody_who_types():
         assert view.pause() > calm
 
     drive(view, steps)
+
+
+def test_a_large_text_is_read_by_another_process_and_not_once_more_by_the_view(tmp_path, monkeypatch):
+    from jaxscope.model import programs
+    from jaxscope.tui import feed
+
+    directory = runs_to_see.typical(tmp_path / "run")
+    monkeypatch.setattr(feed, "APART_BYTES", 0)
+    monkeypatch.setattr(programs.programs, "analyse", lambda *_: pytest.fail("read by the view itself"))
+    its = feed.Feed(directory)
+    its.tail.poll()
+    for program in its.run.programs.values():
+        assert its.read(program).hlo is not None
+    its.stop()
