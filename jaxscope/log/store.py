@@ -14,6 +14,7 @@ Knows nothing of what the events mean.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -111,14 +112,16 @@ class RunDir:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).absolute()
+        self._meta: dict[str, Any] = {}
 
     @property
     def meta(self) -> dict[str, Any]:
-        try:
-            value = json.loads((self.path / "meta.json").read_text())
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        """What was started; read once, as it never changes. Empty where it cannot be read."""
+        if not self._meta:
+            with contextlib.suppress(OSError, ValueError):
+                value = json.loads((self.path / "meta.json").read_text())
+                self._meta = value if isinstance(value, dict) else {}
+        return self._meta
 
     @property
     def name(self) -> str:

@@ -45,7 +45,10 @@ SWITCH_S = (
     0.0005  # Python's 5 ms, waited for at each of the ten steps of a key while rules run in another thread
 )
 SETTLE_S = 0.01
-KEYS_FIRST_S = 0.3  # somebody who types waits for no news; but no longer than so do the news
+KEYS_FIRST_S, NEWS_S = (
+    0.3,
+    1.0,
+)  # who types waits for no news; they wait so long to be taken in, and to be shown
 REST = 3  # after a redraw, this many times what it took belong to keys
 
 
@@ -200,7 +203,13 @@ class App(Verbs):
             self.notify(words, severity="error" if bad else "information", timeout=8, markup=False)
 
     def on_run_changed(self, event: RunChanged) -> None:
+        self.call_later(self._show_news)  # behind the keys that came meanwhile
+
+    def _show_news(self) -> None:
         began = time.monotonic()
+        if self.feed.typed and began < self._drawn_at + NEWS_S:
+            self._seen = -1  # in a later tick
+            return
         if self.view is not None:
             with contextlib.suppress(NoMatches):
                 self.view.renew()

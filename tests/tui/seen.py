@@ -14,6 +14,7 @@ from rich.style import Style
 from jaxscope.tui.app import App
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.screens.frame import View
+from jaxscope.tui.screens.program import READING
 
 
 def screen(app: App) -> str:
@@ -97,7 +98,7 @@ async def settled(pilot) -> None:
             else []
         )
         busy += [w for w in app.workers if not w.is_finished] or [
-            w for w in app.screen.query("*") if w.loading
+            w for w in app.screen.query(LineView) if w.empty == READING
         ]
         if not busy:
             break

@@ -29,6 +29,7 @@ from jaxscope.tui.screens.frame import Words
 from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.textview import NOTHING, TextView
 
+READING = "reading …"  # not Textual's indicator: its rules are parsed when it is first seen, for a fifth of what a key may take
 TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimised"}
 
 
@@ -110,12 +111,16 @@ class ProgramView(ByMachine):
         blobs = dict(program.texts) if program is not None else {}
         for stage, view in self.stages.items():
             view.show(NOTHING)
-            view.loading = stage in blobs
             view.entitle(
                 TITLES[stage]
                 + ("" if seen.machine.name is None else f", for {machines.called(seen.machine)}")
             )
-            view.empty = rows.absent(seen.run, seen.directory, seen.compilation or seen.asked, stage) if host else machines.absent(seen, stage)  # fmt: skip
+            if stage in blobs:
+                view.empty = READING
+            elif host:
+                view.empty = rows.absent(seen.run, seen.directory, seen.compilation or seen.asked, stage)
+            else:
+                view.empty = machines.absent(seen, stage)
         function = seen.asked.function.seen
         self._show_file(function.file, function.line)
         self.words("link").say()
@@ -151,8 +156,7 @@ class ProgramView(ByMachine):
     def _loaded(self, shown: object, stage: str, text: Lines, trouble: str) -> None:
         if shown == self.shown:
             view = self.stages[stage]
-            view.loading = False
-            view.empty = trouble or view.empty
+            view.empty = trouble
             view.show(text, tokens.hlo if stage == "hlo" else tokens.stablehlo)
 
     def _linked(self, shown: object, found: links.Links, by: dict[str, dict[links.Place, list[int]]]) -> None:
