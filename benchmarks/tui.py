@@ -52,7 +52,7 @@ def dirty(app) -> bool:
         or screen._layout_required
         or screen._scroll_required
         or screen._callbacks
-        or any(w._repaint_required for w in (screen, *screen.walk_children()))
+        or any(w._repaint_required for w in screen._compositor.visible_widgets)
     )
 
 

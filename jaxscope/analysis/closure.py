@@ -6,7 +6,7 @@ differs (dtype, weak type, sharding, committedness, memory kind) is what will mi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -58,6 +58,18 @@ def fed_back(facts: Facts, results: Sequence[Result]) -> list[Fed]:
                 found.append(Fed(name, prefix, {name + s: _as_argument(leaves[s], below[s]) for s in leaves}))
                 break
     return found
+
+
+def same_leaves(leaves: Mapping[str, LeafFacts], results: Sequence[Result]) -> bool:
+    """Is there a subtree of the results whose leaves are these, in shape and dtype? ``leaves``: by the path below."""
+    return any(
+        below.keys() == leaves.keys()
+        and all(
+            (leaf.shape, leaf.dtype) == (below[s].leaf.shape, below[s].leaf.dtype)
+            for s, leaf in leaves.items()
+        )
+        for below in _subtrees(results).values()
+    )
 
 
 def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:

@@ -6,7 +6,7 @@ Made from each compilation; what the next calls show confirms or withdraws it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -57,7 +57,7 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
     comparison = causes.compared(run, c)
-    results = _results(run, c)
+    results = results_of(run, c)
     if comparison is None or not results:
         return []
     found = []
@@ -88,7 +88,7 @@ def came_back(run: Run, c: Compilation, path: str) -> bool:
         and p in before.leaves
         and leaf.sharding != before.leaves[p].sharding
     ]
-    feds = fed_back(before, _results(run, comparison.nearest))
+    feds = fed_back(before, results_of(run, comparison.nearest))
     returned = {p: leaf.sharding for fed in feds for p, leaf in fed.leaves.items()}
     here = {(f.file, f.line) for f in (c.site, comparison.nearest.site) if f is not None}
     for p in moved:
@@ -115,7 +115,7 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
     ]
 
 
-def _results(run: Run, c: Compilation) -> list[Result]:
+def results_of(run: Run, c: Compilation) -> list[Result]:
     """The leaves of what ``c`` returned; from an earlier trace where it was reused."""
     traced = c.traced
     if (traced is None or not traced.out) and c.key is not None:
@@ -174,7 +174,7 @@ def _status(
         if comparison is None:
             continue
         came_back = all(_as_expected(comparison.facts, path, fed) for path in fed.leaves)
-        came_back = came_back and _made_by_it(c, later, fed)
+        came_back = came_back and made_by_it(c, later, fed.leaves)
         return (CONFIRMED, later) if came_back and later.reached_phases else (WITHDRAWN, None)
     if c.calls_then is not None:
         calls = c.function.counted_calls.get(c.process.id, 0)
@@ -184,14 +184,14 @@ def _status(
     return (None if ended else PENDING), None
 
 
-def _made_by_it(c: Compilation, later: Compilation, fed: Fed) -> bool:
-    """Are what came the results themselves? True where no line says otherwise.
+def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
+    """Are the arguments ``paths`` of ``later`` the results of ``c`` themselves? True where no line says otherwise.
 
     jaxlib keeps with each array the stack that made it: a result has the line of its call. Leaves that
     are passed through have an older one.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
-    made = {(f.file, f.line) for path in fed.leaves if (f := later.made_at(path)) is not None}
+    made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}
     return not made or bool(made & here)
 
 

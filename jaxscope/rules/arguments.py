@@ -1,4 +1,4 @@
-"""JX101 to JX106: array arguments and their containers that are not the same from call to call."""
+"""JX101 to JX106, JX114: array arguments and their containers that are not the same from call to call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from jaxscope.analysis.spelling import below
+from jaxscope.analysis.spelling import below, root
 from jaxscope.rules.recompiles import Group, container, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
 
@@ -15,7 +15,7 @@ _AVAL = re.compile(r"\[(\d+(?:,\d+)*)\]")
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")
-def changing_shape(group: Group) -> str:
+def changing_shape(group: Group) -> str | None:
     """## What it does
     Finds functions that are traced and compiled again because an array argument has another shape.
 
@@ -54,6 +54,8 @@ def changing_shape(group: Group) -> str:
     sizes with what they cost in padding.
     """
     cause = group.cause
+    if group.lengthened:
+        return None
     if cause.kind == "rank":
         return f"pass {cause.path or 'it'} with the same number of axes in every call"
     seen = Counter(_shapes(group))
@@ -71,6 +73,54 @@ def changing_shape(group: Group) -> str:
     larger = [str(max(b, a)) for b, a in zip(before, after, strict=True)]
     size = _folded(cause.after, larger) or f"[{','.join(larger)}]"
     return f"pad it to the larger size, {size}, in every call, with a mask for what is padding"
+
+
+@recompile_rule("JX114", "lengthened-argument", WARNING, "shape")
+def lengthened_argument(group: Group) -> str | None:
+    """## What it does
+    Finds functions that are traced and compiled again because they return an argument longer than it was, and
+    get it back in the next call.
+
+    ## Why is this bad?
+    A cache of keys and values that grows by a token, a history that each step appends to: every call has a shape
+    of its own, and is a compilation. So is every eager operation that sees the array.
+
+    ## Example
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def decode(token, cache):
+        cache = jnp.concatenate([cache, token[None]])
+        return jax.nn.softmax(cache @ token) @ cache, cache
+
+    token, cache = jnp.ones(4), jnp.zeros((0, 4))
+    for _ in range(4):
+        token, cache = decode(token, cache)
+    ```
+
+    ## Use instead
+    ```python
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def decode(token, cache, length):
+        cache = jax.lax.dynamic_update_slice(cache, token[None], (length, 0))
+        written = jnp.arange(cache.shape[0]) <= length
+        weights = jax.nn.softmax(jnp.where(written, cache @ token, -jnp.inf))
+        return weights @ cache, cache, length + 1
+
+    token, cache, length = jnp.ones(4), jnp.zeros((4, 4)), jnp.int32(0)
+    for _ in range(4):
+        token, cache, length = decode(token, cache, length)
+    ```
+    """
+    if not group.lengthened:
+        return None
+    return (
+        f"make {root(group.cause.path or 'it')} as long as it will ever be before the loop, write into it with"
+        " jax.lax.dynamic_update_slice, and mask what is not written yet"
+    )
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""JX110 to JX114: another function object, other options, caches emptied, an executable not used."""
+"""JX110 to JX113: another function object, other options, caches emptied, an executable not used."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import msgspec
 
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.spelling import tokens
-from jaxscope.model import causes, predictions
+from jaxscope.model import causes, lengthened, predictions
 from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
@@ -45,13 +45,15 @@ OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "com
 class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
 
-    ``came_back``: the array that lies elsewhere is what the function itself returned.
+    ``came_back``: the array that lies elsewhere is what the function itself returned. ``lengthened``: so is the
+    array of another size, in most of the calls.
     """
 
     function: Function
     compilations: list[Compilation]
     causes: list[Cause]
     came_back: bool = False
+    lengthened: bool = False
 
     @property
     def cause(self) -> Cause:
@@ -66,14 +68,14 @@ class Group(msgspec.Struct, frozen=True):
         return self.function.name.replace(".<locals>", "")
 
 
-_ADVICE: dict[str, Callable[[Group], str | None]] = {}  # kind of cause -> what to do about it
+_ADVICE: dict[str, list[Callable[[Group], str | None]]] = {}  # kind of cause -> what to do about it, by rule
 
 
 def advice(group: Group) -> str | None:
     """What to do about misses of this cause, in the words of the rule about them; None where there is none."""
     registry.rules()  # fills the table
-    advise = _ADVICE.get(group.cause.kind)
-    return advise(group) if advise is not None else None
+    found = (advise(group) for advise in _ADVICE.get(group.cause.kind, []))
+    return next((fix for fix in found if fix is not None), None)
 
 
 def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> Group:
@@ -81,7 +83,8 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     last, cause = compilations[-1], found[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
-    return Group(last.function, compilations, found, back)
+    longer = sum(lengthened.by_itself(run, c, f) for c, f in zip(compilations, found, strict=True))
+    return Group(last.function, compilations, found, back, 2 * longer > len(found))
 
 
 def container(cause: Cause) -> str | None:
@@ -133,7 +136,8 @@ def recompile_rule(
                 yield finding(run, code, weight, group, fix, also=change)
 
         registry.add(code, name, severity, check, advise.__doc__, recompiles=True)
-        _ADVICE.update(dict.fromkeys(kinds, advise))
+        for kind in kinds:
+            _ADVICE.setdefault(kind, []).append(advise)
         return advise
 
     return decorate
@@ -186,8 +190,10 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 
 def _too(run: Run, group: Group) -> str:
-    """`` (xs changed shape in these, too)``: what the fix alone leaves to be compiled again; or nothing."""
+    """What the fix alone leaves to be compiled again: ``; the same goes for ys``, which changed alike in all of them,
+    `` (xs changed dtype in 2 of these, too)``; or nothing."""
     found: Counter[tuple[str, str]] = Counter()
+    alike = CHANGED.get(group.cause.kind)
     for c in group.compilations:
         decisive, *others = causes.of(run, c)
         if decisive.kind in FOLLOWED:
@@ -206,6 +212,10 @@ def _too(run: Run, group: Group) -> str:
     if not found:
         return ""
     n = len(group.compilations)
+    same = [path for (path, what), times in found.items() if what == alike and times == n]
+    if len(same) == len(found):
+        more = f" and {len(same) - TOO:,} more" if len(same) > TOO else ""
+        return f"; the same goes for {', '.join(same[:TOO])}{more}"
     told = []
     for (path, what), times in found.most_common(TOO):
         which = ("this one" if n == 1 else "these") if times == n else f"{times:,} of these"

@@ -139,6 +139,17 @@ class App(Verbs):
         """Textual waits 50 ms for the panes of another screen, which has half of what a key may take; ours are there."""
         super().delay_update(min(delay, SETTLE_S))
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Textual asks for it once for the screen that is new, and once for the one that is left, which looks as it did."""
+        with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
+            if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
+                return
+        super().refresh_css(animate)
+
+    def clear_selection(self) -> None:
+        with contextlib.suppress(textual.app.ScreenStackError):  # one screen gives way to another
+            super().clear_selection()
+
     def _hear(self) -> None:
         """The keys that somebody else wants than the table's."""
         own = {a.id: a.keys for a in actions.ACTIONS}

@@ -38,8 +38,9 @@ class Rules(Stylesheet):
         self._parsed: tuple[object, object] | None = None
 
     def set_variables(self, variables: dict[str, str]) -> None:
-        super().set_variables(variables)
-        self._given = dict(variables)
+        if variables != self._given:  # it forgets what it has parsed
+            super().set_variables(variables)
+            self._given = dict(variables)
 
     def parse(self) -> None:
         super().parse()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jaxscope.tui.feed import Feed
 
 NARROW = 100  # columns below which panes stand one above the other
+LEISURE_S = 0.3
 
 
 class Words(Static):
@@ -126,6 +127,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def on_mount(self) -> None:
         self.complete = True
+        self._css_update_count = self.app._css_update_count  # styled as it was made; else Textual does it again
         self.query_one("#finding").display = False
         self.set_class(self.app.size.width < NARROW, "narrow")
 
@@ -137,6 +139,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def on_screen_resume(self) -> None:
         self.renew()
+        self.set_timer(LEISURE_S, self._prepare)
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width < NARROW, "narrow")
@@ -214,6 +217,19 @@ class View(Screen[None], metaclass=AbstractMeta):
     def _searched(self) -> LineView | None:
         return next((v for v in self.views() if v.has_class("searched")), None)
 
+    async def _field(self) -> Input:
+        """The line to search in."""
+        if not self.query("#find"):
+            await self.query_one("#finding").mount(Input(id="find", select_on_focus=False), after="#slash")
+        return self.query_one("#find", Input)
+
+    async def _prepare(self) -> None:
+        """To make it takes nearly as long as a key may: done while nobody types."""
+        if self.scope.hurried or not self.complete:
+            self.set_timer(LEISURE_S, self._prepare)
+        else:
+            await self._field()
+
     async def start_finding(self) -> None:
         view = self.focused_view() or next(iter(self.views()), None)
         if view is None:
@@ -222,12 +238,7 @@ class View(Screen[None], metaclass=AbstractMeta):
             other.set_class(other is view, "searched")
         with self.app.batch_update():  # the panes become a line shorter once, not twice
             self.query_one("#finding").display = True
-            if not self.query("#find"):
-                # Not before: an Input that is made before the app's first screen stands on the stack ends the app.
-                await self.query_one("#finding").mount(
-                    Input(id="find", select_on_focus=False), after="#slash"
-                )
-            field = self.query_one("#find", Input)
+            field = await self._field()
             with field.prevent(Input.Changed):
                 field.value = view.needle
             field.focus()

@@ -1,0 +1,56 @@
+"""Arguments of another size that are what the function itself returned: it makes them longer, call by call."""
+
+from __future__ import annotations
+
+from jaxscope.analysis.closure import same_leaves
+from jaxscope.analysis.keys import Facts, LeafFacts
+from jaxscope.analysis.spelling import root, tokens
+from jaxscope.model import causes, earlier, predictions
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import Cause
+
+LOOK_BACK = 32  # earlier compilations whose results are looked at, the latest first
+
+
+def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
+    """Is the argument that has another shape the result of an earlier call, which got it shorter?
+
+    True where its leaves have the shapes and dtypes of a result of such a call, in a tree of the same structure,
+    and no other line than the calls' is known to have made them.
+    """
+    comparison = causes.compared(run, c)
+    if cause.kind != "shape" or cause.path is None or comparison is None:
+        return False
+    name = root(cause.path)
+    now = _argument(comparison.facts, name)
+    its = earlier.of(run, c)
+    for at in its.latest(its.before(c.call), LOOK_BACK, _ran):
+        before = its.compilations[at]
+        known = causes.compared(run, before)
+        if known is None or not _longer(_argument(known.facts, name), now):
+            continue
+        if same_leaves(now, predictions.results_of(run, before)):
+            return predictions.made_by_it(before, c, [name + s for s in now])
+    return False
+
+
+def _ran(c: Compilation) -> bool:
+    return c.entry == "call" and bool(c.reached_phases)
+
+
+def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
+    return {"".join(tokens(p)[1:]): leaf for p, leaf in facts.leaves.items() if root(p) == name}
+
+
+def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
+    """Has nothing become shorter, and something longer?"""
+    if before.keys() != now.keys():
+        return False
+    pairs = []
+    for s, leaf in now.items():
+        old, new = before[s].shape, leaf.shape
+        if old is None or new is None or len(old) != len(new):
+            return False
+        pairs += [(a, b) for a, b in zip(old, new, strict=True) if isinstance(a, int) and isinstance(b, int)]
+    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
