@@ -99,6 +99,16 @@ def recompilations(function: Function) -> list[Compilation]:
     return found
 
 
+@asked_once
+def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
+    """Its ``recompilations`` with their decisive causes, by the kind of these."""
+    found: dict[str, list[tuple[Compilation, Cause]]] = {}
+    for c in recompilations(function):
+        decisive = of(run, c)[0]
+        found.setdefault(decisive.kind, []).append((c, decisive))
+    return found
+
+
 def _served_by(c: Compilation) -> object:
     """Equal for compilations that can serve one another's calls, were their keys the same.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -43,7 +43,10 @@ from jaxscope.schema.keys import Frame, Key
 
 SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
 REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
+_BY_BITS = [[name for bit, name in enumerate(REACHED.values()) if bits >> bit & 1] for bits in range(8)]
+_FAST_PATH = ["fast_path"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -129,12 +132,11 @@ class Compilation(msgspec.Struct, eq=False):
     def reached(self) -> list[str]:
         """Of traced, lowered, compiled those that happened; ``["fast_path"]`` where none was tried.
 
-        Empty where a phase began and none ended well.
+        Empty where a phase began and none ended well. Not to be changed: one list for all.
         """
-        found = [name for bit, name in enumerate(REACHED.values()) if self.reached_phases >> bit & 1]
-        if found or self.phase is not None or self.failed is not None:
-            return found
-        return ["fast_path"]
+        if self.reached_phases or self.phase is not None or self.failed is not None:
+            return _BY_BITS[self.reached_phases]
+        return _FAST_PATH
 
     @property
     def persistent_hit(self) -> bool:
@@ -146,19 +148,19 @@ class Compilation(msgspec.Struct, eq=False):
         return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
 
 
-def asked_once(question: Callable[[Function], T]) -> Callable[[Function], T]:
+def asked_once(question: Callable[Concatenate[Function, P], T]) -> Callable[Concatenate[Function, P], T]:
     """A view asks the same of every function at every redraw: answered anew where the function has changed.
 
-    The answer belongs to the function: it is not to be changed.
+    The answer belongs to the function: it is not to be changed. What else is asked with is always the same: its run.
     """
     name = f"{question.__module__}.{question.__qualname__}"
 
     @functools.wraps(question)
-    def ask(function: Function) -> T:
+    def ask(function: Function, /, *args: P.args, **kwargs: P.kwargs) -> T:
         version = function.version
         known = function.known.get(name)
         if known is None or known[0] != version:
-            known = function.known[name] = version, question(function)
+            known = function.known[name] = version, question(function, *args, **kwargs)
         answer: T = known[1]
         return answer
 

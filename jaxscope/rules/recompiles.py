@@ -10,7 +10,6 @@ import msgspec
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.spelling import tokens
 from jaxscope.model import causes, lengthened, predictions
-from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -46,7 +45,7 @@ class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
 
     ``came_back``: the array that lies elsewhere is what the function itself returned. ``lengthened``: so is the
-    array of another size, in most of the calls.
+    array of another size, in most of the latest calls.
     """
 
     function: Function
@@ -83,8 +82,9 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     last, cause = compilations[-1], found[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
-    longer = sum(lengthened.by_itself(run, c, f) for c, f in zip(compilations, found, strict=True))
-    return Group(last.function, compilations, found, back, 2 * longer > len(found))
+    latest = list(zip(compilations, found, strict=True))[-EVIDENCE:]
+    longer = sum(lengthened.by_itself(run, c, f) for c, f in latest)
+    return Group(last.function, compilations, found, back, 2 * longer > len(latest))
 
 
 def container(cause: Cause) -> str | None:
@@ -104,9 +104,11 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
     for f in run.functions.values():
         if not f.user:
             continue
-        slow = [c for c in f.compilations if c.reached == ["fast_path"]]
-        for c in slow if fast_path else recompilations(f):
-            cause = causes.of(run, c)[0]
+        if fast_path:
+            told = [(c, causes.of(run, c)[0]) for c in f.compilations if c.reached == ["fast_path"]]
+        else:
+            told = [pair for kind in kinds for pair in causes.reasons(f, run).get(kind, [])]
+        for c, cause in told:
             if cause.kind in kinds:
                 where = container(cause)  # of what grows, each call brings another path
                 key = (f.id, cause.kind, cause.path if where is None else where, where is None)

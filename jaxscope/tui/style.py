@@ -30,26 +30,26 @@ LIGHT = {
 
 
 class Rules(Stylesheet):
-    """Textual parses all rules again for every screen that is new, though none has changed: twice 20 ms."""
+    """Textual forgets what it has parsed, and parses it again, for every screen that is new, though nothing of it has
+    changed: 20 ms each time, some times a key. This one parses what it does not know."""
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:
         super().__init__(variables=variables)
         self._given = dict(variables or {})
-        self._parsed: tuple[object, object] | None = None
+        self._parsed: dict[object, object] | None = None
 
     def set_variables(self, variables: dict[str, str]) -> None:
-        if variables != self._given:  # it forgets what it has parsed
+        if variables != self._given:
             super().set_variables(variables)
-            self._given = dict(variables)
+            self._given, self._parsed = dict(variables), None
 
     def parse(self) -> None:
         super().parse()
-        self._parsed = self._given, dict(self.source)
+        self._parsed = dict(self.source)
 
     def reparse(self) -> None:
-        if self._parsed != (self._given, self.source):
-            super().reparse()
-            self._parsed = self._given, dict(self.source)
+        if self._parsed != self.source:
+            self.parse()
 
 
 def is_light(environ: Mapping[str, str] | None = None) -> bool:
