@@ -191,7 +191,11 @@ class RunDir:
         return blob, len(data)
 
     def text(self, blob: str) -> str:
-        """The text stored under ``blob``.
+        """The text stored under ``blob``. Raises as ``data`` does."""
+        return self.data(blob).decode("utf-8", "surrogatepass")
+
+    def data(self, blob: str) -> bytes:
+        """The text stored under ``blob``, in UTF-8 (a lone surrogate as the three bytes that it would be).
 
         Raises:
           LogError: not there, damaged, or larger than 2 GiB.
@@ -210,7 +214,7 @@ class RunDir:
             raise LogError(f"text {blob[:12]} is larger than 2 GiB", slug="blob-too-large")
         if hashlib.sha256(data).hexdigest() != blob:
             raise LogError(f"text {blob[:12]} of {self.path} is damaged", slug="blob-damaged")
-        return data.decode("utf-8", "surrogatepass")
+        return data
 
     def bytes_on_disk(self) -> int:
         total = 0

@@ -11,7 +11,7 @@ import gc
 
 IDLE_S = 1.0  # after a key
 MANY = 20_000  # new objects: a few milliseconds
-TOO_MANY = 200_000  # while keys come: put out of sight without a look, which would take a tenth of a second
+TOO_MANY = 80_000  # put out of sight without a look, for which a key would wait
 ROUNDS = 10  # of looking at the new, before what is left is looked at no more
 
 
@@ -26,9 +26,10 @@ class Collector:
     def tick(self, now: float, key_at: float) -> bool:
         """Look at what is new, where there is much of it and nobody waits. Says whether it did."""
         new = gc.get_count()[0]
+        if new >= TOO_MANY:
+            gc.freeze()
+            return False
         if new < MANY or now < key_at + IDLE_S:
-            if new >= TOO_MANY:
-                gc.freeze()
             return False
         gc.collect(0)
         self._rounds += 1

@@ -13,6 +13,7 @@ import numpy as np
 from jaxscope.tui.tokens import matches
 
 LONGEST = 4_000  # characters of one line that are shown
+LONGEST_BYTES = 4 * (LONGEST + 1)
 MOST_MATCHES = 100_000
 MOST_LINES = 500_000  # of a growing text: older ones are let go
 _BREAK = ord("\n")
@@ -32,58 +33,66 @@ class Lined(Protocol):
 
 
 class Lines:
-    """The lines of one text that does not change; not cut into pieces until they are looked at."""
+    """The lines of one text that does not change: bytes of UTF-8, neither cut into pieces nor decoded until they are
+    looked at. (To decode 100 MB is one step of Python's, and nothing else goes on meanwhile.)"""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str | bytes) -> None:
+        self.data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        points = np.frombuffer(self.data, np.uint8)
         found = [np.zeros(1, np.uint64)]
-        for at in range(0, len(text), _SLICE):
-            piece = text[at : at + _SLICE]
-            # One code point a number, so that positions are those of the text.
-            wide = not piece.isascii()
-            points = np.frombuffer(piece.encode("utf-32-le", "surrogatepass") if wide else piece.encode("ascii"), np.uint32 if wide else np.uint8)  # fmt: skip
-            found.append((np.flatnonzero(points == _BREAK) + (at + 1)).astype(np.uint64))
+        for at in range(0, len(points), _SLICE):
+            found.append((np.flatnonzero(points[at : at + _SLICE] == _BREAK) + (at + 1)).astype(np.uint64))
         made = np.concatenate(found)
-        longest = int(np.diff(made, append=np.uint64(len(text))).max())
-        if len(made) > 1 and made[-1] == len(text):
+        longest = int(np.diff(made, append=np.uint64(len(points))).max())
+        if len(made) > 1 and made[-1] == len(points):
             made = made[:-1]  # a line break at the end begins no further line
         self._starts = array("Q", made.tobytes())
         self.longest = min(LONGEST, longest)
 
     def __len__(self) -> int:
-        return len(self._starts) if self.text else 0
+        return len(self._starts) if self.data else 0
 
     def __getitem__(self, line: int) -> str:
         """Without its line break; at most LONGEST characters and an ellipsis."""
         begin = self._starts[line]
-        end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.text)
-        if end - begin > LONGEST:
-            return self.text[begin : begin + LONGEST] + "…"
-        return self.text[begin:end].rstrip("\r\n")
+        end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.data)
+        text = _decoded(self.data[begin : min(end, begin + LONGEST_BYTES)])
+        return text[:LONGEST] + "…" if len(text) > LONGEST else text.rstrip("\r\n")
 
     def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
         if not needle or first >= len(self):
             return
         fold = needle == needle.lower()
+        wanted = needle.encode("utf-8", "surrogatepass")
         line, begin = first, self._starts[first]
-        while begin < len(self.text):
+        while begin < len(self.data):
             # Whole lines a slice, so that nothing is missed at an edge.
             last = bisect_right(self._starts, begin + _LOOKED)
-            stop = self._starts[last] if last < len(self._starts) else len(self.text)
-            piece = self.text[begin:stop]
-            low = piece.lower() if fold else piece
+            stop = self._starts[last] if last < len(self._starts) else len(self.data)
+            piece = self.data[begin:stop]
             found: list[int] = []
-            if len(low) != len(piece):  # some letters are two in lower case: these lines one by one
-                found = [n for n in range(line, last) if any(matches(self[n], needle))]
-            else:
-                at = low.find(needle)
+            if piece.isascii():
+                low = piece.lower() if fold else piece
+                at = low.find(wanted)
                 while at >= 0:
                     n = bisect_right(self._starts, begin + at) - 1
                     found.append(n)
                     after = self._starts[n + 1] if n + 1 < len(self._starts) else stop
-                    at = low.find(needle, after - begin)
+                    at = low.find(wanted, after - begin)
+            else:  # some letters are two in lower case: line by line
+                texts = _decoded(piece).split("\n")
+                found = [
+                    n for n, text in zip(range(line, last), texts, strict=False) if any(matches(text, needle))
+                ]
             yield found
             line, begin = last, stop
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:  # a file's that is no text, or the last letter of a beginning
+        return data.decode("utf-8", "replace")
 
 
 class Growing:

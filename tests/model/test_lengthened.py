@@ -28,7 +28,9 @@ def decode(log, k, results, **more):
     out = [OutLeaf(path, shape, "float32", False) for path, shape in results.items()]
     log.phase(call, "trace", 0.1, out=out)
     log.phase(call, "lower", 0.1)
-    log.phase(call, "compile", 1.0, out_shardings=[ONE_CPU], out_sharding_of=[0] * len(out), out_committed=False)
+    log.phase(
+        call, "compile", 1.0, out_shardings=[ONE_CPU], out_sharding_of=[0] * len(out), out_committed=False
+    )
 
 
 def with_cache(n):

@@ -14,12 +14,14 @@ import pytest
 import runs_to_see
 from seen import screen, settled
 from textual import events
+from textual.css import stylesheet
 from textual.css.stylesheet import Stylesheet
 
 from jaxscope.schema import events as ev
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
 from jaxscope.tui.palette import Commands
+from jaxscope.tui.screens import frame
 
 
 def drive(directory, steps, *, size=(120, 40), **how):
@@ -567,9 +569,9 @@ def test_t_goes_through_the_machines_that_a_program_was_also_compiled_for(made):
     async def steps(pilot, app):
         await press(pilot, "3", "comma")
         hlo = app.screen.stages["hlo"]
-        assert "T(8,128)" not in hlo.text.text and "[host cpu]" in screen(app)
+        assert b"T(8,128)" not in hlo.text.data and "[host cpu]" in screen(app)
         await press(pilot, "t")
-        assert "T(8,128)" in hlo.text.text  # the text of that machine's compiler
+        assert b"T(8,128)" in hlo.text.data  # the text of that machine's compiler
         assert "train.py  for v5e:4x2" in screen(app) and "3.0 GiB of 15.8 GiB on a device" in screen(app)
         assert "train.py:11 → 1 StableHLO operation: subtract → 1 instruction: sub.1" in screen(app)
         await press(pilot, "f")
@@ -781,20 +783,75 @@ def test_a_screen_that_was_opened_before_has_the_colours_of_another_theme_too(ty
     drive(typical, steps)
 
 
-def test_a_screen_that_brings_no_rules_of_its_own_has_none_parsed_again(typical, monkeypatch):
+def test_nothing_is_parsed_twice_whatever_screens_are_opened(typical, monkeypatch):
     parsed = []
-    parse = Stylesheet.parse
+    parse = stylesheet.parse
 
-    def counted(self):
-        parsed.append(1)
-        parse(self)
+    def counted(scope, css, *more, **how):
+        parsed.append((scope, css))
+        return parse(scope, css, *more, **how)
 
     async def steps(pilot, app):
-        monkeypatch.setattr(Stylesheet, "parse", counted)
-        await press(pilot, "2")
+        monkeypatch.setattr(stylesheet, "parse", counted)  # what is parsed before: all of it, for the theme
+        for key in "234567":
+            await press(pilot, key, "slash", "escape")
+        assert len(parsed) == len(set(parsed)), "what a screen brings is parsed once, and the rest not again"
+        parsed.clear()
+        for key in "1234567":
+            await press(pilot, key)
         assert not parsed
-        await press(pilot, "ctrl+t")
-        assert parsed, "another theme has other colours"
+
+    drive(typical, steps)
+
+
+def test_the_screen_that_is_left_is_not_styled_again(typical, monkeypatch):
+    styled = []
+    apply = Stylesheet.apply
+
+    def counted(self, node, **how):
+        styled.append(node)
+        apply(self, node, **how)
+
+    async def steps(pilot, app):
+        left = app.screen
+        monkeypatch.setattr(Stylesheet, "apply", counted)
+        await press(pilot, "2")
+        assert app.screen is not left and styled
+        # The pane that had the keys looks otherwise where it has them no more.
+        assert {w for w in styled if w.screen is left} <= {app.screen, *left.focus_chain}
+
+    drive(typical, steps)
+
+
+def test_the_line_to_search_in_is_made_before_somebody_searches_but_not_while_keys_come(typical):
+    async def steps(pilot, app):
+        made = lambda: bool(app.screen.query("#find"))
+        await press(pilot, "2")
+        app.feed.key_at = time.monotonic() + 60
+        await asyncio.sleep(2 * frame.LEISURE_S)
+        assert not made(), "somebody types"
+        app.feed.key_at = 0.0
+        await asyncio.sleep(2 * frame.LEISURE_S)
+        assert made() and not app.screen.query_one("#finding").display
+        await press(pilot, "slash", *"step")
+        assert app.focused.id == "find" and app.focused.value == "step"
+        assert len(app.screen.query("#find")) == 1
+
+    drive(typical, steps)
+
+
+def test_screens_change_at_any_moment_while_that_line_is_made(typical, monkeypatch):
+    monkeypatch.setattr(frame, "LEISURE_S", 0.001)
+
+    async def steps(pilot, app):
+        app.feed.key = lambda: None  # nobody types, as far as the screens know
+        for key in "23456712345671":
+            app.post_message(events.Key(key, key))
+            await asyncio.sleep(0.01 * (ord(key) % 3))
+        await settled(pilot)
+        assert app.is_running and app.current_mode == "overview"
+        await press(pilot, "slash", "a")
+        assert app.focused.id == "find"
 
     drive(typical, steps)
 

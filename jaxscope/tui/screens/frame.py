@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -11,9 +12,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.css.query import NoMatches
 from textual.events import DescendantFocus, Event, Resize, ScreenResume
 from textual.screen import Screen
-from textual.widget import Widget
+from textual.widget import MountError, Widget
 from textual.widgets import Input, Static
 
 from jaxscope.schema.keys import Frame
@@ -127,7 +129,9 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def on_mount(self) -> None:
         self.complete = True
-        self._css_update_count = self.app._css_update_count  # styled as it was made; else Textual does it again
+        self._css_update_count = (
+            self.app._css_update_count
+        )  # styled as it was made; else Textual does it again
         self.query_one("#finding").display = False
         self.set_class(self.app.size.width < NARROW, "narrow")
 
@@ -228,7 +232,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         if self.scope.hurried or not self.complete:
             self.set_timer(LEISURE_S, self._prepare)
         else:
-            await self._field()
+            with contextlib.suppress(NoMatches, MountError):  # the app closes
+                await self._field()
 
     async def start_finding(self) -> None:
         view = self.focused_view() or next(iter(self.views()), None)

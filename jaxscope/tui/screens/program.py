@@ -138,7 +138,7 @@ class ProgramView(ByMachine):
         for stage in ("hlo", "stablehlo"):
             if stage in blobs:
                 try:
-                    text, trouble = Lines(directory.text(blobs[stage])), ""
+                    text, trouble = Lines(directory.data(blobs[stage])), ""
                 except Exception as e:  # damaged, gone, too large: said where it would stand
                     text, trouble = Lines(""), f"This text cannot be read: {e}"
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
