@@ -146,10 +146,6 @@ class App(Verbs):
                 return
         super().refresh_css(animate)
 
-    def clear_selection(self) -> None:
-        with contextlib.suppress(textual.app.ScreenStackError):  # one screen gives way to another
-            super().clear_selection()
-
     def _hear(self) -> None:
         """The keys that somebody else wants than the table's."""
         own = {a.id: a.keys for a in actions.ACTIONS}
