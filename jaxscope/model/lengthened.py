@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jaxscope.analysis.closure import same_leaves
 from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.spelling import root, tokens
 from jaxscope.model import causes, earlier, predictions
-from jaxscope.model.records import Compilation
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Cause
 
 LOOK_BACK = 32  # earlier compilations whose results are looked at, the latest first
+LATEST = 5  # calls that speak for all
+
+Miss = tuple[Compilation, Cause]
+
+
+def arguments(run: Run, f: Function) -> frozenset[str]:
+    """The arguments that the function makes longer itself, by name."""
+    found: dict[str, list[Miss]] = {}
+    for c, cause in causes.reasons(f, run).get("shape", []):
+        if cause.path is not None:
+            found.setdefault(root(cause.path), []).append((c, cause))
+    return frozenset(name for name, misses in found.items() if mostly(run, misses))
+
+
+def mostly(run: Run, misses: Sequence[Miss]) -> bool:
+    """Was it the function itself in most of the latest of these calls?"""
+    latest = misses[-LATEST:]
+    return 2 * sum(by_itself(run, c, cause) for c, cause in latest) > len(latest)
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:

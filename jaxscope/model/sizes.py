@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis import buckets
-from jaxscope.analysis.spelling import common_prefix
-from jaxscope.model import causes, transfers
+from jaxscope.analysis.spelling import common_prefix, root
+from jaxscope.model import causes, lengthened, transfers
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 
@@ -50,7 +50,10 @@ class Joint(msgspec.Struct, frozen=True):
 
 
 def varying(run: Run) -> list[Varying]:
-    """Of every user function the axes whose size made it compile again, the most compilations first."""
+    """Of every user function the axes whose size made it compile again, the most compilations first.
+
+    Not of what the function makes longer itself: each of its sizes is passed once, on the way to the last.
+    """
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
@@ -70,8 +73,10 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
         if len(set(sizes)) >= FEWEST and len(sizes) == len(calls):
             alike.setdefault((axis, tuple(sizes)), []).append(path)
     found = []
-    counts = _calls(f, calls)
+    counts, own = _calls(f, calls), lengthened.arguments(run, f)
     for (axis, sequence), paths in alike.items():
+        if all(root(path) in own for path in paths):
+            continue
         observed: Counter[int] = Counter()
         for size, n in zip(sequence, counts or [1] * len(sequence), strict=True):
             observed[size] += n

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from jaxscope.analysis.levels import LEVELS
-from jaxscope.analysis.spelling import tokens
+from jaxscope.analysis.spelling import root, tokens
 from jaxscope.model import causes, lengthened, predictions
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
@@ -82,9 +82,8 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     last, cause = compilations[-1], found[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
-    latest = list(zip(compilations, found, strict=True))[-EVIDENCE:]
-    longer = sum(lengthened.by_itself(run, c, f) for c, f in latest)
-    return Group(last.function, compilations, found, back, 2 * longer > len(latest))
+    longer = lengthened.mostly(run, list(zip(compilations, found, strict=True)))
+    return Group(last.function, compilations, found, back, longer)
 
 
 def container(cause: Cause) -> str | None:
@@ -203,6 +202,8 @@ def _too(run: Run, group: Group) -> str:
         said = {(decisive.path, CHANGED.get(decisive.kind)), (decisive.path, CHANGED["weak_type"])}
         if decisive.kind == "tree":  # the advice is about all containers
             others = [o for o in others if o.kind != "tree"]
+        if group.lengthened and decisive.path:  # and here about the whole argument
+            others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
         found.update(
             {
                 (o.path, CHANGED[o.kind])

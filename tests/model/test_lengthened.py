@@ -6,7 +6,7 @@ import pytest
 from written import ONE_CPU, Log, function, key, leaf
 
 from jaxscope.log import store
-from jaxscope.model import causes, lengthened
+from jaxscope.model import causes, lengthened, sizes
 from jaxscope.model.load import load
 from jaxscope.rules import registry
 from jaxscope.schema.keys import Frame, OutLeaf
@@ -58,6 +58,8 @@ def test_a_cache_that_comes_back_longer_is_to_have_its_final_size_from_the_begin
     assert told(log) == [True] * 3
     [(code, fix)] = advised(log)
     assert code == "JX114" and fix.startswith("make cache as long as it will ever be before the loop")
+    assert "cache['v']" not in fix, "it is part of what was said"
+    assert sizes.varying(load(log.run)) == [], "there is nothing to choose"
 
 
 def test_a_batch_of_another_size_that_the_function_gives_back_as_it_came_is_padded(log):
@@ -65,6 +67,7 @@ def test_a_batch_of_another_size_that_the_function_gives_back_as_it_came_is_padd
         decode(log, key(leaf("x", n)), {"": (n,)})
     assert told(log) == [False] * 2
     assert [code for code, _ in advised(log)] == ["JX101"]
+    assert [v.path for v in sizes.varying(load(log.run))] == ["x"]
 
 
 def test_a_result_that_is_shorter_and_comes_back_is_not_lengthened(log):
