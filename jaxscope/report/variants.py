@@ -36,14 +36,12 @@ class Column(NamedTuple):
 
 def of(run: Run, directory: RunDir | None) -> list[Variant]:
     """``run`` itself, then the runs within it."""
-    found = [Variant(run, directory, _settings(directory))]
-    for sub in store.sub_runs(directory) if directory is not None else ():
-        found.append(Variant(load(sub), sub, _settings(sub)))
-    return found
+    subs = store.sub_runs(directory) if directory is not None else ()
+    return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
 
 
-def _settings(directory: RunDir | None) -> dict[str, str]:
-    return dict(directory.settings) if directory is not None else {}
+def one(run: Run, directory: RunDir | None) -> Variant:
+    return Variant(run, directory, dict(directory.settings) if directory is not None else {})
 
 
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:

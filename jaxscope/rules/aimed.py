@@ -17,7 +17,7 @@ from jaxscope.log.jobs import EXHAUSTED, OK
 from jaxscope.model.names import matches, number_of
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules import everywhere, footprints
+from jaxscope.rules import everywhere, footprints, registry
 from jaxscope.rules.budgets import remaining
 from jaxscope.rules.gate import not_known
 from jaxscope.rules.limits import Limits
@@ -85,7 +85,7 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
     """
     said = list(found)
     if rules:
-        said = everywhere.joined(said, a.runs[1:])
+        said = everywhere.joined(said, map(registry.findings, a.runs[1:]))
     else:
         said += [f for run in a.runs for f in too_large(run)]
     return [

@@ -140,15 +140,15 @@ def findings(run: Run, further: Iterable[Run] = ()) -> list[Finding]:
     ``further``: the same program on other numbers of devices (store.sub_runs). What is true of the program as it
     ran is in ``run``; the same words for another target are told there, too.
     """
-    return registry.in_order(joined(registry.findings(run), further))
+    return registry.in_order(joined(registry.findings(run), map(registry.findings, further)))
 
 
-def joined(said: Sequence[Finding], further: Iterable[Run]) -> list[Finding]:
-    """``said`` of a run, with what the rules find of the targets of ``further``."""
+def joined(said: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
+    """``said`` of a run, with what the rules find of the targets of ``further`` runs."""
     found = list(said)
     for other in further:
         free = list(range(len(found)))
-        for f in registry.findings(other):
+        for f in other:
             if not f.targets:
                 continue
             at = next((i for i in free if _same(found[i], f)), None)

@@ -5,10 +5,11 @@ it a little at a time, and a third draws conclusions when there is time. Nothing
 from __future__ import annotations
 
 import contextlib
+import operator
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.log import store
@@ -18,8 +19,10 @@ from jaxscope.model.load import Batch, Tail, state
 from jaxscope.model.programs import circumstances, read_texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
+from jaxscope.report import told, variants
 from jaxscope.report.phrases import Places
-from jaxscope.rules import registry
+from jaxscope.report.variants import Variant
+from jaxscope.rules import everywhere, registry
 from jaxscope.schema.findings import Finding
 from jaxscope.tui.apart import Others
 
@@ -42,6 +45,7 @@ class Feed:
       ready: the beginning has been read: ``run`` may be looked at.
       progress: (done, total) bytes of that beginning.
       version: grows when ``run``, ``findings`` or ``texts`` have changed.
+      findings: of this run and of those within it, each once.
       texts: of programs that have been read, by program id.
       trouble: why there are no conclusions.
       key_at: when somebody typed last, on the monotonic clock.
@@ -49,7 +53,7 @@ class Feed:
     """
 
     def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
-        """``whole``: with rules, and with the runs within it."""
+        """``whole``: with the runs within it."""
         self.directory = directory
         self.parts: list[Feed] = []
         self._whole = whole
@@ -60,6 +64,8 @@ class Feed:
         self.version = 0
         self.state = "running"
         self.findings: list[Finding] = []
+        self._own: list[Finding] = []  # of this run alone
+        self._joined: list[list[Finding]] = []  # what ``findings`` was made of
         self.concluded = -1  # the version of the run that the findings are of
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
@@ -210,12 +216,13 @@ class Feed:
     def _conclude(self) -> None:
         rested = 0.0
         while not self._stop.wait(PERIOD_S):
+            if self.ready and not self.paused:
+                self._join()
             if not self.ready or self.run.version == self.concluded or self.paused:
                 continue
             try:
                 if time.monotonic() < rested:
-                    if self._whole:
-                        self._compare()  # or the screens would, where a key waits for it
+                    self._compare()  # or the screens would, where a key waits for it
                     continue
                 began = time.thread_time()
                 self._draw_conclusions()
@@ -243,22 +250,46 @@ class Feed:
                 self.texts[program.id] = self.read(program)
                 self.version += 1
         version = self.run.version
-        if not self._whole:
-            self.concluded = version
-            return
         if not self._compare():
             return
-        told: list[Finding] = []
+        own: list[Finding] = []
         for rule in registry.rules().values():  # between two of them the run may grow
             if rule.asked:
                 continue
             with self._lock:
-                told += rule.check(self.run)
+                own += rule.check(self.run)
             if self._give_way():
                 return
-        self.findings = registry.in_order(told)
+        self._own = registry.in_order(own)
+        self._join()
         self.version += 1
         self.concluded = version
+
+    def _join(self) -> None:
+        """What was found here, with what was found in the runs within."""
+        its = self.recordings
+        found = [feed._own for feed in its]
+        if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):
+            return
+        own = {id(feed.run): said for feed, said in zip(its, found, strict=True)}
+
+        def look(runs: Sequence[Variant]) -> list[Finding]:
+            first, *others = (own[id(v.run)] for v in runs)
+            return everywhere.joined(first, others)
+
+        self.findings = told.of_each(self._variants(its), look)
+        self._joined = found
+        self.version += 1
+
+    def whose(self, finding: Finding) -> Feed:
+        """The recording that the evidence of ``finding`` is in."""
+        its = self.recordings
+        n = told.sub_run(finding, self._variants(its))
+        return its[0 if n is None else n + 1]
+
+    @staticmethod
+    def _variants(its: Sequence[Feed]) -> list[Variant]:
+        return [variants.one(feed.run, feed.directory) for feed in its]
 
     def _compare(self) -> bool:
         """The cause of every compilation, a few at a time: the run grows and keys are heard in between.
@@ -266,15 +297,15 @@ class Feed:
         First, as the rules are quick where it is done, and the lists show each as soon as it is known.
         """
         compilations = list(self.run.compilations.values())
-        told = time.monotonic()
+        shown = time.monotonic()
         while self._compared < len(compilations):
             with self._lock:
                 end = time.monotonic() + COMPARE_S
                 while self._compared < len(compilations) and time.monotonic() < end:
                     causes.of(self.run, compilations[self._compared])
                     self._compared += 1
-            if time.monotonic() > told + TELL_S:
-                told = time.monotonic()
+            if time.monotonic() > shown + TELL_S:
+                shown = time.monotonic()
                 self.version += 1
             if self._give_way():
                 return False

@@ -265,6 +265,24 @@ def varied(path: Path) -> RunDir:
     return run
 
 
+def varied_with_findings(path: Path) -> RunDir:
+    """Under each of two settings another argument changes its shape."""
+    run = store.create(path, name="train", argv=["train.py"], settings={"--model": "2"})
+    within = store.create(
+        store.sub_run(run, "--model=4"), name="four", argv=["train.py"], settings={"--model": "4"}
+    )
+    step = function("train_step", "train.py", 10)
+    for directory, name, sizes in ((run, "a", (4, 3)), (within, "b", (4, 5))):
+        log = Log(directory)
+        log.backend(8)
+        log.say(step)
+        for n in sizes:
+            log.compiled(step, key(leaf(name, n)))
+        log.end()
+        written.exited(directory, 0, seconds=9.0)
+    return run
+
+
 def elsewhere_hostile(path: Path) -> RunDir:
     """Machines whose names and errors try to take over the terminal."""
     run = store.create(path, name="train", argv=["train.py"])

@@ -86,7 +86,9 @@ async def settled(pilot) -> None:
     """Until the run is read, the rules have run, and the screen shows it."""
     app = pilot.app
     for _ in range(1200):
-        if app.feed.ready and app.feed.concluded == app.feed.run.version and app._seen == app.feed.version:
+        its = [app.feed, *app.feed.parts]
+        through = all(feed.ready and feed.concluded == feed.run.version for feed in its)
+        if through and len(app.feed._joined) == len(its) and app._seen == app.feed.version:
             break
         await asyncio.sleep(0.02)
     for _ in range(500):

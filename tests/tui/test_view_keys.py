@@ -683,6 +683,28 @@ def test_a_run_within_is_found_when_it_begins_while_one_looks(made):
     drive(directory, steps, size=(160, 48))
 
 
+def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp_path):
+    directory = runs_to_see.varied_with_findings(tmp_path / "run")
+
+    async def steps(pilot, app):
+        await press(pilot, "6")
+        await seen_soon(pilot, app, "(with --model=4)")
+        said = screen(app)
+        assert said.count("JX101") >= 2 and "a is now f32[3]" in said and "b is now f32[5]" in said
+        table = app.screen.table
+        of_the_other = next(n for n, f in enumerate(app.feed.findings) if f.settings == ["--model=4"])
+        table.go_to(of_the_other)
+        await press(pilot, "enter")
+        assert app.current_mode == "findings"
+        [said] = [n.message for n in app._notifications]
+        assert "jaxscope view" in said and "/--model=4" in said
+        table.go_to(1 - of_the_other)
+        await press(pilot, "enter")
+        assert app.current_mode == "functions"
+
+    drive(directory, steps, size=(160, 48))
+
+
 def test_a_program_is_compared_with_another(typical):
     async def steps(pilot, app):
         await press(pilot, "3", "d")

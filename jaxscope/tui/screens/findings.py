@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 
+from jaxscope.log import store
+from jaxscope.report.escape import escape
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
@@ -61,6 +64,11 @@ class Findings(View):
         """To the compilation that is the evidence; else to the program; else to the function."""
         f, run = self.table.current, self.feed.run
         if f is None:
+            return
+        seen = self.feed.whose(f)
+        if seen is not self.feed:  # ids are of one recording, and what the other screens show is the first
+            command = f"jaxscope view {escape(shlex.quote(store.address(seen.directory)))}"
+            self.notify(f"It was seen in another run of this program: {command}", timeout=8, markup=False)
             return
         for e in f.evidence:
             c = run.compilations.get(e.compilation or "")
