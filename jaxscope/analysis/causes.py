@@ -19,9 +19,11 @@ from jaxscope.analysis.levels import (
     FAST_PATH,
     LEVELS,
     LOWER,
+    MESH_DEVICES,
     TRACE,
     leaf_differences,
     sharding_level,
+    whole_level,
 )
 from jaxscope.analysis.spelling import below, tokens
 from jaxscope.analysis.structure import structure
@@ -158,7 +160,9 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
             found.append(wording.option(at.level, item, x, y))
         elif group == "context":
             mesh = bool(_MESH_SETTING.search(item))
-            found.append(wording.setting(TRACE, item, x, y, mesh=mesh))
+            if item == MESH_DEVICES and _changed("context.abstract_mesh_context_manager", before, after):
+                continue  # another mesh altogether
+            found.append(wording.setting(whole_level(name), item, x, y, mesh=mesh))
     return found
 
 

@@ -37,6 +37,9 @@ LEAF = {
     "layout": LOWER,
     "type": FAST_PATH,  # alone: an equal abstract value of another Python type
 }
+MESH_DEVICES = (
+    "mesh devices"  # of the mesh that jax.set_mesh has set: the rest of it is told by another setting
+)
 OPTIONS = {"compiler_options": COMPILE, "static_argnums": TRACE, "static_argnames": TRACE, "inline": TRACE}
 _AXIS = re.compile(r"'[^']*'|\"[^\"]*\"|UNCONSTRAINED|\w+=")
 STAND_IN = "jax.ShapeDtypeStruct"  # lowered ahead of time without an array
@@ -111,6 +114,8 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 def whole_level(name: str) -> str:
     """The same for what belongs to the call as a whole."""
     group, _, option = name.partition(".")
+    if name == f"context.{MESH_DEVICES}":
+        return COMPILE
     return OPTIONS.get(option, LOWER) if group == "options" else TRACE
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from jaxscope.analysis import meshes
 from jaxscope.analysis.avals import short_aval, type_text
 from jaxscope.analysis.keys import LeafFacts
 from jaxscope.analysis.spelling import excerpt
@@ -328,12 +329,11 @@ def option(level: str, name: str, before: str | None, after: str | None) -> Caus
 
 def setting(level: str, name: str, before: str | None, after: str | None, *, mesh: bool) -> Cause:
     if mesh:
-        text = now_before("the mesh around the call", _unset(after), _unset(before))
+        text = now_before(meshes.called(name), *meshes.spelled(after, before))
         return Cause("mesh", level, "context", before, after, CERTAIN, text)
     if not name:  # the settings behind the ids are lost
-        return Cause(
-            "config", level, None, None, None, CERTAIN, "a setting of JAX differs; which, the log has lost"
-        )
+        lost = "a setting of JAX differs; which, the log has lost"
+        return Cause("config", level, None, None, None, CERTAIN, lost)
     text = now_before(f"the setting {name}", _unset(after), _unset(before))
     return Cause("config", level, name, before, after, CERTAIN, text)
 

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from jaxscope.capture import frames, holders, host, origins, owners, seams, shield, signature
-from jaxscope.capture.shardings import Shardings, device_ranges
+from jaxscope.capture.devices import device_ranges
+from jaxscope.capture.shardings import Shardings
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame

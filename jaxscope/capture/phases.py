@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxscope.capture import captures, frames, seams, shardings, shield, signature, statics, texts
 from jaxscope.capture.calls import Call, Weak
+from jaxscope.capture.devices import device_ranges
 from jaxscope.capture.once import Once
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.stale import Stale
@@ -248,7 +249,7 @@ def _executable(frame: FrameType, executable: Any, lowering: Lowering | None) ->
         "out_shardings": table.table,
         "out_committed": local.get("committed"),
         "dropped_arguments": dropped,
-        "devices": shardings.device_ranges([d.id for d in devices]) if devices is not None else None,
+        "devices": device_ranges([d.id for d in devices]) if devices is not None else None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxscope.capture.devices import device_ranges
 from jaxscope.capture.seams import ADDRESS
 from jaxscope.schema.keys import Sharding
 
@@ -41,20 +42,6 @@ class Shardings:
             known = self._by_fact[name] = len(self.table)
             self.table.append(fact)
         return known
-
-
-def device_ranges(ids: list[int]) -> str:
-    """``[0,1,2,3,8]`` -> ``0-3,8``; the order is the mesh's, so it is kept."""
-    parts: list[str] = []
-    start = previous = None
-    for i in [*ids, None]:
-        if start is not None and (i is None or previous is None or i != previous + 1):
-            parts.append(str(start) if start == previous else f"{start}-{previous}")
-            start = i
-        elif start is None:
-            start = i
-        previous = i
-    return ",".join(parts)
 
 
 def read_sharding(sharding: Any) -> Sharding:

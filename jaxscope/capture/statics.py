@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from jaxscope.capture import graphs, paths, seams
+from jaxscope.capture.devices import device_ranges
 from jaxscope.capture.functions import Serials
-from jaxscope.capture.shardings import device_ranges
 from jaxscope.schema.keys import Static
 
 MAX_TEXT = 4000

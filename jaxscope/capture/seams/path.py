@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import frames
+from jaxscope.capture import devices, frames
 from jaxscope.capture.seams.names import (
     ADDRESS,
     CALL_FRAMES,
@@ -14,6 +14,8 @@ from jaxscope.capture.seams.names import (
     TRACER_FRAMES,
     jax_module,
 )
+
+MESH_DEVICES = "mesh devices"
 
 
 def in_jax(frame: FrameType) -> bool:
@@ -59,6 +61,11 @@ def context_settings() -> dict[str, str]:
     device = config.default_device.value
     if device is not None:
         settings["jax_default_device"] = str(device)
+    # What jax.set_mesh sets is named there without its devices. The executable is compiled for these.
+    get_mesh = getattr(jax_module("jax.sharding"), "get_mesh", None)
+    where = devices.of_mesh(get_mesh()) if get_mesh is not None else None
+    if where is not None:
+        settings[MESH_DEVICES] = where
     return settings
 
 
@@ -66,7 +73,10 @@ def _short(value: object) -> str:
     sizes = getattr(value, "axis_sizes", None)
     if isinstance(sizes, dict):  # AxisEnv, which prints as an address
         return f"axes {sizes}, spmd {sorted(map(str, getattr(value, 'spmd_axis_names', ()) or ()))}"
-    return ADDRESS.sub("", str(value))[:400]
+    text = ADDRESS.sub("", str(value))[:400]
+    # The meshes of ``with mesh``: their texts leave the devices out, which are part of the key.
+    placed = [devices.of_mesh(m) for m in value] if isinstance(value, tuple) else []
+    return f"{text} on devices {'; '.join(map(str, placed))}" if any(placed) else text
 
 
 def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:

@@ -196,6 +196,27 @@ def _():
     return (lambda: f(x)), measured
 
 
+def in_turn(name, level, first, second, around):
+    """One call under each of two meshes."""
+
+    @case(name, Cause("mesh", level, "context"), function="predict")
+    def _():
+        f, x = predictor(), jnp.ones(4)
+
+        def under(mesh):
+            with around(mesh):
+                return f(x)
+
+        return (lambda: under(first)), (lambda: under(second))
+
+
+HALVES = [Mesh(np.array(DEVICES[n : n + 2]), ("data",)) for n in (0, 2)]
+BACKWARDS = Mesh(np.array(DEVICES[::-1]), ("data",))
+in_turn("set_mesh with the devices in another order", "compile", AUTO, BACKWARDS, jax.set_mesh)
+in_turn("set_mesh on the other half of the devices", "compile", *HALVES, jax.set_mesh)
+in_turn("with mesh: the devices in another order", "trace", AUTO, BACKWARDS, lambda mesh: mesh)
+
+
 def setting(name, path, context, function="predict", **options):
     @case(name, Cause("config", "trace", path), function=function, says=path.removeprefix("jax_"), **options)
     def _():
