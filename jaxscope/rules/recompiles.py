@@ -216,7 +216,7 @@ def _too(run: Run, group: Group) -> str:
         return ""
     n = len(group.compilations)
     same = [path for (path, what), times in found.items() if what == alike and times == n]
-    if len(same) == len(found):
+    if len(same) == len(found) and group.cause.path != "context":
         more = f" and {len(same) - TOO:,} more" if len(same) > TOO else ""
         return f"; the same goes for {', '.join(same[:TOO])}{more}"
     told = []

@@ -61,9 +61,10 @@ def context_settings() -> dict[str, str]:
     device = config.default_device.value
     if device is not None:
         settings["jax_default_device"] = str(device)
-    # What jax.set_mesh sets is named there without its devices. The executable is compiled for these.
-    get_mesh = getattr(jax_module("jax.sharding"), "get_mesh", None)
-    where = devices.of_mesh(get_mesh()) if get_mesh is not None else None
+    # What jax.set_mesh sets is named there without its devices, and the executable is compiled for these. (The public
+    # jax.sharding.get_mesh refuses to say inside a trace.)
+    mesh = getattr(jax_module("jax._src.mesh"), "get_concrete_mesh", None)
+    where = devices.of_mesh(mesh()) if mesh is not None else None
     if where is not None:
         settings[MESH_DEVICES] = where
     return settings
