@@ -74,10 +74,26 @@ def _short(value: object) -> str:
     sizes = getattr(value, "axis_sizes", None)
     if isinstance(sizes, dict):  # AxisEnv, which prints as an address
         return f"axes {sizes}, spmd {sorted(map(str, getattr(value, 'spmd_axis_names', ()) or ()))}"
-    text = ADDRESS.sub("", str(value))[:400]
+    text = str(value)
+    if ADDRESS.search(text):  # XlaMetadata prints as an address too
+        text = f"{ADDRESS.sub('', text)} {_content(value)}"
+    text = text[:400]
     # The meshes of ``with mesh``: their texts leave the devices out, which are part of the key.
     placed = [devices.of_mesh(m) for m in value] if isinstance(value, tuple) else []
     return f"{text} on devices {'; '.join(map(str, placed))}" if any(placed) else text
+
+
+def _content(value: object) -> str:
+    """The plain fields of an object, one level of dicts opened: nothing of the user's is asked for its text."""
+    names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
+    fields = {name: getattr(value, name, None) for name in names}
+    return ", ".join(f"{name}={_plain(field)}" for name, field in fields.items())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_plain(k)}: {_plain(v)}" for k, v in value.items()) + "}"
+    return repr(value) if type(value) in (str, int, float, bool, type(None)) else type(value).__name__
 
 
 def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental.layout import Format, Layout
+from jax.experimental.xla_metadata import set_xla_metadata
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
 from .arguments import TrainState, image_batch, image_loss, image_params, text_batch, text_loss, text_params
@@ -215,6 +216,17 @@ BACKWARDS = Mesh(np.array(DEVICES[::-1]), ("data",))
 in_turn("set_mesh with the devices in another order", "compile", AUTO, BACKWARDS, jax.set_mesh)
 in_turn("set_mesh on the other half of the devices", "compile", *HALVES, jax.set_mesh)
 in_turn("with mesh: the devices in another order", "trace", AUTO, BACKWARDS, lambda mesh: mesh)
+
+
+@case("set_xla_metadata with another value", Cause("config", "trace", "xla_metadata_context_manager"), function="predict")
+def _():
+    f, x = predictor(), jnp.ones(4)
+
+    def tagged(value):
+        with set_xla_metadata(tag=value):
+            return f(x)
+
+    return (lambda: tagged("warm")), (lambda: tagged("measured"))
 
 
 def setting(name, path, context, function="predict", **options):
