@@ -63,27 +63,89 @@ def is_listening(listener: Any) -> bool:
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     """``called(function)`` after each fast-path call of a jitted function, about 0.5 us a call.
 
-    ``_post_hook_state`` exists for ``jax_debug_nans``; a hook already there is chained. Returns how to
-    undo it.
+    ``_post_hook_state`` exists for ``jax_debug_nans`` and ``jax_debug_infs``; a hook already there is chained. Whenever
+    one of the two settings changes, JAX puts the hook it needs itself in our place, often None: also where it sets them
+    aside for itself, as in the derivative of ``relu`` or an eager ``shard_map``. So their own hooks are chained as well,
+    and ours put on top again, in the thread where it happened. Returns how to undo it.
 
     Raises:
       AttributeError: no such hook on this JAX.
     """
     state = jax_module("jax._src.api")._post_hook_state
-    previous = state.get_global()
+    ours: dict[Any, Any] = {}  # hook -> the one below it
+    over = True
 
-    def hook(function: Any, args: Any, kwargs: Any, outs: Any) -> None:
-        if previous is not None:
-            previous(function, args, kwargs, outs)
-        try:
-            called(function)
-        except Exception:  # whatever it is, the program's result is whole
-            pass
+    def on_top_of(below: Any) -> Any:
+        def hook(function: Any, args: Any, kwargs: Any, outs: Any) -> None:
+            if below is not None:
+                below(function, args, kwargs, outs)
+            if over:
+                try:
+                    called(function)
+                except Exception:  # whatever it is, the program's result is whole
+                    pass
 
-    state.set_global(hook)
+        ours[hook] = below
+        return hook
+
+    bare = on_top_of(None)  # as it is most of the time: one for all
+
+    def put_on(current: Any, put: Callable[[Any], None]) -> None:
+        if over and current not in ours:
+            put(bare if current is None else on_top_of(current))
+
+    def here() -> None:
+        local = state.get_local()  # a thread of which nothing was said has neither None nor a hook
+        if local is None or callable(local):
+            put_on(local, state.set_local)
+
+    put_on(state.get_global(), state.set_global)
+    here()
+    undone = [
+        _after_changes(flag, lambda: put_on(state.get_global(), state.set_global), here) for flag in _checks()
+    ]
 
     def undo() -> None:
-        if state.get_global() is hook:  # else jax_debug_nans has put its own in, and keeps it
-            state.set_global(previous)
+        nonlocal over
+        over = False  # in other threads it stays, and does nothing
+        for each in undone:
+            each()
+        for get, put in ((state.get_global, state.set_global), (state.get_local, state.set_local)):
+            if (current := get()) in ours:
+                put(ours[current])
+
+    return undo
+
+
+def _checks() -> list[Any]:
+    """The settings whose changes set the hook."""
+    config = jax_module("jax._src.config")
+    found = [getattr(config, name, None) for name in ("debug_nans", "debug_infs")]
+    return [flag for flag in found if hasattr(flag, "_update_thread_local_hook")]
+
+
+def _after_changes(
+    flag: Any, everywhere: Callable[[], None], here: Callable[[], None]
+) -> Callable[[], None]:
+    """Call these after what JAX does when ``flag`` has changed for all threads, or for this one; returns how to undo it."""
+    before = flag._update_global_hook, flag._update_thread_local_hook
+
+    def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:
+        def hook(value: Any) -> None:
+            if first is not None:
+                first(value)
+            try:
+                then()
+            except Exception:  # the setting is set, whatever it is
+                pass
+
+        return hook
+
+    mine = chained(before[0], everywhere), chained(before[1], here)
+    flag._update_global_hook, flag._update_thread_local_hook = mine
+
+    def undo() -> None:
+        if (flag._update_global_hook, flag._update_thread_local_hook) == mine:
+            flag._update_global_hook, flag._update_thread_local_hook = before
 
     return undo
