@@ -78,7 +78,7 @@ def read_texts(
         part = kept.with_suffix(".part")
         part.write_bytes(b"".join(_packed(found)))
         part.replace(kept)
-    except OSError:  # somebody else's run, or a full disk: read it again next time
+    except (OSError, OverflowError):  # somebody else's run, a full disk, 2^64 flops: read it again next time
         pass
     return found
 

@@ -19,6 +19,7 @@ from textual.css.query import NoMatches
 from textual.events import Event, Key
 from textual.message import Message
 from textual.screen import Screen
+from textual.widgets import Input
 
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
@@ -158,6 +159,11 @@ class App(Verbs):
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key):
             self.feed.key()
+            line = self.focused
+            if event.is_forwarded and isinstance(line, Input) and event.is_printable:
+                # It came back from the pane that had the focus before the line that was asked for just now.
+                line.post_message(Key(event.key, event.character))
+                return
         await super().on_event(event)
 
     def on_unmount(self) -> None:

@@ -179,13 +179,15 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             )
         return strip.apply_style(base)
 
+    def nothing(self) -> str:
+        """What to say where there is no line."""
+        return self.empty
+
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
-        wanted = self.empty, max(10, width - 4)
+        wanted = self.nothing(), max(10, width - 4)
         if self._said[0] != wanted:
             lines = [
-                line
-                for paragraph in self.empty.split("\n")
-                for line in _wrapped(escape(paragraph), wanted[1])
+                line for paragraph in wanted[0].split("\n") for line in _wrapped(escape(paragraph), wanted[1])
             ]
             self._said = wanted, lines
         said = self._said[1]

@@ -219,6 +219,11 @@ class TableView(LineView, Generic[T]):
         self.needle = needle
         self._arrange()
 
+    def nothing(self) -> str:
+        if self.needle and self._all:
+            return f"Nothing here has {self.needle!r} in it: {len(self._all):,} in all. esc shows them."
+        return super().nothing()
+
     def position(self) -> str:
         if not self.needle:
             return ""

@@ -114,11 +114,17 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             said = "no line of yours is known here" if place is None else f"set EDITOR to open {place.file}:{place.line}"  # fmt: skip
             self.notify(escape(said), markup=False)
             return
+        trouble: Exception | None = None
         try:
-            with self.suspend():
-                subprocess.run(command, check=False)
-        except (OSError, SuspendNotSupported) as e:
-            self.notify(escape(f"{command[0]}: {e}"), severity="error", markup=False)
+            with self.suspend():  # which does not come back from an exception
+                try:
+                    subprocess.run(command, check=False)
+                except (OSError, ValueError) as e:
+                    trouble = e
+        except SuspendNotSupported as e:
+            trouble = e
+        if trouble is not None:
+            self.notify(escape(f"{command[0]}: {trouble}"), severity="error", markup=False)
 
     # -- files ------------------------------------------------------------------------------------
 

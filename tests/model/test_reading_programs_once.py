@@ -6,6 +6,7 @@ Counted, not timed; benchmarks/report.py has the clock.
 import io
 import shutil
 
+import msgspec
 import pytest
 
 from jaxscope.analysis import programs
@@ -135,3 +136,16 @@ def test_a_run_that_cannot_be_written_to_is_read_all_the_same(directory, analyse
     told = as_json(load(directory), directory)
     assert as_json(load(directory), directory) == told
     assert len(analysed) == 2 * OURS
+
+
+def test_a_program_of_more_flops_than_a_file_can_hold_is_read_all_the_same(directory, monkeypatch):
+    analyse = programs.analyse
+
+    def many(*texts):
+        found = analyse(*texts)
+        return msgspec.structs.replace(found, hlo=msgspec.structs.replace(found.hlo, matrix_flops=2**70))
+
+    monkeypatch.setattr(programs, "analyse", many)
+    run = load(directory)
+    program = next(p for p in run.programs.values() if "hlo" in p.texts)
+    assert run.texts_of(program).hlo.matrix_flops == 2**70

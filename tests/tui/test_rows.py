@@ -17,6 +17,7 @@ from jaxscope.model.load import load
 from jaxscope.model.run import Run
 from jaxscope.report.phrases import Places
 from jaxscope.schema import events as ev
+from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, editor, links, tokens
 from jaxscope.tui.cells import Column, fitted, parts, plain
@@ -400,3 +401,16 @@ def test_fusions_come_by_what_they_move():
     [fusion] = program.fusions(found)
     cells = {c.title: plain(c.cell(fusion, 60)) for c in program.fusion_columns(Places(Run()))}
     assert cells == {"fusion": "fusion.1", "kind": "loop", "runs": "1x", "moves": "256 B", "line": "train.py:6", "holds": "multiply"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("title", "short"),
+    [
+        ("step was traced and compiled once more: x is now f32[3]", "step: x is now f32[3]"),
+        ("step was compiled 1,200 times more; most recently x is now f32[3], before: no", "step: x is now f32[3], before: no"),
+        ("<lambda> wants 18.2 TiB on each device: the host has 23.5 GiB", None),
+        ("it seems that a block of 15 operations stands 400 times in heavy: a loop that was written out", None),
+    ],
+)  # fmt: skip
+def test_a_headline_leaves_out_only_what_all_recompiles_say(title, short):
+    assert overview.headline(Finding("JX101", "warning", "certain", title, function="f")) == (short or title)

@@ -159,6 +159,43 @@ def test_filtering_a_table_keeps_the_rows_that_hold_the_text(typical):
     drive(typical, steps)
 
 
+def test_what_is_typed_in_one_burst_behind_the_slash_is_looked_for(typical):
+    async def steps(pilot, app):
+        await press(pilot, "2")
+        for key in ("slash", *"loss"):
+            app.post_message(events.Key(key, "/" if key == "slash" else key))
+        await settled(pilot)
+        table = app.screen.functions
+        assert (table.needle, table.sorted_by, app.current_mode) == ("loss", None, "functions")
+
+    drive(typical, steps)
+
+
+def test_a_filter_without_a_match_says_so_and_nothing_else(typical):
+    async def steps(pilot, app):
+        await press(pilot, "2", "slash", *"zzz")
+        said = screen(app)
+        assert "Nothing here has 'zzz' in it" in said
+        assert "compiled yet" not in said and "Choose a function" not in said
+
+    drive(typical, steps)
+
+
+def test_a_filter_stays_while_the_program_compiles_on(typical):
+    async def steps(pilot, app):
+        await press(pilot, "2")
+        chosen = app.function
+        others = [f.name for f in app.screen.functions.items if f.id != chosen]
+        await press(pilot, "slash", *others[0])
+        for _ in range(3):  # news come
+            app.screen.renew()
+            await settled(pilot)
+        assert app.screen.functions.needle == others[0]
+        assert chosen not in {f.id for f in app.screen.functions.items}
+
+    drive(typical, steps)
+
+
 def test_sorting_goes_through_the_columns_and_back_to_the_natural_order(typical):
     async def steps(pilot, app):
         await press(pilot, "2")
@@ -349,6 +386,26 @@ def test_without_an_editor_it_says_what_to_set(typical, monkeypatch):
         return [n.message for n in app._notifications]
 
     assert any("set EDITOR" in m for m in drive(typical, steps))
+
+
+def test_an_editor_that_is_not_there_is_said_and_the_view_comes_back(typical, monkeypatch):
+    monkeypatch.setenv("EDITOR", "nosuch-editor --wait")
+    monkeypatch.delenv("VISUAL", raising=False)
+    went = []
+
+    @contextlib.contextmanager
+    def suspend():  # as Textual does it: an exception inside, and it never comes back
+        went.append("out")
+        yield
+        went.append("back")
+
+    async def steps(pilot, app):
+        monkeypatch.setattr(app, "suspend", suspend)
+        await press(pilot, "3", "o")
+        return [n.message for n in app._notifications]
+
+    [said] = drive(typical, steps)
+    assert went == ["out", "back"] and "nosuch-editor" in said
 
 
 def test_q_leaves_a_run_that_is_over(typical):

@@ -124,9 +124,7 @@ def _checks() -> list[Any]:
     return [flag for flag in found if hasattr(flag, "_update_thread_local_hook")]
 
 
-def _after_changes(
-    flag: Any, everywhere: Callable[[], None], here: Callable[[], None]
-) -> Callable[[], None]:
+def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
     """Call these after what JAX does when ``flag`` has changed for all threads, or for this one; returns how to undo it."""
     before = flag._update_global_hook, flag._update_thread_local_hook
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from jaxscope.model import causes
@@ -119,11 +120,15 @@ FINDING_COLUMNS: list[Column[Finding]] = [
 ]  # fmt: skip
 
 
+_AGAIN = re.compile(r"was (traced and compiled|lowered and compiled|compiled) ([\d,]+ times more|once more)")
+
+
 def headline(f: Finding) -> str:
-    """The title without what all titles of its kind say: ``train_step: state.loss is now f32[], before f32[] weak``."""
+    """The title without what all of a recompile say: ``train_step: state.loss is now f32[], before f32[] weak``."""
     mark = "; most recently " if "; most recently " in f.title else ": "
     said, colon, rest = f.title.partition(mark)
-    return f"{said.partition(' ')[0]}: {rest}" if colon and f.function else f.title
+    name, _, verb = said.partition(" ")
+    return f"{name}: {rest}" if colon and _AGAIN.match(verb) else f.title
 
 
 def mark(f: Finding) -> tuple[str, str]:

@@ -61,7 +61,7 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
     if program is None:
         return [*parts, (f"  {', '.join(c.reached) or 'unfinished'}", "dim")]
     if texts is None:
-        return [*parts, ("  reading …", "dim")]
+        return [*parts, ("  reading …" if program.texts else "", "dim")]
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
     compiled = c.compiled or program.compiled

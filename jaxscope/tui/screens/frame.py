@@ -246,7 +246,7 @@ class View(Screen[None], metaclass=AbstractMeta):
             field = await self._field()
             with field.prevent(Input.Changed):
                 field.value = view.needle
-            field.focus()
+            self.set_focus(field)  # now: what was typed behind the / is for it
 
     def stop_finding(self, *, keep: bool) -> bool:
         """Leave the search line, or forget what was searched. False: there was no search."""

@@ -26,6 +26,7 @@ class Functions(View):
     BINDINGS = bindings("functions")
 
     def panes(self) -> Iterable[Widget]:
+        self.told: str | None = None  # the function that was chosen when this screen was filled last
         self.against: str | None = None  # the compilation to compare with; None: the nearest
         self.functions: TableView[Function] = TableView(
             (), lambda f: f.id, title="Functions", id="functions",
@@ -55,9 +56,15 @@ class Functions(View):
             self.functions.show(rows.functions(run, app.starred))
             chosen = self.functions.current
             if app.function is not None and (chosen is None or chosen.id != app.function):
-                if self.functions.needle and app.function not in {f.id for f in self.functions.items}:
+                elsewhere = app.function != self.told  # it was chosen on another screen
+                if (
+                    elsewhere
+                    and self.functions.needle
+                    and app.function not in {f.id for f in self.functions.items}
+                ):
                     self.functions.look_for("")
                 self.functions.select(app.function)
+        self.told = app.function
         self._fill_attempts()
 
     def _fill_attempts(self) -> None:
@@ -65,7 +72,7 @@ class Functions(View):
         f = self.functions.current
         with self.prevent(LineView.Moved):
             if f is None:
-                self.attempts.empty = "Choose a function above."
+                self.attempts.empty = "" if self.functions.needle else "Choose a function above."
                 self.attempts.show([])
             else:
                 app.function = f.id
@@ -119,6 +126,7 @@ class Functions(View):
             f = self.functions.current
             if f is not None and f.id != self.scope.function:
                 self.scope.select(function=f.id)
+                self.told = f.id
             self._fill_attempts()
         elif event.view is self.attempts:
             self._fill_key()
