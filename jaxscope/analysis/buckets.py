@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
 MOST = 6  # bucket sizes offered
+CREEPING = 4  # calls with as much more each, before it is no chance
 MAX_SIZES = 400  # distinct sizes looked at one by one; beyond, neighbours are taken together
 
 
@@ -16,6 +18,12 @@ class Choice(msgspec.Struct, frozen=True):
     sizes: list[int]
     compilations: int
     padding_share: float
+
+
+def creeps(sizes: Sequence[int]) -> bool:
+    """Does each call bring as much more as the one before? Then sizes to pad to only put off the next compilation."""
+    steps = {b - a for a, b in pairwise(sizes)}
+    return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:

@@ -210,7 +210,7 @@ def exhausted(error: BaseException | None) -> str | None:
             return None
         if frames.root(type(error).__module__) in libraries.JAX_ROOTS:
             said = str(error)
-            if said.startswith("RESOURCE_EXHAUSTED"):
+            if libraries.no_memory(said):
                 return said
         error = error.__cause__ or error.__context__
     return None

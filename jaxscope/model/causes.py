@@ -62,7 +62,7 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Is it one of the ``recompilations`` of its function?"""
+    """Is it one of the ``recompilations`` of its function, or would be, had its trace not failed?"""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     own, key, able = _served_by(c), _same_again(c), False
@@ -79,6 +79,11 @@ def recompiled(c: Compilation) -> bool:
     return able
 
 
+def _came_to_nothing(c: Compilation) -> bool:
+    """Did its trace end in an exception, so that nothing was made?"""
+    return c.failed is not None and not c.reached_phases
+
+
 @asked_once
 def recompilations(function: Function) -> list[Compilation]:
     """The calls for which something is made once more that an earlier one could have served, in order of time.
@@ -92,7 +97,7 @@ def recompilations(function: Function) -> list[Compilation]:
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
         known, key = before.setdefault(_served_by(c), set()), _same_again(c)
-        if known and c.entry != "aot" and (key is None or key not in known):
+        if known and c.entry != "aot" and (key is None or key not in known) and not _came_to_nothing(c):
             found.append(c)
         if c.reached_phases:
             known.add(key)

@@ -52,7 +52,8 @@ class Joint(msgspec.Struct, frozen=True):
 def varying(run: Run) -> list[Varying]:
     """Of every user function the axes whose size made it compile again, the most compilations first.
 
-    Not of what the function makes longer itself: each of its sizes is passed once, on the way to the last.
+    Not of what the function makes longer itself, or what grows by as much in every call: each size is passed once, on
+    the way to the last.
     """
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
@@ -75,7 +76,7 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
     found = []
     counts, own = _calls(f, calls), lengthened.arguments(run, f)
     for (axis, sequence), paths in alike.items():
-        if all(root(path) in own for path in paths):
+        if all(root(path) in own for path in paths) or buckets.creeps(sequence):
             continue
         observed: Counter[int] = Counter()
         for size, n in zip(sequence, counts or [1] * len(sequence), strict=True):

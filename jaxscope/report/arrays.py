@@ -18,6 +18,7 @@ from jaxscope.report.phrases import Places, count, function_name, size
 from jaxscope.report.shards import drawing
 from jaxscope.schema.events import COMPILE, Died
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import no_memory
 
 SHOWN = 8
 MESSAGE_LINES = 20
@@ -100,7 +101,7 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
 
 def out_of_memory(died: Died) -> bool:
     """Is that what the program died of? Then ``exhausted`` says so."""
-    return died.message.startswith("RESOURCE_EXHAUSTED")
+    return no_memory(died.message)
 
 
 def wanted(run: Run, site: Frame | None) -> Iterator[Line]:

@@ -6,15 +6,24 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+from jaxscope.analysis import buckets
 from jaxscope.analysis.spelling import below, root
 from jaxscope.rules.recompiles import Group, container, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
 
+CALLS_A_SIZE = 10  # of a size that pays
 _AXES = re.compile(r"\baxis (\d+): (\d+)\b")
 _AVAL = re.compile(r"\[(\d+(?:,\d+)*)\]")
 
 
-@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")
+FEW = "pad it to a few sizes, with a mask for what is padding (the report lists sizes to choose from)"
+
+
+def _weight(group: Group) -> str:
+    return NOTE if _settled(group) else WARNING
+
+
+@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
 def changing_shape(group: Group) -> str | None:
     """## What it does
     Finds functions that are traced and compiled again because an array argument has another shape.
@@ -60,9 +69,14 @@ def changing_shape(group: Group) -> str | None:
         return f"pass {cause.path or 'it'} with the same number of axes in every call"
     seen = Counter(_shapes(group))
     if max(len(seen), len({text for c in group.causes for text in (c.before, c.after)})) > 2:
-        return (
-            "pad it to a few sizes, with a mask for what is padding (the report lists sizes to choose from)"
-        )
+        if _settled(group):
+            return f"nothing, if these are the sizes that you pad to; else {FEW}"
+        if _creeps(_shapes(group)):
+            return (
+                f"make {cause.path or 'it'} as long as it will ever be before the loop, write into it with"
+                " .at[...].set or jax.lax.dynamic_update_slice, and mask what is not written yet"
+            )
+        return FEW
     before, after = _dimensions(cause.before), _dimensions(cause.after)
     if None in (before, after) or len(before or ()) != len(after or ()):
         return "pad it to one size, with a mask for what is padding"
@@ -121,6 +135,25 @@ def lengthened_argument(group: Group) -> str | None:
         f"make {root(group.cause.path or 'it')} as long as it will ever be before the loop, write into it with"
         " jax.lax.dynamic_update_slice, and mask what is not written yet"
     )
+
+
+def _settled(group: Group) -> bool:
+    """Are they few sizes, each of many calls, and no new one for the latter half of all calls? Where calls are counted."""
+    last = group.compilations[-1]
+    calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
+    sizes = len(set(_shapes(group)))
+    return (
+        calls is not None and then is not None
+        and sizes <= buckets.MOST and calls >= max(2 * then, CALLS_A_SIZE * sizes)
+    )  # fmt: skip
+
+
+def _creeps(shapes: list[tuple[int, ...]]) -> bool:
+    """Does one axis, and no other, grow by as much in every call?"""
+    if len({len(shape) for shape in shapes}) != 1:
+        return False
+    changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
+    return len(changing) == 1 and buckets.creeps(changing[0])
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:

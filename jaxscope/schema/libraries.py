@@ -5,6 +5,8 @@ Capture tells them by the module of a live frame, the reading wing by the file n
 
 from __future__ import annotations
 
+import re
+
 JAX_ROOTS = frozenset({"jax", "jaxlib"})
 # Extended by wrapper-libraries in [tool.jaxscope]. A package's own jit-compiled functions are called
 # its library functions.
@@ -20,3 +22,11 @@ OWN_ROOT = "jaxscope"
 
 # Measured on JAX 0.10 and 0.12: the fast-path hook fires for some of the calls these wrappers make, not for all.
 UNHEARD = ("flax.", "equinox.")
+
+# The CPU's own words: INTERNAL: Error dispatching computation: Out of memory allocating 20000000000000 bytes.
+_NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|INTERNAL: [^\n]{0,200}Out of memory")
+
+
+def no_memory(message: str) -> bool:
+    """Is that what XLA says when memory runs out?"""
+    return _NO_MEMORY.match(message) is not None

@@ -96,6 +96,11 @@ class Feed:
         return self.state == "running"
 
     @property
+    def cut_off(self) -> bool:
+        """Has it ended without the end of its log?"""
+        return not self.running and self.run.main_recorded and not self.run.complete
+
+    @property
     def recordings(self) -> list[Feed]:
         """This run and those within it, as far as they can be looked at."""
         return [self, *(part for part in self.parts if part.ready)]

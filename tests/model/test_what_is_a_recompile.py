@@ -7,6 +7,7 @@ from jaxscope.log import store
 from jaxscope.model.causes import of, recompilations, recompiled
 from jaxscope.model.load import load
 from jaxscope.rules import registry
+from jaxscope.schema import events as ev
 
 HEALTHY = """
 import jax, jax.numpy as jnp
@@ -134,3 +135,16 @@ def test_under_a_transform_only_other_arguments_are_a_recompile(log):
         4,
         5,
     ]
+
+
+def test_a_call_that_fails_while_it_is_traced_makes_nothing_again(tmp_path):
+    log, step = Log(store.create(tmp_path / "run")), function("step")
+    log.say(step)
+    log.compiled(step, key(leaf("x", 4, 8)))
+    call = log.missed(step, key(leaf("x", 4, 7)))
+    log.say(ev.PhaseFailed(call=call, phase="trace"))
+    log.compiled(step, key(leaf("x", 4, 9)))
+    run = load(log.run)
+    [f] = run.functions.values()
+    assert recompilations(f) == f.compilations[2:]
+    assert [recompiled(c) for c in f.compilations] == [False, True, True], "it is news all the same"

@@ -6,8 +6,11 @@ import pytest
 from written import Log, function, key, leaf
 
 from jaxscope.log import store
+from jaxscope.model import sizes
 from jaxscope.model.load import load
 from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Static
 
 STEP = function("step")
@@ -102,3 +105,68 @@ def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):
         )
     [fix] = [f.fix for f in registry.findings(load(log.run)) if f.code == "JX107"]
     assert fix.endswith(" (xs changed shape in 2 of these, too)")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "creeps"),
+    [
+        ([(2, n, 16) for n in range(2, 8)], True),
+        ([(n,) for n in (3, 9, 4, 12)], False),
+        ([(n, n) for n in range(2, 8)], False),
+        ([(n,) for n in range(8, 2, -1)], False),
+    ],
+)
+def test_what_grows_by_as_much_in_every_call_is_to_be_made_once(shapes, creeps, found):
+    [fix] = [f for _, f in found(*(x(*shape) for shape in shapes))]
+    assert fix.startswith("make x as long as it will ever be before the loop") == creeps
+    assert creeps or fix == FEW
+
+
+@pytest.mark.parametrize(("calls", "note"), [(400, True), (12, False), (None, False)])
+def test_few_sizes_that_many_calls_share_are_a_choice(tmp_path, calls, note):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for n, size in enumerate((32, 64, 128)):
+        if calls:
+            log.say(ev.Called(function=STEP.function, count=n + 1))
+        log.compiled(STEP, x(size))
+    if calls:
+        log.say(ev.Called(function=STEP.function, count=calls))
+    [f] = [f for f in registry.findings(load(log.run)) if f.code == "JX101"]
+    assert (f.severity == NOTE) == note
+    assert f.fix.startswith("nothing, if these are the sizes that you pad to") == note
+
+
+GROWING = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def attend(keys, query):
+    return jax.nn.softmax(keys @ query) @ keys
+
+keys, query = jnp.zeros((1, 4)), jnp.ones(4)
+for _ in range(5):
+    keys = jnp.concatenate([keys, query[None]])
+    query = attend(keys, query)
+"""
+FINAL_SIZE = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def attend(keys, query, length):
+    scores = jnp.where(jnp.arange(keys.shape[0]) < length, keys @ query, -jnp.inf)
+    return jax.nn.softmax(scores) @ keys
+
+keys, query = jnp.zeros((6, 4)), jnp.ones(4)
+for n in range(1, 6):
+    keys = keys.at[n].set(query)
+    query = attend(keys, query, n + 1)
+"""
+
+
+@pytest.mark.capture
+def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
+    before, after = load(record(GROWING).run), load(record(FINAL_SIZE).run)
+    [f] = [f for f in registry.findings(before) if f.code == "JX101"]
+    assert f.fix.startswith("make keys as long as it will ever be") and not sizes.varying(before)
+    assert not [f for f in registry.findings(after) if f.code.startswith("JX1")]

@@ -42,6 +42,7 @@ class Findings(View):
         self.table.empty = (
             "looking …" if feed.concluded < 0
             else f"{hidden} hidden until you leave." if hidden
+            else "Nothing was found in what there is of the log, which was not closed." if feed.cut_off
             else "Nothing was found: no avoidable recompile, no costly surprise in the compiled programs. ✓"
         )  # fmt: skip
         self.table.columns = tuple(rows.columns(feed.places()))

@@ -51,6 +51,10 @@ class Functions(View):
 
     def fill(self) -> None:
         run, app = self.feed.run, self.scope
+        if not self.feed.running:
+            self.functions.empty = (
+                "No function was compiled. jaxscope doctor says whether compilations can be seen."
+            )
         with self.prevent(LineView.Moved):
             self.functions.columns = tuple(rows.function_columns(run, app.starred, self.feed.places()))
             self.functions.show(rows.functions(run, app.starred))

@@ -57,7 +57,7 @@ class ByMachine(View):
     def action_machines(self) -> None:
         found, c = self.machines(), self.spoken_of()
         if len(found) < 2 or c is None:
-            self.notify(ALONE if len(found) < 2 else "Nothing was compiled yet.", markup=False)
+            self.notify(ALONE if len(found) < 2 else "Nothing was compiled so far.", markup=False)
             return
 
         def take(chosen: rows.Seen | None) -> None:

@@ -50,6 +50,9 @@ class Overview(View):
         run, feed = self.feed.run, self.feed
         self.lanes.columns = tuple(lanes.columns(lanes.Axis(run.seconds or 0.0)))
         self.lanes.show(lanes.lanes(run))
+        if not feed.running:
+            self.lanes.empty = "Nothing was compiled. Did the program import jax, and call what it jits?"
+            self.latest.empty = "None of your functions was compiled."
         self.lanes.entitle("Compile time", "░ trace  ▒ lower  █ compile  ▁ cache hit")
         told = [f for f in feed.findings if f.code not in self.scope.hidden]
         serious = [f for f in told if f.severity != NOTE]
