@@ -76,7 +76,7 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
     found = []
     counts, own = _calls(f, calls), lengthened.arguments(run, f)
     for (axis, sequence), paths in alike.items():
-        if all(root(path) in own for path in paths) or buckets.creeps(sequence):
+        if all(root(path) in own for path in paths) or (len(alike) == 1 and buckets.creeps(sequence)):
             continue
         observed: Counter[int] = Counter()
         for size, n in zip(sequence, counts or [1] * len(sequence), strict=True):
