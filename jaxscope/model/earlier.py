@@ -23,7 +23,7 @@ class Earlier:
 
     def __init__(self) -> None:
         self.compilations: list[Compilation] = []
-        self.calls: list[int] = []
+        self.places: dict[int, int] = {}  # of each call; of several threads, the later call may miss first
         self.entries: set[str] = set()  # how these calls came about
         self.shapes: list[int] = []
         self.by_shapes: dict[int, list[int]] = {}
@@ -32,15 +32,16 @@ class Earlier:
     def add(self, c: Compilation, key: Key) -> None:
         at = len(self.compilations)
         self.compilations.append(c)
-        self.calls.append(c.call)
+        self.places[c.call] = at
         self.entries.add(c.entry)
         self.shapes.append(shapes(key))
         self.by_shapes.setdefault(self.shapes[at], []).append(at)
         self.by_static.setdefault(statics(key), []).append(at)
 
     def before(self, call: int) -> int:
-        """How many keys are of earlier calls."""
-        return bisect_left(self.calls, call)
+        """How many keys were read before that of this call."""
+        place = self.places.get(call)
+        return sum(other < call for other in self.places) if place is None else place
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
         """The last positions below ``end`` whose compilation ``fits``, the latest first; None: all do."""

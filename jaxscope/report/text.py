@@ -133,7 +133,11 @@ def _by_cause(run: Run) -> Iterator[Line]:
         ranking = sorted(spent.items(), key=lambda item: (-item[1][1], item[0]))
         told = ", ".join(f"{phrases.cause_kind(kind)} {n:,}x {seconds(t)}" for kind, (n, t) in ranking)
         total = sum(t for _, t in spent.values())
-        yield line((seconds(total), "bold"), f" of it was compiling again: {told}", hang=2)
+        # Of threads and processes each counts, and the clock goes on for all at once.
+        spent_by_all = run.compiling_seconds
+        at_once = spent_by_all is not None and total > spent_by_all
+        how = " went into compiling again, some of it at once" if at_once else " of it was compiling again"
+        yield line((seconds(total), "bold"), f"{how}: {told}", hang=2)
 
 
 def ranked(run: Run, wanted: object) -> list[Function]:

@@ -32,6 +32,21 @@ def test_the_first_of_hundreds_of_shapes_is_found_when_it_comes_back_in_another_
     assert told(run) == [("dtype", "x is now i32[1], before f32[1]")]
 
 
+def test_calls_of_several_threads_are_compared_in_the_order_in_which_they_missed(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(F)
+    for call, size in ((2, 3), (5, 6), (7, 8), (6, 7), (4, 5), (3, 4)):  # numbered as they were entered
+        log.missed(F, key(leaf("x", size)), call=call)
+        for phase in ("trace", "lower", "compile"):
+            log.phase(call, phase, 0.1)
+    model = load(log.run)
+    [f] = model.functions.values()
+    assert [causes.of(model, c)[0].text for c in f.compilations] == [
+        "the first time this function is seen",
+        *(f"x is now f32[{now}], before f32[{was}]" for was, now in ((3, 6), (6, 8), (8, 7), (7, 5), (5, 4))),
+    ]
+
+
 def test_thousands_of_shapes_cost_a_few_looks_each_and_not_a_look_at_every_earlier_key(tmp_path, monkeypatch):
     run = store.create(tmp_path / "run")
     log = Log(run)

@@ -341,3 +341,17 @@ def test_a_stream_without_arrows_gets_ascii(directory):
     print_report(load(directory), file=stream, directory=directory)
     stream.flush()
     assert b"-> pad the odd batch" in raw.getvalue()
+
+
+def test_compilations_of_several_threads_at_once_are_no_part_of_less_time(tmp_path):
+    log, f = Log(store.create(tmp_path / "run")), function("f")
+    log.say(f)
+    log.compiled(f, key(leaf("x", 1)))
+    calls = [log.missed(f, key(leaf("x", n))) for n in (2, 3)]
+    began = log.now
+    for call in calls:
+        log.now = began
+        log.phase(call, "compile", 8.0)
+    to = io.StringIO()
+    print_report(load(log.run), file=to)
+    assert "16.0 s went into compiling again, some of it at once: shape 2x" in " ".join(to.getvalue().split())

@@ -34,11 +34,15 @@ def compare(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
         yield note("JX711", f"fewer transfers: {'; '.join(fewer[:SHOWN])}", REFRESH)
 
 
+def _in_steps(n: int | None) -> str:
+    return f" in {n:,} step{'s' * (n != 1)}" if n else ""
+
+
 def _more_transfers(now: Recorded, where: str, how: str, n: int, was: int, steps: int | None) -> Finding:
     most = max(now.transfers[where][how], key=lambda t: t.count or 0)
     kind, _, direction = how.rpartition(", ")
-    here = f" in {now.baseline.steps:,} steps" if now.baseline.steps else ""
-    there = f" in {steps:,} steps" if steps and steps != now.baseline.steps else ""
+    here = _in_steps(now.baseline.steps)
+    there = _in_steps(steps) if steps != now.baseline.steps else ""
     what = f"{kind} ({direction.replace('_', ' ')})"
     text = f"{where.partition('::')[2]} moves data with {what} {n:,}x{here}, {was:,}x{there} in the baseline"
     return Finding(
