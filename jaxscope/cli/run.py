@@ -147,7 +147,7 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[
         targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
     if not opts.quiet:
         say(f"the program's output: {record.output}")
-        _report(record, left)
+        _report(record, left, unseen=True)
     return _checked(record, left, wishes)
 
 
@@ -202,7 +202,7 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
     return env
 
 
-def _report(record: RunDir, ended: vitals.Ended) -> None:
+def _report(record: RunDir, ended: vitals.Ended, *, unseen: bool = False) -> None:
     from jaxscope.launch import evidence  # late: decoding events is not needed to start a program
 
     seen = evidence.look(record, ended.pid)
@@ -212,7 +212,7 @@ def _report(record: RunDir, ended: vitals.Ended) -> None:
     try:
         from jaxscope.report import text
 
-        summary = text.summary(record)
+        summary = text.summary(record, unseen=unseen)
     except Exception as e:  # a reading that fails must not look like a recording that failed
         say(
             f"recorded in {record.path}, but the summary cannot be made: {type(e).__name__}: {e}",

@@ -48,13 +48,16 @@ def render(run: Run, to: Console, directory: RunDir | None = None, *, everything
     put(to, _page(run, directory, to.width, everything=everything))
 
 
-def summary(directory: RunDir) -> str:
-    """A few lines for stderr at the end of ``jaxscope run``; coloured where stderr takes colour."""
+def summary(directory: RunDir, *, unseen: bool = False) -> str:
+    """A few lines for stderr at the end of ``jaxscope run``; coloured where stderr takes colour.
+
+    ``unseen``: what the program printed is not on the terminal above; then of what it died is said here.
+    """
     run = load(directory)
     to = console(sys.stderr)
     buffer = io.StringIO()
     to.file = buffer
-    put(to, _summary(run, directory))
+    put(to, _summary(run, directory, unseen=unseen))
     return buffer.getvalue()
 
 
@@ -97,12 +100,13 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from _next(run, directory, users)
 
 
-def _death(run: Run, places: Places) -> Iterator[Line]:
-    """The exception that ended the program, and for a deleted array who may have donated it."""
+def _death(run: Run, places: Places, *, whatever: bool = False) -> Iterator[Line]:
+    """The exception that ended the program, and for a deleted array who may have donated it. Not where memory ran out,
+    of which there is more to say elsewhere; ``whatever``: then, too."""
     main = run.main
     died = main.died if main is not None else None
-    if died is None or arrays.out_of_memory(died):
-        return  # said above, with what was alive
+    if died is None or (arrays.out_of_memory(died) and not whatever):
+        return
     where = places.frame(died.stack[0]) if died.stack else None
     said = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
     yield line(
@@ -306,7 +310,7 @@ def _soon(parts: Sequence[variants.Variant]) -> bool:
     return texts <= SOON_BYTES and compilations <= SOON_COMPILATIONS
 
 
-def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
+def _summary(run: Run, directory: RunDir, *, unseen: bool) -> Iterator[Line]:
     places = Places(run)
     spent, of = compiling(run, shares=False) or (seconds(None), " went into tracing, lowering and compiling")
     users = ranked(run, lambda f: f.user)
@@ -322,6 +326,8 @@ def _summary(run: Run, directory: RunDir) -> Iterator[Line]:
         (f"; {said}", "red") if bad else "",
         hang=2,
     )
+    if unseen:
+        yield from (Line(entry.text, 2, 4) for entry in _death(run, places, whatever=True))
     yield from (
         Line(entry.text, 2, entry.hang)
         for entry in _in_progress(run, directory, places)

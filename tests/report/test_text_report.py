@@ -355,3 +355,13 @@ def test_compilations_of_several_threads_at_once_are_no_part_of_less_time(tmp_pa
     to = io.StringIO()
     print_report(load(log.run), file=to)
     assert "16.0 s went into compiling again, some of it at once: shape 2x" in " ".join(to.getvalue().split())
+
+
+@pytest.mark.parametrize("message", ["no such key", "RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes"])
+def test_where_nobody_saw_the_output_the_summary_says_of_what_the_program_died(tmp_path, message):
+    run = store.create(tmp_path / "run")
+    log = Log(run)
+    log.say(ev.Died(error="SomeError", message=message))
+    log.end()
+    assert f"Died of SomeError: {message}" in summary(run, unseen=True)
+    assert "Died" not in summary(run), "its traceback stands above"
