@@ -14,7 +14,10 @@ from jaxscope.cli import config
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import JaxscopeError
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
+from jaxscope.model.load import state
+from jaxscope.model.run import Run
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -44,11 +47,19 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Show it."""
-    directory = chosen(args.run)
+    directory = (begun() if args.run in (None, "latest") else None) or chosen(args.run)
     if not on_a_terminal():
         sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
         return _report(directory)
     return TERMINATED if show(directory) == "terminated" else 0
+
+
+def begun() -> RunDir | None:
+    """The newest run, where its program goes on and has not come to its import of jax: it is what one waits for."""
+    runs = store.all_runs()
+    if not runs or runs[-1].recorded:
+        return None
+    return runs[-1] if state(Run(), runs[-1]) == "running" else None
 
 
 def on_a_terminal() -> bool:
