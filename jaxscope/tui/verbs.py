@@ -114,6 +114,10 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             said = "no line of yours is known here" if place is None else f"set EDITOR to open {place.file}:{place.line}"  # fmt: skip
             self.notify(escape(said), markup=False)
             return
+        self.outside(command, command[0])
+
+    def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
+        """Give the terminal to another program until it ends. ``instead``: what to say where that cannot be done."""
         trouble: Exception | None = None
         try:
             with self.suspend():  # which does not come back from an exception
@@ -124,7 +128,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         except SuspendNotSupported as e:
             trouble = e
         if trouble is not None:
-            self.notify(escape(f"{command[0]}: {trouble}"), severity="error", markup=False)
+            self.notify(escape(instead or f"{name}: {trouble}"), severity="error", timeout=8, markup=False)
 
     # -- files ------------------------------------------------------------------------------------
 

@@ -740,7 +740,9 @@ def test_a_run_within_is_found_when_it_begins_while_one_looks(made):
     drive(directory, steps, size=(160, 48))
 
 
-def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp_path):
+def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("jaxscope.tui.verbs.subprocess.run", lambda command, **_: opened.append(command))
     directory = runs_to_see.varied_with_findings(tmp_path / "run")
 
     async def steps(pilot, app):
@@ -753,8 +755,13 @@ def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp
         table.go_to(of_the_other)
         await press(pilot, "enter")
         assert app.current_mode == "findings"
-        [said] = [n.message for n in app._notifications]
+        [said] = [n.message for n in app._notifications]  # this one has no terminal to give away
         assert "jaxscope view" in said and "/--model=4" in said
+        monkeypatch.setattr(app, "suspend", contextlib.nullcontext)
+        await press(pilot, "enter")
+        assert [command[-2:] for command in opened] == [
+            ["view", str(runs_to_see.store.sub_runs(directory)[0].path)]
+        ]
         table.go_to(1 - of_the_other)
         await press(pilot, "enter")
         assert app.current_mode == "functions"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterable
 
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 
 from jaxscope.log import store
-from jaxscope.report.escape import escape
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
@@ -68,8 +68,11 @@ class Findings(View):
             return
         seen = self.feed.whose(f)
         if seen is not self.feed:  # ids are of one recording, and what the other screens show is the first
-            command = f"jaxscope view {escape(shlex.quote(store.address(seen.directory)))}"
-            self.notify(f"It was seen in another run of this program: {command}", timeout=8, markup=False)
+            name = shlex.quote(store.address(seen.directory))
+            command = [sys.executable, "-m", "jaxscope", "view", str(seen.directory.path)]
+            self.scope.outside(
+                command, "jaxscope", f"It was seen in another run of this program: jaxscope view {name}"
+            )
             return
         for e in f.evidence:
             c = run.compilations.get(e.compilation or "")
