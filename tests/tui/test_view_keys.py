@@ -789,14 +789,14 @@ def test_who_reads_a_program_keeps_it_when_the_function_is_compiled_again(tmp_pa
             program="two",
             texts=runs_to_see.texts("train.py"),
         )
-        for _ in range(100):
-            await asyncio.sleep(0.05)
-            if len(app.feed.run.compilations) == 2:
+        await seen_soon(pilot, app, "1 recompile")
+        for _ in range(200):  # until there is a program that could be shown
+            if "two" in app.feed.run.programs and app.feed.concluded == app.feed.run.version:
                 break
-        await settled(pilot)
+            await asyncio.sleep(0.05)
         app.screen.renew()
-        await settled(pilot)
-        assert ("train_step #1" in screen(app)) == reads and ("train_step #2" in screen(app)) != reads
+        await seen_soon(pilot, app, "train_step #1" if reads else "train_step #2")
+        assert ("train_step #2" in screen(app)) != reads
 
     drive(directory, steps)
 
