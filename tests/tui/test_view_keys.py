@@ -769,38 +769,6 @@ def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp
     drive(directory, steps, size=(160, 48))
 
 
-@pytest.mark.parametrize("reads", [False, True])
-def test_who_reads_a_program_keeps_it_when_the_function_is_compiled_again(tmp_path, reads):
-    directory = runs_to_see.store.create(tmp_path / "run", name="train", argv=["train.py"])
-    log, step = runs_to_see.Log(directory), runs_to_see.function("train_step", "train.py", 10)
-    log.backend(8)
-    log.say(step)
-    log.compiled(
-        step, runs_to_see.key(runs_to_see.leaf("x", 4)), program="one", texts=runs_to_see.texts("train.py")
-    )
-    directory.heartbeat.touch()
-
-    async def steps(pilot, app):
-        await press(pilot, "3", *(["tab", "j"] if reads else []))
-        assert "train_step #1" in screen(app)
-        log.compiled(
-            step,
-            runs_to_see.key(runs_to_see.leaf("x", 5)),
-            program="two",
-            texts=runs_to_see.texts("train.py"),
-        )
-        await seen_soon(pilot, app, "1 recompile")
-        for _ in range(200):  # until there is a program that could be shown
-            if "two" in app.feed.run.programs and app.feed.concluded == app.feed.run.version:
-                break
-            await asyncio.sleep(0.05)
-        app.screen.renew()
-        await seen_soon(pilot, app, "train_step #1" if reads else "train_step #2")
-        assert ("train_step #2" in screen(app)) != reads
-
-    drive(directory, steps)
-
-
 def test_a_program_is_compared_with_another(typical):
     async def steps(pilot, app):
         await press(pilot, "3", "d")

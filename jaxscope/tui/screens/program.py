@@ -234,14 +234,7 @@ class ProgramView(ByMachine):
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)
         if event.view is self.focused or event.view is self.focused_view():
-            self._stay()
             self._follow(event.view)
-
-    def _stay(self) -> None:
-        """Who reads a program goes on with it, also when the function is compiled once more."""
-        c = self._chosen()
-        if c is not None and self.scope.compilation is None:
-            self.scope.function, self.scope.compilation = c.function.id, c.id
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         """From a line to what it became, from an operation to its line."""
