@@ -167,6 +167,7 @@ def test_with_four_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
         "test_no_steps_and_nothing_compiled",
         "test_has_marks_of_its_own_besides",
         "test_async_clean",
+        "test_fixture",
     }
     alone = {name: outcome for name, (outcome, _) in marked[0][2].items() if name not in depends}
     assert code == 1 and {n: o for n, (o, _) in said.items() if n not in depends} == alone
