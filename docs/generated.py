@@ -1,0 +1,137 @@
+"""Write the pages that are made from the code: one per rule, and the reference of the configuration.
+
+They go to ``rules/`` and ``reference/`` below the site's sources. Git ignores them.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+FAMILIES = {
+    "JX1": "Recompiles: why a call missed a cache",
+    "JX2": "The shape of the program",
+    "JX3": "Types and callbacks",
+    "JX4": "Communication",
+    "JX5": "Memory and placement",
+    "JX6": "Transfers and waiting",
+    "JX7": "Differences from a baseline",
+    "JX8": "Targets",
+    "JX9": "The check itself",
+}
+HEADINGS = {"## ": "## ", "### ": "### "}
+
+
+def write(source: Path) -> None:
+    """Write all generated pages below ``source``, the directory of ``conf.py``."""
+    _rules(source / "rules")
+    _configuration(source / "reference")
+
+
+def _put(path: Path, text: str) -> None:
+    """Write only what changed: Sphinx reads a page again when its time changes."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def _rules(folder: Path) -> None:
+    from jaxscope.rules import registry
+
+    rules = registry.rules()
+    index = [
+        "# Rules",
+        "",
+        "Every finding has a code. Each page says what the rule looks for, why it matters, and shows a program that has"
+        " the problem and one that does not. A test runs both programs on each supported version of JAX.",
+        "`jaxscope rule JX101` prints the same page in a terminal.",
+        "",
+    ]
+    for prefix, title in FAMILIES.items():
+        family = [r for code, r in rules.items() if code.startswith(prefix)]
+        if not family:
+            continue
+        index += [f"## {title}", "", "| code | name | severity | finds |", "|---|---|---|---|"]
+        for r in family:
+            summary = r.summary.replace("|", "\\|")
+            index.append(f"| [{r.code}]({r.code}.md) | {r.name} | {r.severity} | {summary} |")
+        index.append("")
+    toctree = ["```{toctree}", ":hidden:", "", *rules, "```", ""]
+    _put(folder / "index.md", "\n".join(index + toctree))
+    for r in rules.values():
+        _put(folder / f"{r.code}.md", f"# {r.code} {r.name}\n\nSeverity: {r.severity}\n\n{r.doc}\n")
+    for old in folder.glob("JX*.md"):
+        if old.stem not in rules:
+            old.unlink()
+
+
+def _configuration(folder: Path) -> None:
+    from jaxscope.cli import Parser, check, config, options
+
+    parsers = Parser(prog="jaxscope").add_subparsers(parser_class=Parser)
+    check.add_parser(parsers)
+    helps = {"run": _help(options.parser()), "check": _help(parsers.choices["check"])}
+    page = [
+        "# Configuration",
+        "",
+        "An option is looked up on the command line, then in the environment, then in the nearest `pyproject.toml` at or"
+        " above the current directory; the first that has it wins. In `pyproject.toml` the keys are the long options.",
+        "",
+        "```toml",
+        "[tool.jaxscope]",
+        'wrapper-libraries = ["mylib"]   # packages whose lines are not yours',
+        "",
+        "[tool.jaxscope.run]",
+        'step-function = "train_step"',
+        "",
+        "[tool.jaxscope.check]",
+        "no-recompiles-after = 1",
+        "",
+        "[tool.jaxscope.keys]            # keys of the terminal interface, by the name of the action",
+        'find = "ctrl+f,/"',
+        "```",
+        "",
+    ]
+    for table, known in config.OPTIONS.items():
+        if table == "keys" or not known:
+            continue
+        page += [f"## [tool.jaxscope{'.' + table if table else ''}]", ""]
+        page += ["| key | environment | value | meaning |", "|---|---|---|---|"]
+        for key, option in known.items():
+            value = ", ".join(option.choices) or {
+                str: "text", bool: "true or false", int: "a whole number", list: "a list of texts", dict: "a table"
+            }.get(option.type, "a limit")  # fmt: skip
+            meaning = helps.get(table, {}).get(key, LIMITS.get(key, "")).replace("|", "\\|")
+            variable = "" if option.type is dict else f"`{config.variable_of(key)}`"
+            page.append(f"| `{key}` | {variable} | {value} | {meaning} |")
+        page.append("")
+    _put(folder / "configuration.md", "\n".join(page))
+
+
+LIMITS = {
+    "max-compilations": "of your functions, eager operations not counted",
+    "max-compile-seconds": "seconds of tracing, lowering and compiling",
+    "max-collectives": "how many one program has: a number, or a table by kind, `kind@axis` or `*@axis`",
+    "max-collective-bytes": "bytes of their results on one device in one call, loops counted; a number or such a table",
+    "max-temp-bytes": "temporaries of one program on one device",
+    "max-peak-bytes": "peak memory of one program on one device",
+    "max-replicated-bytes": "arguments of one program on one device of which another device has a copy",
+    "max-constant-bytes": "captured constants of one program",
+    "wrapper-libraries": "packages whose lines are not yours: a call is attributed to the line that called into them",
+    "per-file-ignores": 'codes that are left out for some files: `{"data/*.py" = ["JX101"]}`',
+    "functions": 'limits for functions by pattern: `[tool.jaxscope.check.functions."train_*"]`',
+    "targets": 'limits for targets by pattern: `[tool.jaxscope.check.targets."v5p:*"]`',
+}
+
+
+def _help(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """The help of each long option of ``parser``, as the command line prints it."""
+    found = {}
+    for action in parser._actions:
+        for name in action.option_strings:
+            if name.startswith("--") and action.help and action.help is not argparse.SUPPRESS:
+                found[name.removeprefix("--")] = (action.help % {"prog": parser.prog}).strip()
+    return found
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
