@@ -8,8 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import generated  # noqa: E402
-from jaxscope import __version__  # noqa: E402
+import generated
+
+from jaxscope import __version__
 
 project = "jaxscope"
 author = "the jaxscope developers"
