@@ -19,7 +19,7 @@ from jaxscope.tui import actions, style, tokens
 from jaxscope.tui.cells import Column, Part
 from jaxscope.tui.lines import Lines
 from jaxscope.tui.lineview import LineView
-from jaxscope.tui.screens.frame import Words
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.tableview import TableView
 from jaxscope.tui.textview import TextView
 
@@ -35,7 +35,7 @@ class Help(ModalScreen[None]):
     def __init__(self, title: str, about: str, able: Sequence[actions.Action]) -> None:
         super().__init__()
         self.heading, self.about, self.able = title, about, able
-        self.said = Words(id="help")
+        self.said = Paragraphs(id="help")
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="dialog"):
@@ -66,7 +66,7 @@ class Leave(ModalScreen[str | None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said = Words(id="leave")
+        self.said = Paragraphs(id="leave")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -12,16 +12,18 @@ from textual.types import IgnoreReturnCallbackType
 
 from jaxscope.report.phrases import function_name
 from jaxscope.tui import actions
+from jaxscope.tui.navigator import Navigator
 from jaxscope.tui.screens.frame import View
-
-if TYPE_CHECKING:
-    from jaxscope.tui.app import App
 
 MOST = 200  # functions offered
 
 
 class Commands(Provider):
     """Names of functions are data: they get into the list as plain text."""
+
+    @property
+    def _navigator(self) -> Navigator:
+        return cast("Navigator", self.app)
 
     async def discover(self) -> Hits:
         for words, help, command in self._commands():
@@ -38,22 +40,21 @@ class Commands(Provider):
         view = self.screen
         scopes = view.scopes() if isinstance(view, View) else ["app"]
         target = view.focused_view() if isinstance(view, View) else None
-        for action in actions.of(scopes, cast("App", self.app).actions):
+        for action in actions.of(scopes, self._navigator.actions):
             if action.group:
                 namespace = self.app if action.scope == "app" else target if target is not None and action.scope in target.SCOPES else view  # fmt: skip
                 run = partial(self.app.run_action, action.does, namespace)
                 yield f"{action.group}: {action.words}", action.help, run
-        app = cast("App", self.app)
-        for name, theme in sorted(app.available_themes.items()):
-            yield f"theme: {name}", "Light colours." if not theme.dark else "Dark colours.", partial(setattr, app, "theme", name)  # fmt: skip
+        for name, theme in sorted(self.app.available_themes.items()):
+            colours = "Dark colours." if theme.dark else "Light colours."
+            yield f"theme: {name}", colours, partial(setattr, self.app, "theme", name)
 
     def _functions(self) -> Iterator[tuple[str, str, IgnoreReturnCallbackType]]:
-        app = cast("App", self.app)
-        found = sorted(app.feed.run.functions.values(), key=lambda f: (not f.user, -f.seconds))
+        found = sorted(self._navigator.feed.run.functions.values(), key=lambda f: (not f.user, -f.seconds))
         for f in found[:MOST]:
             if f.compilations:
                 yield (
                     f"function: {function_name(f)}",
                     "Its compilations and their causes.",
-                    partial(app.open_function, f.id),
+                    partial(self._navigator.open_function, f.id),
                 )

@@ -88,7 +88,7 @@ LineView {{
     background: $background; height: 1fr; overflow-x: auto; overflow-y: auto;
 }}
 LineView:focus {{ border-top: heavy $primary; border-title-color: $primary; }}
-Words {{ width: 1fr; height: auto; }}
+Paragraphs {{ width: 1fr; height: auto; }}
 #header, #tabs, #footer, #lost, #link, #summary, #machines, #verdict {{ height: 1; text-wrap: nowrap; text-overflow: ellipsis; }}
 #header, #footer {{ background: $panel; }}
 #now, #reasons, #detail, #empty {{ padding: 0 1; }}
@@ -110,7 +110,7 @@ Overview #right {{ width: 4fr; }}
 #advised {{ padding: 0 1 1 1; max-height: 8; }}
 Arrays #arrays {{ width: 2fr; }}
 Arrays #right {{ width: 1fr; }}
-Arrays #right Words {{ padding: 0 1; }}
+Arrays #right Paragraphs {{ padding: 0 1; }}
 Arrays.narrow #arrays {{ width: 100%; height: 4fr; }}
 Arrays.narrow #right {{ height: 5fr; }}
 Collectives #detail {{ max-height: 9; border-top: solid $foreground 30%; }}

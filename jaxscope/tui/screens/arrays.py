@@ -11,9 +11,10 @@ from textual.widget import Widget
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import arrays as rows
 from jaxscope.tui.rows import mesh
-from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
 
 
@@ -46,9 +47,9 @@ class Arrays(View):
         with Horizontal(id="columns"):
             yield self.table
             with VerticalScroll(id="right"):
-                yield Words(id="detail")
-                yield Words(id="facts")
-                yield Words(id="devices")
+                yield Paragraphs(id="detail")
+                yield Paragraphs(id="facts")
+                yield Paragraphs(id="devices")
 
     @property
     def shown(self) -> int:

@@ -10,10 +10,10 @@ from jaxscope.model.records import Compilation
 from jaxscope.report.phrases import Places, count
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import collectives as rows
 from jaxscope.tui.rows import machines
 from jaxscope.tui.rows.program import default
-from jaxscope.tui.screens.frame import Words
 from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.tableview import TableView
 
@@ -26,9 +26,9 @@ class Collectives(ByMachine):
             (), rows.row_id, title="Collectives", id="collectives",
             about="Communication between devices in the compiled programs, the most bytes first. Enter shows the line in its program.",
         )  # fmt: skip
-        yield Words(id="machines")
+        yield Paragraphs(id="machines")
         yield self.table
-        yield Words(id="detail")
+        yield Paragraphs(id="detail")
 
     def spoken_of(self) -> Compilation | None:
         """Of the row under the cursor, else of what all screens speak of."""

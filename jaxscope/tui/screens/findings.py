@@ -14,9 +14,10 @@ from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import findings as rows
 from jaxscope.tui.rows.overview import finding_id
-from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
 
 
@@ -33,7 +34,7 @@ class Findings(View):
         with Horizontal(id="columns"):
             yield self.table
             with VerticalScroll(id="right"):
-                yield Words(id="detail")
+                yield Paragraphs(id="detail")
 
     def fill(self) -> None:
         feed, app = self.feed, self.scope

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from collections.abc import Iterable
+from typing import ClassVar, cast
 
-from rich.style import Style
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -21,60 +19,15 @@ from textual.widgets import Input, Static
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, style
 from jaxscope.tui.abstract import AbstractMeta
-from jaxscope.tui.cells import Part, parts
+from jaxscope.tui.cells import Part
+from jaxscope.tui.feed import Feed
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.navigator import Navigator
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import chrome
-
-if TYPE_CHECKING:
-    from jaxscope.tui.app import App
-    from jaxscope.tui.feed import Feed
 
 NARROW = 100  # columns below which panes stand one above the other
 LEISURE_S = 0.3
-
-
-class Words(Static):
-    """Styled text of any number of paragraphs; nothing in it is markup, everything is escaped."""
-
-    def __init__(self, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__("", id=id, classes=classes, markup=False)
-        self.said: list[list[Part]] = []
-        self._theme = ""
-
-    def say(self, *paragraphs: Sequence[Part]) -> None:
-        """Nothing at all takes no room."""
-        said = [list(p) for p in paragraphs]
-        self.display = any(said) or self.has_class("stays")
-        if said != self.said:
-            self.said = said
-            self._redraw()
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        if self.is_mounted and self._theme != self.app.theme:
-            self._theme = self.app.theme
-            self._redraw()
-
-    def _redraw(self) -> None:
-        made = Text()
-        for n, paragraph in enumerate(self.said):
-            made.append("\n" if n else "")
-            for text, name in parts(list(paragraph)):
-                made.append(text, self._style(name))
-        self.update(made, layout=False)  # which costs more than all the rest, and is rarely needed
-        size = self.size
-        wide = self.styles.width is not None and self.styles.width.is_auto
-        if self.styles.auto_dimensions and (
-            wide or self.get_content_height(self.app.size, self.app.size, size.width) != size.height
-        ):
-            self.refresh(layout=True)
-
-    def _style(self, name: str) -> Style:
-        return (
-            self.screen.get_component_rich_style(f"line--{name}", partial=True, default=Style.null())
-            if name
-            else Style.null()
-        )
 
 
 class View(Screen[None], metaclass=AbstractMeta):
@@ -88,14 +41,14 @@ class View(Screen[None], metaclass=AbstractMeta):
     complete = False  # are all its panes there? A screen is told to draw before they are
 
     def compose(self) -> ComposeResult:
-        yield Words(id="header", classes="stays")
-        yield Words(id="tabs", classes="stays")
-        yield Words(id="lost")
+        yield Paragraphs(id="header", classes="stays")
+        yield Paragraphs(id="tabs", classes="stays")
+        yield Paragraphs(id="lost")
         yield from self.panes()
         with Horizontal(id="finding"):
             yield Static("/", id="slash", markup=False)
-            yield Words(id="found", classes="stays")
-        yield Words(id="footer", classes="stays")
+            yield Paragraphs(id="found", classes="stays")
+        yield Paragraphs(id="footer", classes="stays")
 
     @abstractmethod
     def panes(self) -> Iterable[Widget]:
@@ -114,8 +67,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         return None
 
     @property
-    def scope(self) -> App:
-        return cast("App", self.app)
+    def scope(self) -> Navigator:
+        return cast("Navigator", self.app)
 
     @property
     def feed(self) -> Feed:
@@ -192,8 +145,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         said = view.position() if view is not None else ""
         self.words("found").say([(said, "dim")])
 
-    def words(self, id: str) -> Words:
-        return self.query_one(f"#{id}", Words)
+    def words(self, id: str) -> Paragraphs:
+        return self.query_one(f"#{id}", Paragraphs)
 
     def focused_view(self) -> LineView | None:
         """The pane that keys go to, also while its search line has the focus."""

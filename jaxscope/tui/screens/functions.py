@@ -15,8 +15,9 @@ from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.dialogs import Picker
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import functions as rows
-from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
 
 
@@ -46,7 +47,7 @@ class Functions(View):
         with Horizontal(id="columns"):
             yield self.attempts
             with Vertical(id="right"):
-                yield Words(id="reasons")
+                yield Paragraphs(id="reasons")
                 yield self.key
 
     def fill(self) -> None:

@@ -12,9 +12,10 @@ from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.cells import Part
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import death, lanes
 from jaxscope.tui.rows import overview as rows
-from jaxscope.tui.screens.frame import View, Words
+from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
 
 
@@ -36,14 +37,14 @@ class Overview(View):
             empty="No compilation of your functions yet.",
             about="Compilations of your functions, the latest first, each with its cause.",
         )  # fmt: skip
-        yield Words(id="now")
+        yield Paragraphs(id="now")
         with Horizontal(id="columns"):
             with Vertical(id="left"):
                 yield self.lanes
-                yield Words(id="steps")
+                yield Paragraphs(id="steps")
             with Vertical(id="right"):
                 yield self.findings
-                yield Words(id="advised")
+                yield Paragraphs(id="advised")
                 yield self.latest
 
     def fill(self) -> None:

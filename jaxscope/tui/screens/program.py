@@ -22,10 +22,10 @@ from jaxscope.tui.dialogs import Page, Picker
 from jaxscope.tui.feed import APART_BYTES
 from jaxscope.tui.lines import Lines
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import machines
 from jaxscope.tui.rows import program as rows
 from jaxscope.tui.rows.functions import Other, other_columns, others
-from jaxscope.tui.screens.frame import Words
 from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.textview import NOTHING, TextView
 
@@ -52,13 +52,13 @@ class ProgramView(ByMachine):
             stage: TextView(title=title, id=stage, about=f"{title}. Moving here marks the line it comes from; ] and [ walk along marked lines.")
             for stage, title in TITLES.items()
         }  # fmt: skip
-        yield Words(id="machines")
-        yield Words(id="summary", classes="stays")
-        yield Words(id="verdict")
+        yield Paragraphs(id="machines")
+        yield Paragraphs(id="summary", classes="stays")
+        yield Paragraphs(id="verdict")
         with Horizontal(id="columns"):
             yield self.source
             yield from self.stages.values()
-        yield Words(id="link", classes="stays")
+        yield Paragraphs(id="link", classes="stays")
 
     def _chosen(self) -> Compilation | None:
         run, app = self.feed.run, self.scope

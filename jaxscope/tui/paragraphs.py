@@ -1,0 +1,55 @@
+"""A widget of styled paragraphs: headers, tabs, footers and the text of dialogs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static
+
+from jaxscope.tui.cells import Part, parts
+
+
+class Paragraphs(Static):
+    """Styled text of any number of paragraphs; nothing in it is markup, everything is escaped."""
+
+    def __init__(self, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__("", id=id, classes=classes, markup=False)
+        self.said: list[list[Part]] = []
+        self._theme = ""
+
+    def say(self, *paragraphs: Sequence[Part]) -> None:
+        """Nothing at all takes no room."""
+        said = [list(p) for p in paragraphs]
+        self.display = any(said) or self.has_class("stays")
+        if said != self.said:
+            self.said = said
+            self._redraw()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self.is_mounted and self._theme != self.app.theme:
+            self._theme = self.app.theme
+            self._redraw()
+
+    def _redraw(self) -> None:
+        made = Text()
+        for n, paragraph in enumerate(self.said):
+            made.append("\n" if n else "")
+            for text, name in parts(list(paragraph)):
+                made.append(text, self._style(name))
+        self.update(made, layout=False)  # which costs more than all the rest, and is rarely needed
+        size = self.size
+        wide = self.styles.width is not None and self.styles.width.is_auto
+        if self.styles.auto_dimensions and (
+            wide or self.get_content_height(self.app.size, self.app.size, size.width) != size.height
+        ):
+            self.refresh(layout=True)
+
+    def _style(self, name: str) -> Style:
+        return (
+            self.screen.get_component_rich_style(f"line--{name}", partial=True, default=Style.null())
+            if name
+            else Style.null()
+        )
