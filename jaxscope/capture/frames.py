@@ -9,23 +9,29 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Iterator
-from types import FrameType
+import sysconfig
+from collections.abc import Iterable, Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
+from jaxscope.schema.libraries import DECORATOR_ROOTS, JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
+from jaxscope.schema.standings import Standing, standing_of, standings
 
 MAX_STACK = 12
+_RUN_WHAT_THEY_GET = DECORATOR_ROOTS | sys.stdlib_module_names
 
 _skipped: frozenset[str] = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT}
+_of_file = standings()
 
 
 def configure(extra: list[str]) -> None:
     """Take further packages for wrapper libraries."""
-    global _skipped
+    global _skipped, _of_file
     _skipped = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(extra)
-    is_library_file.cache_clear()
+    _of_file = standings(extra)
+    _standing.cache_clear()
+    file_standing.cache_clear()
 
 
 def root(module: object) -> str:
@@ -42,29 +48,53 @@ def module_of(frame: FrameType) -> str:
     return name if isinstance(name, str) else ""
 
 
-def is_user(frame: FrameType) -> bool:
-    # "<frozen importlib._bootstrap>" and friends are nobody's line.
-    return not is_library(module_of(frame)) and not frame.f_code.co_filename.startswith("<frozen")
+# As code objects spell them.
+_STDLIB = tuple(
+    {os.path.dirname(os.__file__) + os.sep}  # noqa: PTH120
+    | {path + os.sep for name in ("stdlib", "platstdlib") if (path := sysconfig.get_path(name))}
+)
 
 
 def is_pythons_own(file: str) -> bool:
     """Is it a file of the standard library?"""
-    return file.startswith("<frozen") or (file.startswith(_STDLIB) and "site-packages" not in file)
+    return file.startswith("<frozen") or (
+        file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
+    )
 
 
 @functools.lru_cache(4096)
-def is_library_file(file: str) -> bool:
-    """Where only a file name tells: installed, of Python's own, or in a package of JAX's, a wrapper's or ours."""
-    if "site-packages" in file or "dist-packages" in file or is_pythons_own(file):
-        return True
-    return any(
+def _standing(file: str, package: str, function: str) -> Standing:
+    if package in _skipped or is_pythons_own(file):
+        return Standing.LIBRARY
+    return standing_of(Frame(file, 0, function), _of_file)
+
+
+def standing(frame: FrameType) -> Standing:
+    """Whose a live frame is: its module may tell a library where its file, in a clone, does not."""
+    code = frame.f_code
+    function = code.co_qualname if code.co_filename == "<string>" else ""
+    return _standing(code.co_filename, root(module_of(frame)), function)
+
+
+def is_user(frame: FrameType) -> bool:
+    """May it be the user's: is it no frame of JAX, of a library around it or of Python itself?"""
+    return standing(frame) != Standing.LIBRARY
+
+
+@functools.lru_cache(4096)
+def file_standing(file: str) -> Standing:
+    """Whose a file is, where only its name is known: also that of a library which is imported from a clone."""
+    cloned = any(
         file.startswith(folder + os.sep)
         for name in _skipped
         for folder in getattr(sys.modules.get(name), "__path__", ()) or ()
     )
+    return Standing.LIBRARY if cloned else _standing(file, "", "")
 
 
-_STDLIB = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  as code objects spell it
+def is_library_file(file: str) -> bool:
+    """Where only a file name tells: installed, of Python's own, or in a package of JAX's, a wrapper's or ours."""
+    return file_standing(file) != Standing.USER
 
 
 def walk(frame: FrameType | None) -> Iterator[FrameType]:
@@ -78,33 +108,59 @@ def location(frame: FrameType) -> Frame:
     return Frame(file=code.co_filename, line=frame.f_lineno or code.co_firstlineno, function=code.co_qualname)
 
 
-def user_frames(frame: FrameType | None) -> list[Frame]:
-    """The user's frames above ``frame``, innermost first, at most MAX_STACK of them."""
-    found: list[Frame] = []
-    for f in walk(frame):
-        if is_user(f):
-            found.append(location(f))
-            if len(found) == MAX_STACK:
-                break
-    return found
+def users(found: Iterable[FrameType]) -> list[FrameType]:
+    """Of frames, innermost first, those that a reader would blame, at most MAX_STACK of them.
 
-
-def into_library(frame: FrameType | None) -> int:
-    """The position among ``user_frames`` of the outermost that called a library: what is below is not the user's to wrap.
-
-    A line inside ``hk.transform(f)`` is the user's, and called by the library from another line of theirs.
+    The user's; where none is, those of installed packages that are no library we know; never a library's.
     """
-    found, n, library = 0, 0, True
+    best, kept = Standing.LIBRARY, list[FrameType]()
+    for f in found:
+        whose = standing(f)
+        if whose < best:
+            best, kept = whose, []
+        if whose == best != Standing.LIBRARY:
+            kept.append(f)
+            if best == Standing.USER and len(kept) == MAX_STACK:
+                break
+    return kept[:MAX_STACK]
+
+
+def user_frames(frame: FrameType | None) -> list[Frame]:
+    """The user's lines above ``frame``, innermost first (``users``)."""
+    return [location(f) for f in users(walk(frame))]
+
+
+def raised_through(trace: TracebackType | None) -> list[Frame]:
+    """The user's lines that an exception went through, innermost first (``users``)."""
+    lines: dict[FrameType, int] = {}
+    while trace is not None:
+        lines[trace.tb_frame] = trace.tb_lineno
+        trace = trace.tb_next
+    return [Frame(f.f_code.co_filename, lines[f], f.f_code.co_qualname) for f in users(list(lines)[::-1])]
+
+
+def into_library(frame: FrameType | None) -> tuple[int, str | None]:
+    """Where the user's lines enter a library that JAX works under: what is below is not the user's to wrap.
+
+    Returns (position among ``user_frames`` of the outermost line that called such a library, that library's name);
+    (0, None) where none did. A line inside ``hk.transform(f)`` is the user's, and called by the library from
+    another line of theirs. Whatever else runs the user's code, a decorator, Python's own modules, pytest, is no such
+    library.
+    """
+    own = set(users(walk(frame)))
+    found: tuple[int, str | None] = (0, None)
+    n, library = 0, None
     for f in walk(frame):
-        user = is_user(f)
-        if not user and (root(module_of(f)) == OWN_ROOT or f.f_code.co_filename.startswith("<frozen")):
-            continue  # an import, a watched function: between two lines of the user's
-        if user and library:
-            found = n
-        n += user
-        library = not user
-        if n == MAX_STACK:
-            break
+        if f in own:
+            if library is not None:
+                found = (n, library)
+            n, library = n + 1, None
+            if n == len(own):
+                break
+        elif root(module_of(f)) != OWN_ROOT and not f.f_code.co_filename.startswith("<frozen"):
+            # A watched function and an import stand between two lines of the user's, too.
+            name = root(module_of(f))
+            library = name if name in _skipped and name not in _RUN_WHAT_THEY_GET else None
     return found
 
 

@@ -10,16 +10,21 @@ from typing import Any
 
 from jaxscope.capture import frames, seams
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.standings import Standing
 
 MAX_ARRAYS = 4000
 
 
 def line(stack: Any) -> Frame | None:
-    """The innermost line of the user's in ``stack``, as ``array.traceback`` gives it."""
+    """The innermost line of the user's in ``stack``, as ``array.traceback`` gives it; else an installed package's."""
+    best, found = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
-        if not frames.is_library_file(f.file_name) and f.line_num:
-            return Frame(file=f.file_name, line=f.line_num, function=f.function_name)
-    return None
+        whose = frames.file_standing(f.file_name)
+        if whose < best and f.line_num:
+            best, found = whose, Frame(file=f.file_name, line=f.line_num, function=f.function_name)
+            if best == Standing.USER:
+                break
+    return found
 
 
 def of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:

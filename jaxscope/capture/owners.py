@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import dis
 import functools
-import gc
 import inspect
 import itertools
 import re
@@ -21,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import frames, paths, seams
+from jaxscope.capture import frames, paths, seams, waiting
 from jaxscope.schema import libraries
+from jaxscope.schema.standings import Standing
 
 NODES_BESIDE = 30_000  # objects looked at that lead to no array, and four for each array
 MAX_DEPTH = 32
@@ -354,27 +354,8 @@ def stacks(frame: FrameType | None) -> list[list[FrameType]]:
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [
-        [
-            f
-            for f in frames.walk(top)
-            if frames.is_user(f) and not frames.is_library_file(f.f_code.co_filename)
-        ]
-        for thread, top in _tops().items()
+        [f for f in frames.walk(top) if frames.standing(f) == Standing.USER]
+        for thread, top in waiting.tops().items()
         if thread != here
     ]
     return [own, *filter(None, others)]
-
-
-def _tops() -> dict[int, FrameType]:
-    """The innermost frame of each thread.
-
-    Python 3.11 makes frame objects here while it holds the lock of all threads' states. Where that sets the
-    collector off, and the garbage has a ``threading.local``, its end wants the same lock: a deadlock.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return sys._current_frames()
-    finally:
-        if collects:
-            gc.enable()

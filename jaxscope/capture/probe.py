@@ -24,6 +24,7 @@ from jaxscope.capture import (
     shield,
     signature,
     sources,
+    waiting,
     wrappers,
 )
 from jaxscope.capture.caches import Clearings
@@ -313,8 +314,11 @@ class Probe:
             shield.attempt("step_function", self.stepping.missed, seen)
         full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
         stack_above = frames.user_frames(outermost)
+        if not stack_above:
+            stack_above = shield.attempt("waiting_threads", waiting.user_frames, outermost) or []
         paths = [leaf.path for leaf in key.arguments] if key is not None else []
         detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
+        entrance = (None, None) if detail else frames.into_library(outermost)
         made: tuple[list[Frame], list[int]] | None = None
         if detail and entry == "call" and read is not None:
             made = shield.attempt("array_origin", origins.of, read.refs, len(paths))
@@ -333,7 +337,8 @@ class Probe:
                 entry=entry,
                 site=stack_above[0] if stack_above else None,
                 stack=stack_above[1:],
-                into_library=None if detail else frames.into_library(outermost),
+                into_library=entrance[0],
+                library=entrance[1],
                 key=key,
                 step=self.tally.current if self.tally is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,

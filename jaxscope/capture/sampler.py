@@ -16,7 +16,6 @@ from typing import Any
 from jaxscope.capture import arrays, frames, shield
 from jaxscope.schema import libraries
 from jaxscope.schema.events import ArraysSeen
-from jaxscope.schema.keys import Frame
 
 SHARE = 0.01
 GLANCES = 0.1  # of SHARE goes to counting alone
@@ -153,7 +152,7 @@ class Sampler:
         trace = error.__traceback__ if error is not None else None
         said = exhausted(error)
         if said is not None:
-            more = {"error": said[:2000], "site": _site(trace)}
+            more = {"error": said[:2000], "site": next(iter(frames.raised_through(trace)), None)}
             self._take(self._look(), frame, EXHAUSTED, self._ended(), trace=trace, **more)
         else:
             self._take(self._look(), frame, EXIT, self._ended(), trace=trace)
@@ -214,14 +213,3 @@ def exhausted(error: BaseException | None) -> str | None:
                 return said
         error = error.__cause__ or error.__context__
     return None
-
-
-def _site(trace: Any) -> Frame | None:
-    """The innermost line of the user's that the exception went through."""
-    found = None
-    while trace is not None:
-        if frames.is_user(trace.tb_frame):
-            code = trace.tb_frame.f_code
-            found = Frame(code.co_filename, trace.tb_lineno, code.co_qualname)
-        trace = trace.tb_next
-    return found

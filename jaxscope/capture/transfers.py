@@ -20,6 +20,7 @@ from typing import NamedTuple
 from jaxscope.capture import frames, seams
 from jaxscope.schema.events import Transferred
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.standings import Standing
 
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 
@@ -31,6 +32,7 @@ MAX_TEXT = 60
 MAX_SOURCE_BYTES = 4_000_000
 
 _JAX, _LIBRARY, _PROGRAM, _NOBODY = range(4)
+_WHOSE = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRARY: _NOBODY}
 
 
 class _Known(NamedTuple):
@@ -226,10 +228,8 @@ class Transfers:
             if name == "<genexpr>":  # of the method that made it
                 name = code.co_qualname.removesuffix(".<locals>.<genexpr>").rpartition(".")[2]
             known = _Known(code, _JAX, seams.TRANSFER_FRAMES.get(name), name in seams.CALL_FRAMES)
-        elif not frames.is_user(f) or frames.is_pythons_own(code.co_filename):
-            known = _Known(code, _NOBODY)  # logging formats what it was given elsewhere
-        else:
-            known = _Known(code, _LIBRARY if frames.is_library_file(code.co_filename) else _PROGRAM)
+        else:  # nobody's: logging formats what it was given elsewhere
+            known = _Known(code, _WHOSE[frames.standing(f)])
         if len(self._codes) >= MAX_KNOWN:
             self._codes.clear()
         self._codes[id(code)] = known

@@ -94,7 +94,8 @@ class Missed(Event, frozen=True, tag="Missed"):
     JAX's caches were cleared so far; ``full`` has (entries, capacity) of its bounded caches that are full,
     or nearly. ``made`` are lines of the user's that made arrays among the arguments, ``made_by`` the index
     of its line for each of ``key.arguments``, -1 where it is not known. ``into_library``: which of ``site`` (0) and
-    ``stack`` (1, ...) is the outermost line that called a library or JAX; of functions that are not the user's.
+    ``stack`` (1, ...) is the outermost line that called a library or JAX, and ``library`` that one's name; of
+    functions that are not the user's.
     """
 
     call: int = 0
@@ -111,6 +112,7 @@ class Missed(Event, frozen=True, tag="Missed"):
     made: list[Frame] = []
     made_by: list[int] = []
     into_library: int | None = None
+    library: str | None = None
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 
 JAX_ROOTS = frozenset({"jax", "jaxlib"})
+# They decorate what the user wrote, and run it as it is.
+DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
 # Extended by wrapper-libraries in [tool.jaxscope]. A package's own jit-compiled functions are called
 # its library functions.
 WRAPPER_ROOTS = frozenset(
     {
-        *("flax", "equinox", "haiku", "optax", "keras", "chex", "orbax", "functools", "contextlib"),
-        *("jaxtyping", "beartype", "typeguard"),  # decorate what the user wrote
+        *DECORATOR_ROOTS,
+        *("flax", "equinox", "haiku", "optax", "keras", "orbax", "functools", "contextlib"),
         *("numpy", "scipy"),  # np.mean(x) calls x.mean()
         *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
     }

@@ -55,7 +55,7 @@ def test_further_wrapper_libraries_can_be_named():
 
 
 def entrance(*modules: str) -> int:
-    """``frames.into_library`` below a stack of functions of ``modules``, the outermost first."""
+    """The position that ``frames.into_library`` gives below a stack of functions of ``modules``, the outermost first."""
     space = {"__name__": "jax.innermost", "look": frames.into_library, "sys": sys}
     exec("def f0():\n    return look(sys._getframe())\n", space)
     call = space["f0"]
@@ -63,7 +63,7 @@ def entrance(*modules: str) -> int:
         own = {"__name__": module, "call": call}
         exec(f"def f{n}():\n    return call()\n", own)
         call = own[f"f{n}"]
-    return call()
+    return call()[0]
 
 
 def test_the_line_that_called_a_library_is_told_from_lines_that_the_library_calls():
@@ -76,3 +76,10 @@ def test_the_line_that_called_a_library_is_told_from_lines_that_the_library_call
 
 def test_a_watched_function_is_no_library_between_two_lines():
     assert entrance("mine", "jaxscope.capture.warm", "mine") == 0
+
+
+def test_a_decorator_and_what_runs_tests_are_no_library_that_a_line_enters():
+    assert entrance("mine", "unittest.case", "contextlib", "mine") == 0
+    assert entrance("mine", "unittest.main", "chex.variants", "mine") == 0
+    assert entrance("mine", "jaxtyping", "mine") == 0
+    assert entrance("mine", "_pytest.python", "mine", "haiku.transform", "mine") == 1

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from jaxscope.analysis.attribution import STANDING, Standing
 from jaxscope.analysis.stablehlo import (
     callbacks,
     constants,
@@ -23,6 +22,7 @@ from jaxscope.analysis.stablehlo import (
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Problem
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Captured
+from jaxscope.schema.standings import STANDING, Standing
 
 
 class Reading(msgspec.Struct, frozen=True):
