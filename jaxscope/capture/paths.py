@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -107,7 +108,12 @@ def _slot(value: Any, name: str) -> Any:
 
 
 def walk(
-    roots: list[tuple[str, Any]], is_array: Any, *, leaves: bool = True, nodes: int = MAX_NODES
+    roots: list[tuple[str, Any]],
+    is_array: Any,
+    *,
+    leaves: bool = True,
+    nodes: int = MAX_NODES,
+    whole: Callable[[Any], bool] | None = None,
 ) -> Found:
     """Name every array reachable from ``roots``, shortest path first.
 
@@ -116,6 +122,7 @@ def walk(
       is_array: tells an array; called with every object met.
       leaves: also collect what is neither array nor container.
       nodes: how many objects are looked at; beyond, ``cut`` is set.
+      whole: tells a leaf that is not looked into, whatever it holds.
     """
     found = Found()
     Chain = tuple[int, Any] | None  # ids of the containers around, innermost first
@@ -137,7 +144,7 @@ def walk(
             if is_array(value):
                 found.arrays.setdefault(identity(value), []).append(path)
                 continue
-            inner = children(value)
+            inner = None if whole is not None and whole(value) else children(value)
         except Exception:  # a dead proxy, a hostile metaclass: one object, not the walk
             continue
         if inner is None:

@@ -17,7 +17,7 @@ from jaxscope.capture.functions import Serials
 from jaxscope.capture.shardings import Shardings, read_sharding
 from jaxscope.capture.statics import ADDRESS, limited, opaque, parts
 from jaxscope.capture.trees import Nodes, key_path
-from jaxscope.capture.wrappers import UserCall
+from jaxscope.capture.wrappers import Hashed, UserCall
 from jaxscope.schema.keys import Key, Leaf
 
 MAX_STATICS = 500
@@ -243,6 +243,9 @@ def of_call(
     context: str | None,
 ) -> Read:
     """The key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
+    given = options(info) if user is None or not user.options_are_its_own else {}
+    if user is not None and user.flattened is not None:
+        info, args, kwargs, user = user.flattened, user.args, user.kwargs, None
     call = flatten(info, args, kwargs)
     names = call.names
     static_nums, static_names = statics_of(info, args)
@@ -255,10 +258,16 @@ def of_call(
     users_names: dict[paths.Identity, list[str]] = {}
     form = call_form(args, kwargs)
     if user is not None:
-        found = _users_names(user)
+        hashed = Hashed(
+            call.tree,
+            [args[i] for i in static_nums] + [v for k, v in kwargs.items() if k in static_names],
+        )
+        found = _users_names(user, hashed)
         users_names = found.arrays
+        traced = {path for path, _ in call.leaves}
         for path, value in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]:
-            statics += parts(path, value, serials)
+            if path not in traced and value in hashed:
+                statics += parts(path, value, serials)
         form = call_form(user.args, user.kwargs)
         kinds = found.containers
         # The wrapper's own static part: what it compares beyond what we can name.
@@ -283,7 +292,7 @@ def of_call(
             tree=_tree_text(call.tree),
             nodes=kinds,
             call_form=form,
-            options={} if user is not None and user.options_are_its_own else options(info),
+            options=given,
             context=context,
             shardings=shardings.table,
             function_object=serials.of(function),
@@ -299,10 +308,10 @@ def _tree_text(tree: Any) -> str | None:
         return None
 
 
-def _users_names(user: UserCall) -> paths.Found:
+def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
-    return paths.walk(roots, is_array)
+    return paths.walk(roots, is_array, whole=hashed.whole)
 
 
 def _is_concrete(value: Any) -> bool:

@@ -10,11 +10,19 @@ To add a library: one entry in ADAPTERS.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, NamedTuple
 
-from jaxscope.capture import frames, functions
+from jaxscope.capture import frames, functions, paths
+
+
+class JitOptions(NamedTuple):
+    """What of jit's options says which arguments are dynamic, and how they are called."""
+
+    fun_signature: inspect.Signature | None
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
 
 
 class UserCall(NamedTuple):
@@ -26,6 +34,7 @@ class UserCall(NamedTuple):
     signature: inspect.Signature | None
     wrapper: str
     options_are_its_own: bool = False  # what jit was given is the wrapper's business, not the user's
+    flattened: JitOptions | None = None  # where jit is given the leaves of these arguments, in order
 
 
 def _nnx(frame: FrameType) -> UserCall | None:
@@ -64,7 +73,16 @@ def _pmap(frame: FrameType) -> UserCall | None:
         return None
     held = cells["wrapped_fun"].cell_contents
     function = getattr(held, "f", held)
-    return UserCall(function, tuple(local["args"]), dict(local["kwargs"]), _signature(function), "jax.pmap")
+    static = cells["static_broadcasted_tuple"].cell_contents if "static_broadcasted_tuple" in cells else ()
+    signature = _signature(function)
+    return UserCall(
+        function,
+        tuple(local["args"]),
+        dict(local["kwargs"]),
+        signature,
+        "jax.pmap",
+        flattened=JitOptions(signature, tuple(static)),
+    )
 
 
 def _signature(function: Any) -> inspect.Signature | None:
@@ -86,6 +104,7 @@ ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall 
     ("equinox._jit", "_filter_jit_cache", ("_call",), _filter_jit),
     ("jax._src.pmap", "_fun", ("pmap.<locals>.wrapped",), _pmap),
 )
+MAX_HASHED = 100_000  # values of one key
 LOOK = 12  # frames between jit and the wrapper's own
 
 
@@ -111,3 +130,58 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | None:
             if frames.module_of(f) == owner and f.f_code.co_qualname.endswith(endings):
                 return adapter(f)
     return None
+
+
+class Hashed:
+    """What JAX compares by value in the key of a call: its static arguments, and the static data of its tree.
+
+    A wrapper's own containers (graph definitions, partitions) and what compares by its parts are looked into; an
+    object that compares by identity is in the key as a whole.
+    """
+
+    def __init__(self, tree: Any, static: Iterable[Any]) -> None:
+        self._objects: dict[int, Any] = {}  # by id(), held as long as this is
+        self._plain: set[tuple[type, Any]] = set()
+        self.cut = False  # there was more than is looked at
+        left: list[Any] = [tree, *static]
+        while left:
+            value = left.pop()
+            kind = type(value)
+            if kind in paths.PLAIN:
+                self._plain.add((kind, value))
+            elif id(value) not in self._objects:
+                self._objects[id(value)] = value
+                left += _hashed_with(value)
+            if len(self._objects) + len(self._plain) > MAX_HASHED:
+                self.cut = True
+                break
+
+    def __contains__(self, value: Any) -> bool:
+        """May ``value`` be in the key? Plain values by their type and value, others by identity."""
+        if self.cut:
+            return True
+        kind = type(value)
+        return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
+
+    def whole(self, value: Any) -> bool:
+        """Is it in the key as a whole, whatever it holds?"""
+        return id(value) in self._objects and _whole(value)
+
+
+def _hashed_with(value: Any) -> list[Any]:
+    if hasattr(value, "node_data") and hasattr(value, "children"):  # a PyTreeDef
+        data = value.node_data()
+        return [*value.children(), *(data[1:] if data is not None else ())]
+    if _whole(value):
+        return []
+    if issubclass(type(value), (set, frozenset)):
+        return list(value)
+    return [held for _, held in paths.children(value) or ()]
+
+
+def _whole(value: Any) -> bool:
+    """Does it compare by identity, and is it no container of a library's?"""
+    kind = type(value)
+    if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
+        return True
+    return getattr(kind, "__eq__", None) is object.__eq__ and not frames.is_library(kind.__module__)
