@@ -18,6 +18,7 @@ from jaxscope.capture.stale import Stale
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf
+from jaxscope.schema.libraries import keeps_callbacks
 
 Stack = dict[str, FrameType]
 
@@ -268,8 +269,8 @@ def persistent_cache(seen: str | None, seconds: float, callbacks: bool) -> tuple
         return "off", "jax_compilation_cache_dir is not set"
     if seen == "hit":
         return "hit", None
-    if callbacks:
-        return "miss", "not stored: the program calls back into this process"
+    if callbacks and not keeps_callbacks(jax.__version__):
+        return "miss", f"not stored: JAX {jax.__version__} keeps no program that calls back into this process"
     least = float(config.jax_persistent_cache_min_compile_time_secs)
     if seconds < least:
         limit = f"jax_persistent_cache_min_compile_time_secs={least:g}"

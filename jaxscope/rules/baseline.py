@@ -119,7 +119,7 @@ explain(
     the like, by kind.
     """,
     _PINNED.format(
-        why="The device waits for the host, and a program with callbacks is not kept in the persistent cache.",
+        why="The device waits for the host; before JAX 0.11 such a program is not kept in the persistent cache, either.",
         what="Return the value and look at it outside.",
     ),
 )

@@ -14,6 +14,7 @@ from jaxscope.rules.everywhere import of_compiled, users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import keeps_callbacks
 
 TURNS = 8  # of a loop written out
 TURN = 3  # operations in one turn
@@ -124,7 +125,8 @@ def host_callback(run: Run) -> Iterator[Finding]:
     ``jax.pure_callback``, ``io_callback``.
 
     ## Why is this bad?
-    The device waits for the host, and a program with callbacks is not kept in the persistent cache.
+    The device waits for the host. Before JAX 0.11 a program with callbacks is not kept in the persistent cache,
+    either, so that every process compiles it again.
 
     ## Example
     ```python
@@ -155,9 +157,19 @@ def host_callback(run: Run) -> Iterator[Finding]:
                 ", and in every turn of a loop" if c.in_loop else ""
             )
             yield Finding(
-                "JX301", NOTE, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
+                "JX301", NOTE, CERTAIN, text, f.id, c.source, evidence(p, text + _not_kept(p), c.source),
                 "return the value and look at it outside, or call back every so many steps under lax.cond",
             )  # fmt: skip
+
+
+def _not_kept(p: Program) -> str:
+    """What the persistent cache of the JAX that compiled it does with such a program, where it matters."""
+    c: Compilation = p.compilations[-1]
+    version = c.process.started.jax if c.process.started is not None else None
+    on = c.compiled is not None and c.compiled.persistent_cache in ("hit", "miss")
+    if not on or keeps_callbacks(version) is not False:
+        return ""
+    return f"; JAX {version} does not keep it in the persistent cache"
 
 
 @rule("JX302", "upcast", NOTE)

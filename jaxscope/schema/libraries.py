@@ -25,6 +25,9 @@ OWN_ROOT = "jaxscope"
 # Measured on JAX 0.10 and 0.12: the fast-path hook fires for some of the calls these wrappers make, not for all.
 UNHEARD = ("flax.", "equinox.")
 
+# Measured on JAX 0.10.2 and 0.12.0.1: pure_callback, io_callback and debug.print; the change came with 0.11.
+CALLBACKS_KEPT_SINCE = (0, 11)
+
 # The CPU's own words: INTERNAL: Error dispatching computation: Out of memory allocating 20000000000000 bytes.
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|INTERNAL: [^\n]{0,200}Out of memory")
 
@@ -32,3 +35,11 @@ _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|INTERNAL: [^\n]{0,200}Out of memory
 def no_memory(message: str) -> bool:
     """Is that what XLA says when memory runs out?"""
     return _NO_MEMORY.match(message) is not None
+
+
+def keeps_callbacks(version: str | None) -> bool | None:
+    """Does this JAX keep programs that call back into Python in its persistent cache? None: not known."""
+    parts = (version or "").split(".")[:2]
+    if len(parts) < 2 or not all(p.isdecimal() for p in parts):
+        return None
+    return (int(parts[0]), int(parts[1])) >= CALLBACKS_KEPT_SINCE

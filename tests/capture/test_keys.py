@@ -1,5 +1,7 @@
 """The cache key as data: what a person would call each argument, and everything JAX compares."""
 
+import importlib.metadata
+
 import pytest
 
 from jaxscope.schema import events as ev
@@ -246,6 +248,10 @@ def test_persistent_cache_hits_and_misses_are_told_with_the_reason(record, tmp_p
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         jax.clear_caches(); f(x)
         jax.clear_caches(); f(x)
+        @jax.jit
+        def calls(v):
+            return jax.pure_callback(lambda u: u, v, v)
+        calls(x); jax.clear_caches(); calls(x)
         jax.config.update("jax_enable_compilation_cache", False)
         jax.clear_caches(); f(x)
         """.replace("CACHE", repr(str(tmp_path / "cache")))
@@ -257,6 +263,16 @@ def test_persistent_cache_hits_and_misses_are_told_with_the_reason(record, tmp_p
     assert [s[0] for s in said] == ["miss", "miss", "hit", "off"]
     assert "below jax_persistent_cache_min_compile_time_secs" in said[0][1]
     assert said[1][1] is None and "jax_enable_compilation_cache" in said[3][1]
+    of_calls = [
+        (c.persistent_cache, c.persistent_cache_reason)
+        for c in run.for_calls(ev.Compiled, run.misses("calls"))
+    ]
+    version = importlib.metadata.version("jax")
+    if tuple(map(int, version.split(".")[:2])) < (0, 11):
+        reason = f"not stored: JAX {version} keeps no program that calls back into this process"
+        assert of_calls == [("miss", reason)] * 2
+    else:
+        assert of_calls == [("miss", None), ("hit", None)]
 
 
 def test_an_argument_passed_twice_is_named_twice_through_library_wrappers(record):
