@@ -56,7 +56,7 @@ class Circumstances(msgspec.Struct, frozen=True):
       effects: names of the function's effects.
       other_program: under a transform, and so was the call compared with, which was for another program: not the
         same transform, or its forward one and its backward one.
-      made_at: the line that makes the function object anew, where it was found.
+      made_at: the line that makes the function object anew, where it was found; ``made_there``: it is certain.
       number_before: what people call the compilation compared with.
     """
 
@@ -74,6 +74,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     effects: list[str] = []
     other_program: bool = False
     made_at: str | None = None
+    made_there: bool = True
     number_before: int | None = None
 
 
@@ -152,7 +153,9 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
             found.append(
                 wording.eager_parameters(TRACE)
                 if at.eager
-                else wording.new_function(TRACE, x, y, at.form, at.wrappers, at.qualname, at.made_at)
+                else wording.new_function(
+                    TRACE, x, y, at.form, at.wrappers, at.qualname, at.made_at, at.made_there
+                )
             )
         elif group == "options":
             if item.endswith("_argnames") and _changed(f"options.{item[:-5]}nums", before, after):

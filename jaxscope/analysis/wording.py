@@ -292,13 +292,15 @@ def new_function(
     wrappers: Sequence[str],
     qualname: str,
     made_at: str | None,
+    made_there: bool,
 ) -> Cause:
-    """Another function object of the same definition."""
+    """Another function object of the same definition; likely where the line that makes it is."""
     what = function_object(form, wrappers, qualname)
     text = f"the jitted function is another object than before, {what}"
-    text += f" at {made_at}" if made_at else ""
+    if made_at:
+        text += f" at {made_at}" if made_there else f", probably at {made_at}"
     a, b = (None if x is None else f"function object #{x}" for x in (before, after))
-    return Cause("new_function", level, None, a, b, CERTAIN, text)
+    return Cause("new_function", level, None, a, b, CERTAIN if made_there or not made_at else LIKELY, text)
 
 
 def function_object(form: str, wrappers: Sequence[str], qualname: str) -> str:

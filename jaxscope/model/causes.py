@@ -61,6 +61,19 @@ def of(run: Run, c: Compilation) -> list[Cause]:
     return [causes.unread_key(level)]
 
 
+def further_back(run: Run, c: Compilation) -> int | None:
+    """The number of the compilation that "before" stands for, where a later one came between it and ``c``."""
+    comparison = compared(run, c)
+    before = comparison.nearest if comparison is not None else None
+    if before is None:
+        return None
+    between = any(
+        before.call < o.call < c.call and o.process is c.process and o.reached_phases and o.entry != "nested"
+        for o in c.function.compilations
+    )
+    return number_of(run, before) if between else None
+
+
 def recompiled(c: Compilation) -> bool:
     """Is it one of the ``recompilations`` of its function, or would be, had its trace not failed?"""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
@@ -215,7 +228,8 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         cleared=max(0, now.cleared - then.cleared),
         full=dict(now.full),
         effects=_effects(c) if level == FAST_PATH else [],
-        made_at=made,
+        made_at=made[0] if made is not None else None,
+        made_there=made is not None and made[1],
         other_program=c.entry == before.entry == "transform" and _transformed(c) != _transformed(before),
         number_before=number_of(run, before),
     )
@@ -231,17 +245,25 @@ def _effects(c: Compilation) -> list[str]:
     return []
 
 
-def _made_at(c: Compilation) -> str | None:
-    """``train.py:12``: where a lambda or a def stands, else the line that wraps the function."""
+def _made_at(c: Compilation) -> tuple[str, bool] | None:
+    """``train.py:12``, and whether that is certain: where a function object was made anew.
+
+    A lambda's or a def's own line, where nothing wraps it elsewhere; else the line that wraps it, of those that were
+    running; else, of a function that is defined inside another, its definition. None: no record leads to a line.
+    """
     seen = c.function.seen
     if not seen.file or seen.line is None:
         return None
+    defined = f"{PurePath(seen.file).name}:{seen.line}"
     if seen.form in ("lambda", "def") and not seen.wrappers:
-        return f"{PurePath(seen.file).name}:{seen.line}"
-    for frame in ([c.site] if c.site is not None else []) + list(
-        c.missed.stack if c.missed is not None else []
-    ):
-        line = sources.maker_line(frame.file, seen.name, frame.line)
-        if line is not None:
-            return f"{PurePath(frame.file).name}:{line}"
-    return None
+        return defined, True
+    inner = "<locals>" in seen.qualname
+    if (inner or seen.form == "lambda") and sources.where_defined(
+        seen.file, seen.name, seen.line
+    ) is not None:
+        return defined, True
+    for frame in (c.site, *(c.missed.stack if c.missed is not None else ())):
+        made = sources.where_called(frame.file, seen.name, frame.line) if frame is not None else None
+        if frame is not None and made is not None:
+            return f"{PurePath(frame.file).name}:{made.line}", made.certain
+    return (defined, False) if inner else None

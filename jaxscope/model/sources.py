@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 from jaxscope.analysis import makers
+from jaxscope.analysis.makers import Maker
 
 MAX_BYTES = 4_000_000
 
@@ -23,7 +24,14 @@ def text(file: str) -> str | None:
 
 
 @functools.lru_cache(1024)
-def maker_line(file: str, name: str, site: int) -> int | None:
-    """``analysis.makers.maker_line`` of a file; None where it cannot be read."""
+def where_defined(file: str, name: str, begins: int) -> Maker | None:
+    """``analysis.makers.where_defined`` of a file; None where it cannot be read."""
     source = text(file)
-    return None if source is None else makers.maker_line(source, name, site)
+    return None if source is None else makers.where_defined(source, name, begins)
+
+
+@functools.lru_cache(1024)
+def where_called(file: str, name: str, site: int) -> Maker | None:
+    """``analysis.makers.where_called`` of a file; None where it cannot be read."""
+    source = text(file)
+    return None if source is None else makers.where_called(source, name, site)

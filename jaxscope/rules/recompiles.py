@@ -163,11 +163,12 @@ def finding(
     done = what or f"{_verb(group)} {times}"
     repeated = "; most recently " if len({c.text for c in group.causes}) > 1 else ": "
     last = group.compilations[-1]
+    why = f"{group.cause.text}{_than(run, last)}{resized.also(also) if also is not None else ''}"
     return Finding(
         code=code,
         severity=severity if severity == NOTE or group.cause.kind != "unknown" else NOTE,
         certainty=CERTAIN if all(c.certainty == CERTAIN for c in group.causes) else LIKELY,
-        title=f"{group.name} was {done}{repeated}{group.cause.text}{resized.also(also) if also is not None else ''}",
+        title=f"{group.name} was {done}{repeated}{why}",
         function=group.function.id,
         source=last.site,
         evidence=[
@@ -235,4 +236,10 @@ def _verb(group: Group) -> str:
 def _told(run: Run, c: Compilation, cause: Cause) -> str:
     n = number_of(run, c)
     step = f" at step {c.step}" if c.step is not None else ""
-    return (f"#{n}" if n else "a call") + step + f": {cause.text}"
+    return (f"#{n}" if n else "a call") + step + f": {cause.text}{_than(run, c)}"
+
+
+def _than(run: Run, c: Compilation) -> str:
+    """Which earlier compilation "before" is, where it is not the latest."""
+    number = causes.further_back(run, c)
+    return f" (compared with #{number}, the nearest)" if number is not None else ""

@@ -93,7 +93,8 @@ def test_keys_that_come_instead_of_others_do_not_grow(found):
 def test_none_for_an_array_is_told_against_the_call_with_that_array(found):
     was, between = tree({"t": "dict"}, "t['a']"), tree({"t": "tuple"}, "t[0]")
     titles = [title for title, _ in found(was, between, tree({"t": "dict", "t['a']": "None"}))]
-    assert "step was traced and compiled once more: t['a'] is now None, before f32[2]" in titles
+    told = "step was traced and compiled once more: t['a'] is now None, before f32[2] (compared with #1, the nearest)"
+    assert told in titles
 
 
 def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):

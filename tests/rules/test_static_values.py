@@ -48,6 +48,15 @@ def test_a_size_has_to_stay_static_and_a_few_of_them_are_a_note(found):
     assert few.severity == NOTE and few.fix.startswith("where n is a size or a length it has to stay static")
 
 
+def test_which_earlier_call_a_value_is_compared_with_is_said_where_it_is_not_the_latest(found):
+    a, b, c = (
+        key(leaf("x", n), static=[static("n", value)]) for n, value in ((4, "one"), (8, "two"), (4, "three"))
+    )
+    titles = [f.title for f in found(a, b, c).values()]
+    assert any(t.endswith("now 'three', before 'one' (compared with #1, the nearest)") for t in titles)
+    assert not any("now 8, before 4 (" in t for t in titles)
+
+
 def test_a_size_of_many_values_is_no_mode(found):
     assert found(*values("n", *range(6)))["JX107"].severity == WARNING
 
