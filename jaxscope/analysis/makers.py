@@ -8,6 +8,9 @@ line of the file wraps a function of that name says nothing.
 from __future__ import annotations
 
 import ast
+import sys
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,7 +20,9 @@ WRAP = frozenset(
 )  # fmt: skip
 MAX_SOURCE = 2_000_000  # characters; a longer file is not parsed
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+MODULE = -1  # instead of the number of a def: outside of all of them
+NESTED = 16  # calls inside one another that are looked at for one line
 
 
 class Maker(NamedTuple):
@@ -27,39 +32,73 @@ class Maker(NamedTuple):
     certain: bool
 
 
-def where_defined(source: str, name: str, begins: int) -> Maker | None:
-    """The definition of ``name`` whose code begins at line ``begins``, where that line wraps it, too.
+class Makers:
+    """The places in one source that make function objects, found in one walk.
 
-    A decorated def, or a lambda inside a call of jit or the like: each time the definition runs, both are made.
+    Attributes of a source that is not Python, or too long, are empty.
     """
-    tree = _parsed(source)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.name == name and node.decorator_list and node.decorator_list[0].lineno == begins:
-                return Maker(begins, True)
-        elif name == "<lambda>" and isinstance(node, ast.Call) and _last(node.func) in WRAP:
-            inside = [held.lineno for held in _wrapped(node) if isinstance(held, ast.Lambda)]
-            if begins in inside:
-                return Maker(begins, True)
-    return None
 
+    def __init__(self, source: str) -> None:
+        self._defined = set[tuple[str, int]]()
+        self._functions: list[
+            tuple[int, int]
+        ] = []  # first and last line of each def; the outer ones come first
+        self._calls: dict[tuple[int, str], list[tuple[int, int]]] = {}  # by def and name: first and last line
+        tree = _parsed(source)
+        if tree is not None:
+            self._walk(tree)
+            for lines in self._calls.values():
+                lines.sort()
 
-def where_called(source: str, name: str, site: int) -> Maker | None:
-    """The expression that wraps ``name`` in the function that line ``site``, which made the call, stands in.
+    def _walk(self, tree: ast.Module) -> None:
+        left: deque[tuple[ast.AST, int | None]] = deque(
+            [(tree, MODULE)]
+        )  # with the def around; None: a lambda
+        while left:
+            node, around = left.popleft()
+            if isinstance(node, ast.Call) and _last(node.func) in WRAP:
+                self._add(node, around)
+            if isinstance(node, FUNCTION):
+                if node.decorator_list:
+                    self._defined.add((node.name, node.decorator_list[0].lineno))
+                self._functions.append((node.lineno, node.end_lineno or node.lineno))
+                left += [(d, around) for d in node.decorator_list]  # they belong to the function around
+                around = len(self._functions) - 1
+                left += [(child, around) for child in [node.args, *node.body]]
+                continue
+            if isinstance(node, ast.Lambda):
+                around = None
+            left += [(child, around) for child in ast.iter_child_nodes(node)]
 
-    Certain where it is part of the call itself, as in ``jax.jit(partial(name, 2))(x)``; likely where it is the only
-    one in that function.
-    """
-    tree = _parsed(source)
-    if tree is None:
-        return None
-    lines = set[int]()
-    for call in _calls_around(tree, site):
-        if _last(call.func) in WRAP and any(_last(held) == name for held in _wrapped(call)):
-            if call.lineno <= site <= (call.end_lineno or call.lineno):
-                return Maker(call.lineno, True)
-            lines.add(call.lineno)
-    return Maker(lines.pop(), False) if len(lines) == 1 else None
+    def _add(self, call: ast.Call, around: int | None) -> None:
+        for held in _wrapped(call):
+            if isinstance(held, ast.Lambda):
+                self._defined.add(("<lambda>", held.lineno))
+            name = _last(held)
+            if name is not None and around is not None:
+                span = (call.lineno, call.end_lineno or call.lineno)
+                self._calls.setdefault((around, name), []).append(span)
+
+    def where_defined(self, name: str, begins: int) -> Maker | None:
+        """The definition of ``name`` whose code begins at line ``begins``, where that line wraps it, too.
+
+        A decorated def, or a lambda inside a call of jit or the like: each time the definition runs, both are made.
+        """
+        return Maker(begins, True) if (name, begins) in self._defined else None
+
+    def where_called(self, name: str, site: int) -> Maker | None:
+        """The expression that wraps ``name`` in the function that line ``site``, which made the call, belongs to.
+
+        Certain where it is part of the call itself, as in ``jax.jit(partial(name, 2))(x)``; likely where it is the
+        only one in that function.
+        """
+        inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
+        calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
+        at = bisect_right(calls, (site, sys.maxsize))
+        for first, last in reversed(calls[max(0, at - NESTED) : at]):
+            if site <= last:
+                return Maker(first, True)
+        return Maker(calls[0][0], False) if calls and calls[0][0] == calls[-1][0] else None
 
 
 def _parsed(source: str) -> ast.Module | None:
@@ -69,24 +108,6 @@ def _parsed(source: str) -> ast.Module | None:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _calls_around(tree: ast.Module, site: int) -> Iterator[ast.Call]:
-    """The calls in the innermost function that has line ``site``, else in the module; not those in other functions."""
-    around: ast.AST = tree
-    for node in ast.walk(tree):  # the outer ones come first
-        inside = isinstance(node, Function) and node.lineno <= site <= (node.end_lineno or node.lineno)
-        if inside and not isinstance(node, ast.Lambda):
-            around = node
-    left = list(ast.iter_child_nodes(around))
-    while left:
-        node = left.pop()
-        if isinstance(node, ast.Call):
-            yield node
-        if not isinstance(node, Function):
-            left += ast.iter_child_nodes(node)
-        else:  # decorators and defaults belong to the function around
-            left += getattr(node, "decorator_list", [])
 
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:

@@ -23,15 +23,18 @@ def text(file: str) -> str | None:
         return None
 
 
-@functools.lru_cache(1024)
 def where_defined(file: str, name: str, begins: int) -> Maker | None:
-    """``analysis.makers.where_defined`` of a file; None where it cannot be read."""
+    """``Makers.where_defined`` of a file, which is parsed once; None where it cannot be read."""
     source = text(file)
-    return None if source is None else makers.where_defined(source, name, begins)
+    return None if source is None else _makers(source).where_defined(name, begins)
 
 
-@functools.lru_cache(1024)
 def where_called(file: str, name: str, site: int) -> Maker | None:
-    """``analysis.makers.where_called`` of a file; None where it cannot be read."""
+    """``Makers.where_called`` of a file, which is parsed once; None where it cannot be read."""
     source = text(file)
-    return None if source is None else makers.where_called(source, name, site)
+    return None if source is None else _makers(source).where_called(name, site)
+
+
+@functools.lru_cache(64)
+def _makers(source: str) -> makers.Makers:
+    return makers.Makers(source)

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.analysis.makers import where_called, where_defined
+from jaxscope.analysis.makers import Makers
+
+
+def where_called(source, name, site):
+    return Makers(source).where_called(name, site)
+
+
+def where_defined(source, name, begins):
+    return Makers(source).where_defined(name, begins)
+
 
 SOURCE = textwrap.dedent("""
     import functools, jax
