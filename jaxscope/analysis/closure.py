@@ -6,12 +6,13 @@ differs (dtype, weak type, sharding, committedness, memory kind) is what will mi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from jaxscope.analysis.keys import Facts, LeafFacts
-from jaxscope.analysis.spelling import root, tokens
+from jaxscope.analysis.spelling import split, tokens
 from jaxscope.schema.keys import OutLeaf, Sharding
 
 _PYTHON = frozenset({"int", "float", "bool", "complex"})
@@ -25,6 +26,23 @@ class Result(msgspec.Struct, frozen=True):
     committed: bool | None
 
 
+class Results:
+    """The leaves of what a compiled function returns; ``subtrees`` is made when it is needed, once."""
+
+    def __init__(self, leaves: Sequence[Result] = ()) -> None:
+        self.leaves = tuple(leaves)
+
+    @functools.cached_property
+    def subtrees(self) -> dict[str, dict[str, Result]]:
+        """By path of the node: its leaves by the path below it. Larger subtrees first."""
+        return _subtrees(self.leaves)
+
+    @functools.cached_property
+    def kinds(self) -> frozenset[tuple[object, str | None]]:
+        """The shapes and dtypes among the leaves."""
+        return frozenset((r.leaf.shape, r.leaf.dtype) for r in self.leaves)
+
+
 class Fed(msgspec.Struct, frozen=True):
     """Argument ``argument`` is what the results under ``result`` become in the next call."""
 
@@ -33,7 +51,7 @@ class Fed(msgspec.Struct, frozen=True):
     leaves: dict[str, LeafFacts]  # the argument's leaves as they will be
 
 
-def fed_back(facts: Facts, results: Sequence[Result]) -> list[Fed]:
+def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Which arguments the results can become, and their leaves then.
 
     Every argument takes the first result subtree of its structure that no argument before it took; a lone
@@ -41,39 +59,42 @@ def fed_back(facts: Facts, results: Sequence[Result]) -> list[Fed]:
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
-        arguments.setdefault(root(path), {})["".join(tokens(path)[1:])] = leaf
-    subtrees = _subtrees(results)
-    leaf_paths = {r.leaf.path for r in results}
+        name, below = split(path)
+        arguments.setdefault(name, {})[below] = leaf
+    subtrees = results.subtrees
+    leaf_paths = {r.leaf.path for r in results.leaves}
     taken: set[str] = set()
     found: list[Fed] = []
     for position, (name, leaves) in enumerate(arguments.items()):
         scalar = len(leaves) == 1 and all(leaf.type in _PYTHON for leaf in leaves.values())
-        for prefix, below in subtrees.items():
+        for prefix, returned in subtrees.items():
             if scalar and prefix != (f"[{position}]" if position or "" not in leaf_paths else ""):
                 continue  # a learning rate is no loss
             if any(prefix.startswith(t) or t.startswith(prefix) for t in taken):
                 continue
-            if below.keys() == leaves.keys() and _plausible(leaves, below):
+            if returned.keys() == leaves.keys() and _plausible(leaves, returned):
                 taken.add(prefix)
-                found.append(Fed(name, prefix, {name + s: _as_argument(leaves[s], below[s]) for s in leaves}))
+                fed = {name + s: _as_argument(leaves[s], returned[s]) for s in leaves}
+                found.append(Fed(name, prefix, fed))
                 break
     return found
 
 
-def same_leaves(leaves: Mapping[str, LeafFacts], results: Sequence[Result]) -> bool:
+def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
     """Is there a subtree of the results whose leaves are these, in shape and dtype? ``leaves``: by the path below."""
+    if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
+        return False
     return any(
         below.keys() == leaves.keys()
         and all(
             (leaf.shape, leaf.dtype) == (below[s].leaf.shape, below[s].leaf.dtype)
             for s, leaf in leaves.items()
         )
-        for below in _subtrees(results).values()
+        for below in results.subtrees.values()
     )
 
 
 def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
-    """By path of the node: its leaves by the path below it. Larger subtrees first."""
     found: dict[str, dict[str, Result]] = {}
     for result in results:
         steps = tokens(result.leaf.path)

@@ -9,6 +9,7 @@ iota form is ``arange(prod).reshape(dims).transpose(perm)``), or devices listed 
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import re
@@ -67,6 +68,7 @@ class Grid(msgspec.Struct, frozen=True):
         return self.devices[position]
 
 
+@functools.lru_cache(1_024)
 def device_ids(text: str | None) -> tuple[int, ...] | None:
     """``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``; None: not readable, or more than MAX_DEVICES."""
     if not text or len(text) > MAX_TEXT * 10:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -12,12 +13,24 @@ _TOKEN = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+|.", re.DOTALL)
 
 def tokens(path: str) -> list[str]:
     """``state.params['dense'][0]`` -> ``state``, ``.params``, ``['dense']``, ``[0]``."""
-    return _TOKEN.findall(path)
+    return list(_tokens(path))
+
+
+@functools.lru_cache(8_192)  # a run names the same few arguments in each of its keys
+def _tokens(path: str) -> tuple[str, ...]:
+    return tuple(_TOKEN.findall(path))
 
 
 def root(path: str) -> str:
     """The argument that ``path`` is in."""
-    return (tokens(path) or [""])[0]
+    return split(path)[0]
+
+
+@functools.lru_cache(8_192)
+def split(path: str) -> tuple[str, str]:
+    """The argument that ``path`` is in, and the path below it."""
+    steps = _tokens(path) or ("",)
+    return steps[0], "".join(steps[1:])
 
 
 def common_prefix(paths: Sequence[str]) -> str | None:

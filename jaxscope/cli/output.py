@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,21 +60,26 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
     return found, number
 
 
-def deliver(text: str, path: Path | None) -> None:
-    """Write ``text`` to ``path``, or to stdout where it is None or ``-``.
+def deliver(text: str | Iterable[str], path: Path | None) -> None:
+    """Write ``text``, or its pieces one after the other, to ``path``, or to stdout where it is None or ``-``.
 
     Raises:
       JaxscopeError: the file cannot be written.
     """
+    pieces = [text] if isinstance(text, str) else text
     if path is None or str(path) == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(pieces)
         return
     part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8", errors="backslashreplace")
+        with part.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(pieces)
         part.replace(path)
     except OSError as e:
         part.unlink(missing_ok=True)
         raise JaxscopeError(
             f"cannot write {path}: {e.strerror}", hint="choose another file with -o", slug="unwritable"
         ) from e
+    except BaseException:  # the pieces could not be made, or somebody pressed Ctrl-C
+        part.unlink(missing_ok=True)
+        raise

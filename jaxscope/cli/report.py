@@ -53,7 +53,7 @@ def handle(args: argparse.Namespace) -> int:
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.format == "json":
-        from jaxscope.report.machine import as_json, dumps
+        from jaxscope.report.machine import pieces
 
         if args.function:
             raise UsageError(
@@ -61,7 +61,7 @@ def handle(args: argparse.Namespace) -> int:
                 hint="jaxscope report --format json | jq '.compilations[] | select(.function | startswith(\"NAME\"))'",
                 slug="usage",
             )
-        deliver(dumps(as_json(run, directory)), args.output)
+        deliver(pieces(run, directory), args.output)
         return 0
     buffer = io.StringIO()
     to_file = args.output is not None and str(args.output) != "-"

@@ -6,6 +6,7 @@ middle, kinds from a newer version, processes that appear later. Knows nothing o
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ from jaxscope.log.store import RunDir
 from jaxscope.schema.events import AnyEvent, Unknown
 
 _decoder = msgspec.json.Decoder(AnyEvent)
-CHUNK = 1 << 20
+CHUNK = 1 << 20  # bytes read at a time, of all logs together
+LEAST = 1 << 16  # of one of many
 
 
 def decode(line: bytes) -> AnyEvent | Unknown | None:
@@ -45,27 +47,41 @@ class _File:
         self.damaged = 0
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
-        events: list[AnyEvent | Unknown] = []
+        """The events that are new."""
+        return [event for piece in self.pieces(progress) for event in piece]
+
+    def pieces(
+        self, progress: Callable[[int], None] | None = None, size: int = CHUNK
+    ) -> Iterator[list[AnyEvent | Unknown]]:
+        """The events that are new, those of about ``size`` bytes at a time; between them the file is not open."""
+        while lines := self._lines(size):
+            before = self.offset
+            events: list[AnyEvent | Unknown] = []
+            for line in lines:
+                self.offset += len(line) + 1
+                event = decode(line) if line.strip() else None
+                if event is not None:
+                    events.append(event)
+                elif line.strip():
+                    self.damaged += 1
+            if progress is not None:
+                progress(self.offset - before)
+            yield events
+
+    def _lines(self, size: int) -> list[bytes]:
+        """Whole lines from ``offset`` on, at least one where there is one."""
+        lines: list[bytes] = []
         try:
             with self.path.open("rb") as f:
                 if os.fstat(f.fileno()).st_size <= self.offset:
-                    return events
+                    return lines
                 f.seek(self.offset)
                 rest = b""
-                while chunk := f.read(CHUNK):
+                while not lines and (chunk := f.read(size)):
                     *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        self.offset += len(line) + 1
-                        event = decode(line) if line.strip() else None
-                        if event is not None:
-                            events.append(event)
-                        elif line.strip():
-                            self.damaged += 1
-                    if progress is not None:
-                        progress(len(chunk))
         except OSError:
             pass
-        return events
+        return lines
 
 
 class Reader:
@@ -92,18 +108,8 @@ class Reader:
         self, progress: Callable[[int, int], None] | None = None
     ) -> list[tuple[str, AnyEvent | Unknown]]:
         """What is new; ``progress(done, total)`` is told the bytes read so far."""
-        for path in self.run.logs():
-            self._files.setdefault(path, _File(path))
-        told: Callable[[int], None] | None = None
-        if progress is not None:
-            total, done = self._unread(), 0
-
-            def told(count: int) -> None:
-                nonlocal done
-                done += count
-                progress(done, max(done, total))
-
-        batches = [(path.stem, f.read(told)) for path, f in self._files.items()]
+        counted = self._begin(progress)
+        batches = [(path.stem, f.read(counted)) for path, f in self._files.items()]
         batches = [b for b in batches if b[1]]
         if len(batches) == 1:
             log, events = batches[0]
@@ -117,6 +123,43 @@ class Reader:
                 keyed.append((latest, source, n, log, event))
         keyed.sort(key=lambda k: k[:3])
         return [k[3:] for k in keyed]
+
+    def stream(
+        self, progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
+        """``entries``, one after the other, without holding all of them in memory."""
+        counted = self._begin(progress)
+        size = max(CHUNK // max(1, len(self._files)), LEAST)
+        if len(self._files) == 1:
+            for path, f in self._files.items():
+                for piece in f.pieces(counted, size):
+                    yield from ((path.stem, event) for event in piece)
+            return
+
+        def keyed(source: int, path: Path, f: _File) -> Iterator[tuple[int, int, int, str, AnyEvent | Unknown]]:
+            latest = 0
+            for n, event in enumerate(event for piece in f.pieces(counted, size) for event in piece):
+                latest = max(latest, event.t_ns)
+                yield latest, source, n, path.stem, event
+
+        logs = [keyed(source, path, f) for source, (path, f) in enumerate(self._files.items())]
+        for *_, log, event in heapq.merge(*logs, key=lambda k: k[:3]):
+            yield log, event
+
+    def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
+        """Look for logs; what counts the bytes read from now on, and says so to ``progress``."""
+        for path in self.run.logs():
+            self._files.setdefault(path, _File(path))
+        if progress is None:
+            return None
+        total, done = self._unread(), 0
+
+        def counted(count: int) -> None:
+            nonlocal done
+            done += count
+            progress(done, max(done, total))
+
+        return counted
 
     def counts(self) -> dict[str, memoryview]:
         """By log, the numbers that grow between its events, as they are now."""

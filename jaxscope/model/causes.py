@@ -204,8 +204,11 @@ def facts_of(run: Run, c: Compilation) -> Facts:
     key = c.key
     assert key is not None
     settings = run.settings(c.process, key.context)
-    contexts = {key.context: settings} if key.context is not None and settings is not None else None
-    return flatten(key, contexts)
+    known = run.facts.get(id(key))  # a key that came before is the same object (model.shared)
+    if known is None or known[0] is not key or known[1] is not settings:
+        contexts = {key.context: settings} if key.context is not None and settings is not None else None
+        known = run.facts[id(key)] = key, settings, flatten(key, contexts)
+    return known[2]
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxscope.analysis.closure import same_leaves
 from jaxscope.analysis.keys import Facts, LeafFacts
-from jaxscope.analysis.spelling import root, tokens
+from jaxscope.analysis.spelling import root, split
 from jaxscope.model import causes, earlier, predictions
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -47,10 +47,10 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
     its = earlier.of(run, c)
     for at in its.latest(its.before(c.call), LOOK_BACK, _ran):
         before = its.compilations[at]
-        known = causes.compared(run, before)
-        if known is None or not _longer(_argument(known.facts, name), now):
+        if not same_leaves(now, predictions.results_of(run, before)):
             continue
-        if same_leaves(now, predictions.results_of(run, before)):
+        known = causes.compared(run, before)
+        if known is not None and _longer(_argument(known.facts, name), now):
             return predictions.made_by_it(before, c, [name + s for s in now])
     return False
 
@@ -60,7 +60,7 @@ def _ran(c: Compilation) -> bool:
 
 
 def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
-    return {"".join(tokens(p)[1:]): leaf for p, leaf in facts.leaves.items() if root(p) == name}
+    return {below: leaf for p, leaf in facts.leaves.items() for at, below in [split(p)] if at == name}
 
 
 def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:

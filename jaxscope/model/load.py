@@ -53,10 +53,7 @@ class Tail:
     def read(self, progress: Progress | None = None) -> Batch:
         """What is new, decoded. The run is not touched."""
         entries = self._reader.entries(progress)
-        abandoned = self._queue.abandoned()
-        changed = abandoned != self._abandoned
-        self._abandoned = abandoned
-        return Batch(entries, self._reader.counts(), self._reader.damaged, abandoned if changed else None)
+        return self._batch(entries)
 
     def take(
         self, batch: Batch, limit: int | None = None
@@ -68,21 +65,37 @@ class Tail:
         batch.taken += len(part)
         done = batch.taken >= len(batch.entries)
         if done:
-            for log, numbers in batch.counts.items():
-                self.run.count(log, numbers)
-            self.run.damaged = batch.damaged
-            if batch.abandoned is not None:
-                for id, program in self.run.retargeted.items():
-                    program.abandoned = id in batch.abandoned
-                self.run.version += 1
-            self.run.alive_ns = _alive_ns(self.run, self.directory)
+            self._end(batch)
         return taken, done
+
+    def load(self, progress: Progress | None = None) -> None:
+        """Take in what is new, event by event as it is read: none of them is kept but in the run."""
+        for log, event in self._reader.stream(progress):
+            self.run.apply(event, log)
+        self._end(self._batch([]))
+
+    def _batch(self, entries: list[tuple[str, AnyEvent | Unknown]]) -> Batch:
+        abandoned = self._queue.abandoned()
+        changed = abandoned != self._abandoned
+        self._abandoned = abandoned
+        return Batch(entries, self._reader.counts(), self._reader.damaged, abandoned if changed else None)
+
+    def _end(self, batch: Batch) -> None:
+        """All events of ``batch`` are taken in: now the counts beside the logs."""
+        for log, numbers in batch.counts.items():
+            self.run.count(log, numbers)
+        self.run.damaged = batch.damaged
+        if batch.abandoned is not None:
+            for id, program in self.run.retargeted.items():
+                program.abandoned = id in batch.abandoned
+            self.run.version += 1
+        self.run.alive_ns = _alive_ns(self.run, self.directory)
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:
     """Everything recorded under ``directory`` so far."""
     tail = Tail(directory)
-    tail.poll(progress)
+    tail.load(progress)
     return tail.run
 
 

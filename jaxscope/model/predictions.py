@@ -11,15 +11,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from jaxscope.analysis import causes as analysis
-from jaxscope.analysis.closure import Fed, Result, fed_back
+from jaxscope.analysis.closure import Fed, Result, Results, fed_back
 from jaxscope.analysis.keys import Facts, placed
 from jaxscope.analysis.levels import FAST_PATH, TRACE, distance
 from jaxscope.analysis.spelling import below
 from jaxscope.model import causes, earlier
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.schema.events import Compiled, Traced
 from jaxscope.schema.findings import LIKELY, Cause
 
+NO_RESULTS = Results()
 PENDING, CONFIRMED, WITHDRAWN = "pending", "confirmed", "withdrawn"
 
 
@@ -58,7 +60,7 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
         return []
     comparison = causes.compared(run, c)
     results = results_of(run, c)
-    if comparison is None or not results:
+    if comparison is None or not results.leaves:
         return []
     found = []
     for fed in fed_back(comparison.facts, results):
@@ -115,7 +117,7 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
     ]
 
 
-def results_of(run: Run, c: Compilation) -> list[Result]:
+def results_of(run: Run, c: Compilation) -> Results:
     """The leaves of what ``c`` returned; from an earlier trace where it was reused."""
     traced = c.traced
     if (traced is None or not traced.out) and c.key is not None:
@@ -131,15 +133,24 @@ def results_of(run: Run, c: Compilation) -> list[Result]:
         found_at = its.same_shapes(key, its.before(c.call), returned)
         traced = its.compilations[found_at].traced if found_at is not None else None
     if traced is None or c.compiled is None:
-        return []
-    of, table = c.compiled.out_sharding_of, c.compiled.out_shardings
+        return NO_RESULTS
+    parts = (traced.out, c.compiled.out_sharding_of, c.compiled.out_shardings)  # one object each for all alike
+    same = (*map(id, parts), c.compiled.out_committed)
+    known = run.results.get(same)
+    if known is None or any(a is not b for a, b in zip(known[0], parts, strict=True)):
+        known = run.results[same] = parts, _results(traced, c.compiled)
+    return known[1]
+
+
+def _results(traced: Traced, compiled: Compiled) -> Results:
+    of, table = compiled.out_sharding_of, compiled.out_shardings
     if len(of) != len(traced.out):
         of = [None] * len(traced.out)
     found = []
     for leaf, index in zip(traced.out, of, strict=True):
         sharding = table[index] if index is not None and 0 <= index < len(table) else None
-        found.append(Result(leaf, sharding, c.compiled.out_committed))
-    return found
+        found.append(Result(leaf, sharding, compiled.out_committed))
+    return Results(found)
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:

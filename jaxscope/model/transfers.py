@@ -14,7 +14,7 @@ import msgspec
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.model.fold import MOST_SECONDS
-from jaxscope.model.records import Compilation, Function, Process
+from jaxscope.model.records import Compilation, Function, Process, asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Transferred
 from jaxscope.schema.keys import Frame, Leaf
@@ -141,11 +141,18 @@ class _Moved(msgspec.Struct, frozen=True):
 def _by_calls(run: Run) -> Iterator[Transfer]:
     """What calls of programs on one device move without an announcement."""
     for f in run.functions.values():
-        for process in {c.process.id: c.process for c in f.compilations}.values():
-            mine = [c for c in f.compilations if c.process is process and c.entry == "call"]
-            keyed = [(c, _moved(c)) for c in mine if c.key is not None]
-            for direction in (TO_DEVICE, BETWEEN):
-                yield from _of_function(f, process, direction, mine, keyed)
+        yield from _by_calls_of(f)
+
+
+@asked_once
+def _by_calls_of(f: Function) -> list[Transfer]:
+    found: list[Transfer] = []
+    for process in {c.process.id: c.process for c in f.compilations}.values():
+        mine = [c for c in f.compilations if c.process is process and c.entry == "call"]
+        keyed = [(c, _moved(c)) for c in mine if c.key is not None]
+        for direction in (TO_DEVICE, BETWEEN):
+            found += _of_function(f, process, direction, mine, keyed)
+    return found
 
 
 def _of_function(

@@ -6,8 +6,10 @@ Absent knowledge is null, never 0.
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -26,34 +28,103 @@ from jaxscope.schema.findings import Cause, Finding
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
+PIECE = 1 << 16  # characters written at a time
+
+
+Section = tuple[str, Any]  # its key; plain data, or an iterator over the entries of a list
 
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
-    """The whole run as plain data for ``json.dumps``."""
+    """The whole run as plain data: what ``pieces`` writes, for a run that is small enough to be held twice."""
+    return _held(sections(run, directory))
+
+
+def _held(found: Iterable[Section]) -> dict[str, Any]:
+    return {
+        key: [_held(e) if isinstance(e, Document) else e for e in value] if isinstance(value, Iterator) else value
+        for key, value in found
+    }
+
+
+def pieces(run: Run, directory: RunDir | None = None) -> Iterator[str]:
+    """The text of the document, entry by entry: an entry is made when the one before it has been taken."""
+    waiting: list[str] = []
+    size = 0
+    for text in _written(sections(run, directory)):
+        waiting.append(text)
+        size += len(text)
+        if size >= PIECE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    yield "".join([*waiting, "\n"])
+
+
+class Document:
+    """The sections of a run within another."""
+
+    def __init__(self, found: Iterable[Section]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[Section]:
+        return iter(self._found)
+
+
+def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
+    """The keys of the document in their order. A list of entries is an iterator, to be gone through once."""
     parts = variants.of(run, directory)
-    numbers = {id(c): n for f in run.functions.values() for n, c in run.numbered(f)}
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
     functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
-    return {
-        "schema": SCHEMA,
-        "jaxscope": __version__,
-        "run": _run(run, directory),
-        "functions": [function_json(f) for f in functions],
-        "compilations": [compilation_json(run, c, numbers.get(id(c))) for c in compilations],
-        "programs": [
-            *(program_json(p, run.texts_of(p)) for p in sorted(run.programs.values(), key=lambda p: p.id)),
-            *(targets.program_json(run, p) for p in sorted(run.retargeted.values(), key=lambda p: p.id)),
-        ],
-        "predictions": [_prediction(p) for p in predictions.predictions(run)],
-        "ledger": [_ledger(e) for e in ledger.entries(run)],
-        "stale_captures": [_stale(s) for s in run.stale],
-        "buckets": [_bucket(v) for v in sizes.varying(run)],
-        "arrays": arrays.as_json(run),
-        "transfers": transfers.as_json(run),
-        "findings": [{**finding_json(f), "sub_run": told.sub_run(f, parts)} for f in told.findings(parts)],
-        "sub_runs": [as_json(part.run, part.directory) for part in parts[1:]],
-        "comparisons": beside.as_json(parts),
-    }
+    programs = sorted(run.programs.values(), key=lambda p: p.id)
+    elsewhere = sorted(run.retargeted.values(), key=lambda p: p.id)
+    yield "schema", SCHEMA
+    yield "jaxscope", __version__
+    yield "run", _run(run, directory)
+    yield "functions", (function_json(f) for f in functions)
+    yield "compilations", (compilation_json(run, c, run.number(c)) for c in compilations)
+    yield (
+        "programs",
+        itertools.chain(
+            (program_json(p, run.texts_of(p)) for p in programs),
+            (targets.program_json(run, p) for p in elsewhere),
+        ),
+    )
+    yield "predictions", (_prediction(p) for p in predictions.predictions(run))
+    yield "ledger", (_ledger(e) for e in ledger.entries(run))
+    yield "stale_captures", (_stale(s) for s in run.stale)
+    yield "buckets", (_bucket(v) for v in sizes.varying(run))
+    yield "arrays", arrays.as_json(run)
+    yield "transfers", transfers.as_json(run)
+    yield (
+        "findings",
+        ({**finding_json(f), "sub_run": told.sub_run(f, parts)} for f in told.findings(parts)),
+    )
+    yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
+    yield "comparisons", beside.as_json(parts)
+
+
+def _written(found: Iterable[Section]) -> Iterator[str]:
+    """An object of these sections, as ``dumps`` spells it, without the line's end."""
+    comma = ""
+    for key, value in found:
+        yield f'{comma or "{"}\n "{key}": '
+        comma = ","
+        if not isinstance(value, Iterator):
+            yield _indented(_text(value), 1)
+            continue
+        before = "[\n  "
+        for entry in value:
+            yield before
+            before = ",\n  "
+            if isinstance(entry, Document):
+                yield from (_indented(text, 2) for text in _written(entry))
+            else:
+                yield _indented(_text(entry), 2)
+        yield "\n ]" if before.startswith(",") else "[]"
+    yield "\n}"
+
+
+def _indented(text: str, depth: int) -> str:
+    return text.replace("\n", "\n" + " " * depth)  # none stands within a string
 
 
 def dumps(value: Any) -> str:
@@ -61,11 +132,15 @@ def dumps(value: Any) -> str:
 
     NaN and infinities, which JSON has not, become null.
     """
+    return _text(value) + "\n"
+
+
+def _text(value: Any) -> str:
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
     except UnicodeEncodeError:  # lone surrogates: a file name that is not UTF-8
         text = json.dumps(value, indent=1)
-    return _NOT_ASCII.sub(_escaped, text) + "\n"
+    return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
 
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # stands in strings only

@@ -13,7 +13,7 @@ CERTAIN, LIKELY = "certain", "likely"
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
-class Cause(msgspec.Struct, frozen=True):
+class Cause(msgspec.Struct, frozen=True, gc=False):
     """Why a call was not served from a cache.
 
     Attributes:
@@ -37,7 +37,7 @@ class Cause(msgspec.Struct, frozen=True):
     count: int = 1
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class Evidence(msgspec.Struct, frozen=True, gc=False):
     """Where a finding can be seen: a compilation, a program or a line, and what is there; ``step``: when."""
 
     text: str
@@ -47,7 +47,7 @@ class Evidence(msgspec.Struct, frozen=True):
     step: int | None = None
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True, gc=False):
     """One thing worth doing something about.
 
     Attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Frame(msgspec.Struct, frozen=True):
+class Frame(msgspec.Struct, frozen=True, gc=False):
     """A line of Python: absolute file name as the code object has it, 1-based line, qualified name."""
 
     file: str
@@ -16,7 +16,7 @@ class Frame(msgspec.Struct, frozen=True):
     function: str
 
 
-class Sharding(msgspec.Struct, frozen=True):
+class Sharding(msgspec.Struct, frozen=True, gc=False):
     """How an array lies on devices.
 
     ``devices`` lists ids in mesh order as ranges (``"0-7"``, ``"3,1,0,2"``); ``mesh`` is
@@ -32,7 +32,7 @@ class Sharding(msgspec.Struct, frozen=True):
     memory_kind: str | None = None
 
 
-class Leaf(msgspec.Struct, frozen=True):
+class Leaf(msgspec.Struct, frozen=True, gc=False):
     """One array-like argument leaf. ``sharding`` is an index into ``Key.shardings``."""
 
     path: str
@@ -46,7 +46,7 @@ class Leaf(msgspec.Struct, frozen=True):
     layout: str | None = None
 
 
-class Static(msgspec.Struct, frozen=True):
+class Static(msgspec.Struct, frozen=True, gc=False):
     """A value that is part of the key by its own equality, not by shape.
 
     ``compares`` is ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it holds such);
@@ -64,7 +64,7 @@ class Static(msgspec.Struct, frozen=True):
     unstable_hash: bool = False
 
 
-class Key(msgspec.Struct, frozen=True):
+class Key(msgspec.Struct, frozen=True, gc=False):
     """Everything JAX's caches compare for one call."""
 
     arguments: list[Leaf] = []
@@ -79,7 +79,7 @@ class Key(msgspec.Struct, frozen=True):
     missing: list[str] = []  # parts that could not be read on this JAX
 
 
-class OutLeaf(msgspec.Struct, frozen=True):
+class OutLeaf(msgspec.Struct, frozen=True, gc=False):
     """One result of a trace: its path in the returned tree and its abstract value."""
 
     path: str
@@ -90,7 +90,7 @@ class OutLeaf(msgspec.Struct, frozen=True):
     sharding: str | None = None  # sharding-in-types, where the mesh is explicit
 
 
-class Captured(msgspec.Struct, frozen=True):
+class Captured(msgspec.Struct, frozen=True, gc=False):
     """An array the traced function took in without being passed it. ``name`` None: not found."""
 
     name: str | None
@@ -100,13 +100,13 @@ class Captured(msgspec.Struct, frozen=True):
     bytes: int | None
 
 
-class Device(msgspec.Struct, frozen=True):
+class Device(msgspec.Struct, frozen=True, gc=False):
     id: int
     kind: str
     process_index: int
 
 
-class Memory(msgspec.Struct, frozen=True):
+class Memory(msgspec.Struct, frozen=True, gc=False):
     """Bytes on one device, as the compiler states them."""
 
     argument_bytes: int | None = None

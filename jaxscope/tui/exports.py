@@ -22,10 +22,10 @@ def free(directory: RunDir, ending: str) -> Path:
 def report(directory: RunDir, path: Path) -> None:
     """What ``jaxscope report --format json`` prints. Reads the run anew: for a process of its own."""
     from jaxscope.model.load import load
-    from jaxscope.report.machine import as_json, dumps
+    from jaxscope.report.machine import pieces
 
-    text = dumps(as_json(load(directory), directory))
-    path.write_text(text if text.endswith("\n") else text + "\n")
+    with path.open("w") as file:
+        file.writelines(pieces(load(directory), directory))
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
