@@ -144,6 +144,8 @@ def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
 
 def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     found: list[Cause] = []
+    if before.whole is after.whole:
+        return found
     for name in union(before.whole, after.whole):
         x, y = before.whole.get(name), after.whole.get(name)
         if x == y or unread(name, x, y, before, after) or name in ("tree", "call_form"):

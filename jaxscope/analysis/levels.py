@@ -136,13 +136,13 @@ def told_apart(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
             was, now = before.static.get(path), after.static.get(path)
             if was is None or now is None or not same_static(was, now):
                 yield TRACE, _unlike(was, now)
-    if before.nodes and after.nodes and before.nodes != after.nodes:
+    if before.nodes and after.nodes and before.nodes is not after.nodes and before.nodes != after.nodes:
         for path in union(before.nodes, after.nodes):
             # Where a leaf became a None or a container, the leaf that went has said it.
             leaf = (path in before.leaves) != (path in after.leaves)
             if before.nodes.get(path) != after.nodes.get(path) and not leaf:
                 yield TRACE, UNLIKE
-    if before.whole != after.whole:
+    if before.whole is not after.whole and before.whole != after.whole:
         for name in union(before.whole, after.whole):
             x, y = before.whole.get(name), after.whole.get(name)
             if x != y and not unread(name, x, y, before, after):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,6 +19,7 @@ from jaxscope.errors import UsageError
 if TYPE_CHECKING:
     from jaxscope.log.store import RunDir
     from jaxscope.model.run import Run
+    from jaxscope.report.variants import Variant
     from jaxscope.schema.findings import Finding
 
 CLEAN, FAILED = 0, 1  # 2: wrong usage, an error of ours, or what cannot be checked in this run
@@ -157,17 +159,20 @@ def _not_of_another_program(which: str | None, directory: RunDir) -> None:
     )
 
 
-def holds(directory: RunDir, asked: dict[str, Any]) -> bool:
+def holds(directory: RunDir, asked: dict[str, Any], parts: Sequence[Variant] | None = None) -> bool:
     """Does what was asked for hold in the run that has just ended? What does not is said on stderr.
+
+    Args:
+      parts: the run and those within it, where they have been read.
 
     Raises:
       UsageError: some of it cannot be checked in this run; what does not hold of the rest has been said.
     """
     from jaxscope.model.load import load
 
-    run = load(directory)
+    run = load(directory) if parts is None else parts[0].run
     unchecked: list[UsageError] = []
-    found = held.findings(run, asked, None, directory, unchecked)
+    found = held.findings(run, asked, None, directory, unchecked, parts)
     wrong = failing(found, strict=bool(asked.get("strict")))
     if found:
         deliver_text(run, found, sys.stderr)

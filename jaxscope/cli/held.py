@@ -26,6 +26,7 @@ def findings(
     looked_at: Filter | None = None,
     directory: RunDir | None = None,
     unchecked: list[UsageError] | None = None,
+    parts: Sequence[Variant] | None = None,
 ) -> list[Finding]:
     """What does not hold, errors first; where nothing is asked for, what the rules find. What does not fit into a
     target is among it whatever is asked for. Under each setting of ``--vary``, where there are several; the baseline
@@ -35,6 +36,7 @@ def findings(
       directory: of ``run``: the same program under other settings and on other numbers of devices is recorded within it.
       unchecked: takes what of it cannot be checked in this run (its steps are not known, nothing was compiled for a
         target): the rest is checked as if that had not been asked for. None: the first is raised.
+      parts: ``run`` and those within it, where they have been read.
 
     Raises:
       UsageError: see ``unchecked``.
@@ -44,7 +46,8 @@ def findings(
     from jaxscope.rules import gate, registry
 
     chosen = filter_of(wishes) if looked_at is None else looked_at
-    every, path = variants.of(run, directory), pinned.path_of(wishes)
+    every = variants.of(run, directory) if parts is None else parts
+    path = pinned.path_of(wishes)
     lacking: list[UsageError] = []
 
     def look(runs: Sequence[Variant]) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -18,6 +19,18 @@ CLEAR = "\r\x1b[K"
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[Progress | None]:
     """Gives a ``progress(done, total)`` to be called while ``what`` is read."""
+    automatic = gc.isenabled()
+    gc.disable()  # what is read stays: looking through it for garbage takes as long as reading it
+    try:
+        with _shown(what) as progress:
+            yield progress
+    finally:
+        if automatic:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def _shown(what: str) -> Iterator[Progress | None]:
     stream = sys.stderr
     if stream is None or os.environ.get("CI") or not stream.isatty() or os.environ.get("TERM") == "dumb":
         yield None

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxscope.cli import check, following, options, rounds, targeting, varying, view
 from jaxscope.cli.rounds import Round
@@ -22,6 +24,9 @@ from jaxscope.launch.command import Command
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
+
+if TYPE_CHECKING:
+    from jaxscope.report.variants import Ended
 
 CHECK_FAILED = 3
 
@@ -74,12 +79,13 @@ def handle(args: argparse.Namespace) -> int:
     ended = rounds.all_of(
         every, record, lambda each, where: _once(each, opts, where), options=lambda each: _wishes(opts, each)
     )
+    read = _read(record)
     with contextlib.suppress(KeyboardInterrupt, OSError):  # the end counts, terminal or not
         if program.is_python_itself():
             say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
         elif record is not None and not opts.quiet:
-            _report(record, ended)
-    return _checked(record, ended, wishes)
+            _report(record, ended, read)
+    return _checked(record, ended, wishes, read)
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> vitals.Ended:
@@ -145,10 +151,11 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[
         return left.code
     if worker is not None:
         targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+    read = _read(record)
     if not opts.quiet:
         say(f"the program's output: {record.output}")
-        _report(record, left, unseen=True)
-    return _checked(record, left, wishes)
+        _report(record, left, read, unseen=True)
+    return _checked(record, left, wishes, read)
 
 
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
@@ -202,17 +209,29 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
     return env
 
 
-def _report(record: RunDir, ended: vitals.Ended, *, unseen: bool = False) -> None:
-    from jaxscope.launch import evidence  # late: decoding events is not needed to start a program
+def _read(record: RunDir | None) -> Callable[[], Ended]:
+    """Reads the run the first time it is called: what is said of it at its end, and checked, is read once."""
 
-    seen = evidence.look(record, ended.pid)
-    if not seen.something:
-        say(*evidence.say(seen, ended))
-        return
+    @functools.cache
+    def read() -> Ended:
+        from jaxscope.report.variants import Ended  # late: reading is not needed to start a program
+
+        assert record is not None
+        return Ended(record)
+
+    return read
+
+
+def _report(record: RunDir, ended: vitals.Ended, read: Callable[[], Ended], *, unseen: bool = False) -> None:
     try:
+        if not read().something:
+            from jaxscope.launch import evidence
+
+            say(*evidence.say(evidence.look(record, ended.pid), ended))
+            return
         from jaxscope.report import text
 
-        summary = text.summary(record, unseen=unseen)
+        summary = text.summary(record, read().parts, unseen=unseen)
     except Exception as e:  # a reading that fails must not look like a recording that failed
         say(
             f"recorded in {record.path}, but the summary cannot be made: {type(e).__name__}: {e}",
@@ -222,21 +241,21 @@ def _report(record: RunDir, ended: vitals.Ended, *, unseen: bool = False) -> Non
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
 
 
-def _checked(record: RunDir | None, ended: vitals.Ended, wishes: dict[str, Any] | None) -> int:
+def _checked(
+    record: RunDir | None, ended: vitals.Ended, wishes: dict[str, Any] | None, read: Callable[[], Ended]
+) -> int:
     """The program's own exit code; CHECK_FAILED where it succeeded and what was asked for does not hold."""
     if wishes is None or not ended.succeeded:
         return ended.leave()
-    from jaxscope.launch import evidence
-
     try:
         # A program that imports no jax has nothing to check; one that was not followed looks just the same.
-        if record is None or not evidence.look(record, ended.pid).something:
+        if record is None or not read().something:
             raise UsageError(
                 "nothing was recorded, so nothing can be checked",
                 hint="check a program that imports jax in the Python that jaxscope run starts",
                 slug="not-recorded",
             )
-        held = check.holds(record, wishes)
+        held = check.holds(record, wishes, read().parts)
     except JaxscopeError as e:
         say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
         return CHECK_FAILED

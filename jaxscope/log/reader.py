@@ -132,15 +132,19 @@ class Reader:
         size = max(CHUNK // max(1, len(self._files)), LEAST)
         if len(self._files) == 1:
             for path, f in self._files.items():
+                log = path.stem
                 for piece in f.pieces(counted, size):
-                    yield from ((path.stem, event) for event in piece)
+                    for event in piece:
+                        yield log, event
             return
 
-        def keyed(source: int, path: Path, f: _File) -> Iterator[tuple[int, int, int, str, AnyEvent | Unknown]]:
-            latest = 0
+        def keyed(
+            source: int, path: Path, f: _File
+        ) -> Iterator[tuple[int, int, int, str, AnyEvent | Unknown]]:
+            latest, log = 0, path.stem
             for n, event in enumerate(event for piece in f.pieces(counted, size) for event in piece):
                 latest = max(latest, event.t_ns)
-                yield latest, source, n, path.stem, event
+                yield latest, source, n, log, event
 
         logs = [keyed(source, path, f) for source, (path, f) in enumerate(self._files.items())]
         for *_, log, event in heapq.merge(*logs, key=lambda k: k[:3]):

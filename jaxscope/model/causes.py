@@ -208,6 +208,7 @@ def facts_of(run: Run, c: Compilation) -> Facts:
     if known is None or known[0] is not key or known[1] is not settings:
         contexts = {key.context: settings} if key.context is not None and settings is not None else None
         known = run.facts[id(key)] = key, settings, flatten(key, contexts)
+        run.shared.of(known[2])
     return known[2]
 
 

@@ -49,13 +49,14 @@ class Fold:
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
         self.earlier: dict[str, object] = {}  # keys by function id; model.earlier keeps it
+        self.shared = Shared()
+        self.known: dict[str, tuple[int, Any]] = {}  # see records.asked_once
         self.facts: dict[int, tuple[Key, object, Facts]] = {}  # by id of the key; model.causes keeps it
         self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions keeps it
         self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: they lie in files
         self.unreadable: set[str] = (
             set()
         )  # texts that were asked for, and are gone or damaged; model.load sets it
-        self._shared = Shared()
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
@@ -86,7 +87,7 @@ class Fold:
         if isinstance(event, (ev.TargetCompiling, ev.TargetCompiled)):
             self._target(event)  # the compiler is no process of the program either
             return None
-        self._shared.of(event)
+        self.shared.of(event)
         process = self._process(event, log)
         if log and isinstance(event, Counted) and event.cell is not None:
             self._cells.setdefault(log, {})[event.cell] = event

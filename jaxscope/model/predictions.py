@@ -16,7 +16,7 @@ from jaxscope.analysis.keys import Facts, placed
 from jaxscope.analysis.levels import FAST_PATH, TRACE, distance
 from jaxscope.analysis.spelling import below
 from jaxscope.model import causes, earlier
-from jaxscope.model.records import Compilation
+from jaxscope.model.records import Compilation, asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Compiled, Traced
 from jaxscope.schema.findings import LIKELY, Cause
@@ -44,6 +44,7 @@ class Prediction(msgspec.Struct, frozen=True):
     confirmed_by: Compilation | None = None
 
 
+@asked_once
 def predictions(run: Run) -> list[Prediction]:
     """Of all user functions, in order of time."""
     found: list[Prediction] = []
@@ -134,11 +135,12 @@ def results_of(run: Run, c: Compilation) -> Results:
         traced = its.compilations[found_at].traced if found_at is not None else None
     if traced is None or c.compiled is None:
         return NO_RESULTS
-    parts = (traced.out, c.compiled.out_sharding_of, c.compiled.out_shardings)  # one object each for all alike
-    same = (*map(id, parts), c.compiled.out_committed)
+    made = c.compiled
+    same = (id(traced.out), id(made.out_sharding_of), id(made.out_shardings), made.out_committed)
     known = run.results.get(same)
-    if known is None or any(a is not b for a, b in zip(known[0], parts, strict=True)):
-        known = run.results[same] = parts, _results(traced, c.compiled)
+    if known is None:  # lists that are kept here are never mistaken for others
+        parts = (traced.out, made.out_sharding_of, made.out_shardings)
+        known = run.results[same] = parts, _results(traced, made)
     return known[1]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
@@ -148,15 +148,27 @@ class Compilation(msgspec.Struct, eq=False):
         return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
 
 
-def asked_once(question: Callable[Concatenate[Function, P], T]) -> Callable[Concatenate[Function, P], T]:
-    """A view asks the same of every function at every redraw: answered anew where the function has changed.
+class Asked(Protocol):
+    """What grows with the log: a function or a whole run."""
 
-    The answer belongs to the function: it is not to be changed. What else is asked with is always the same: its run.
+    version: int
+    known: dict[str, tuple[int, Any]]  # by question: at which version, the answer
+
+
+A = TypeVar("A", bound=Asked)
+
+
+def asked_once(question: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
+    """A view asks the same of every function at every redraw, many rules ask the same of a run: answered anew where
+    it has changed.
+
+    The answer belongs to the function (or the run): it is not to be changed. What else is asked with is always the
+    same: the function's run.
     """
     name = f"{question.__module__}.{question.__qualname__}"
 
     @functools.wraps(question)
-    def ask(function: Function, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def ask(function: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
         version = function.version
         known = function.known.get(name)
         if known is None or known[0] != version:

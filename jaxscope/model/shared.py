@@ -8,12 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
+from jaxscope.analysis.keys import Facts
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Key
+from jaxscope.schema.keys import Key, Sharding
 
 MOST = 500_000  # values; where there are more, few are alike, and those met so far are forgotten
-_UNLIKE = frozenset({"program", "fingerprint", "phase"})  # fields with a value of their own in almost each event
+_UNLIKE = frozenset(
+    {"program", "fingerprint", "phase"}
+)  # fields with a value of their own in almost each event
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
@@ -28,52 +32,61 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 
 _FIELDS = {
     kind: _fields(kind)
-    for kind in (ev.Missed, ev.Traced, ev.Lowered, ev.Compiled, ev.ArgumentFate, Key)
-}  # fmt: skip
+    for kind in (ev.Missed, ev.Traced, ev.Lowered, ev.Compiled, ev.ArgumentFate, Key, Facts)
+}
 
 
 class Shared:
     """The values met so far, by field: ``of(event)`` puts them in the place of equal ones."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[Any, Any]] = {}
-        self._size = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        names = dict.fromkeys(name for fields in _FIELDS.values() for name in fields)
+        # By field: its values, and the items of its lists.
+        known: dict[str, tuple[dict[Any, Any], dict[Any, Any]]] = {name: ({}, {}) for name in names}
+        self._tables = {kind: [(name, *known[name]) for name in fields] for kind, fields in _FIELDS.items()}
+        self._nothing: dict[type, Any] = {list: [], dict: {}}
+        self._met = 0
 
     def of(self, event: Any) -> None:
-        """Replace the parts of ``event`` (a fact nobody changes) by equal ones that were met before."""
-        names = _FIELDS.get(type(event))
-        if names is None:
+        """Replace the parts of ``event`` (or of a key, or of a key taken apart) by equal ones that were met before.
+
+        They are facts: nobody changes them.
+        """
+        table = self._tables.get(type(event))
+        if table is None:
             return
-        if self._size > MOST:
-            self._known, self._size = {}, 0
-        for name in names:
-            value = getattr(event, name)
-            if value is not None and (one := self._one(name, value)) is not value:
-                msgspec.structs.force_setattr(event, name, one)
+        if self._met > MOST:
+            self._forget()
+            table = self._tables[type(event)]
+        for name, values, items in table:
+            value = token = getattr(event, name)
+            kind = type(value)
+            if not value:
+                if kind is list or kind is dict:
+                    force_setattr(event, name, self._nothing[kind])
+                continue
+            try:
+                if kind is list:
+                    value[:] = [self._item(items, item) for item in value]
+                    token = tuple(map(id, value))  # of items that are kept here
+                elif kind is dict:
+                    token = tuple(value.items())
+                elif kind is Key:
+                    self.of(value)
+                    token = tuple([id(getattr(value, part)) for part in _FIELDS[Key]]), value.function_object
+                one = values.setdefault(token, value)
+            except TypeError:  # without a hash: it stays what it is
+                continue
+            if one is not value:
+                force_setattr(event, name, one)
+            else:
+                self._met += 1
 
-    def _one(self, field: str, value: Any) -> Any:
-        known = self._known.get(field)
-        if known is None:
-            known = self._known[field] = {}
-        token = value
-        if isinstance(value, list):
-            for n, item in enumerate(value):
-                value[n] = self._item(field, item)
-            token = tuple(map(id, value))  # of items that are kept here
-        elif isinstance(value, dict):
-            token = tuple(value.items())
-        elif isinstance(value, Key):
-            self.of(value)
-            token = tuple([id(getattr(value, name)) for name in _FIELDS[Key]]), value.function_object
-        found = known.setdefault(token, value)
-        self._size += found is value
-        return found
-
-    def _item(self, field: str, item: Any) -> Any:
-        name = field + "[]"
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = {}
-        found = known.setdefault(item, item)
-        self._size += found is item
-        return found
+    def _item(self, known: dict[Any, Any], item: Any) -> Any:
+        if type(item) is Sharding and item.mesh is not None:  # a list: it has no hash
+            token = (item.kind, item.text, item.devices, item.spec, item.memory_kind, *item.mesh)
+            return known.setdefault(token, item)
+        return known.setdefault(item, item)

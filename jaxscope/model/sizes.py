@@ -15,7 +15,7 @@ import msgspec
 from jaxscope.analysis import buckets
 from jaxscope.analysis.spelling import common_prefix, root
 from jaxscope.model import causes, lengthened, transfers
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Compilation, Function, asked_once
 from jaxscope.model.run import Run
 
 FEWEST = 3  # sizes; with two there is nothing to choose
@@ -49,6 +49,7 @@ class Joint(msgspec.Struct, frozen=True):
     padding_share: float
 
 
+@asked_once
 def varying(run: Run) -> list[Varying]:
     """Of every user function the axes whose size made it compile again, the most compilations first.
 

@@ -41,7 +41,9 @@ def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
 
 def _held(found: Iterable[Section]) -> dict[str, Any]:
     return {
-        key: [_held(e) if isinstance(e, Document) else e for e in value] if isinstance(value, Iterator) else value
+        key: [_held(e) if isinstance(e, Document) else e for e in value]
+        if isinstance(value, Iterator)
+        else value
         for key, value in found
     }
 

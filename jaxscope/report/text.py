@@ -48,16 +48,20 @@ def render(run: Run, to: Console, directory: RunDir | None = None, *, everything
     put(to, _page(run, directory, to.width, everything=everything))
 
 
-def summary(directory: RunDir, *, unseen: bool = False) -> str:
+def summary(
+    directory: RunDir, parts: Sequence[variants.Variant] | None = None, *, unseen: bool = False
+) -> str:
     """A few lines for stderr at the end of ``jaxscope run``; coloured where stderr takes colour.
 
-    ``unseen``: what the program printed is not on the terminal above; then of what it died is said here.
+    Args:
+      parts: the run and those within it, where they have been read.
+      unseen: what the program printed is not on the terminal above; then of what it died is said here.
     """
-    run = load(directory)
+    parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
     buffer = io.StringIO()
     to.file = buffer
-    put(to, _summary(run, directory, unseen=unseen))
+    put(to, _summary(parts, directory, unseen=unseen))
     return buffer.getvalue()
 
 
@@ -310,7 +314,8 @@ def _soon(parts: Sequence[variants.Variant]) -> bool:
     return texts <= SOON_BYTES and compilations <= SOON_COMPILATIONS
 
 
-def _summary(run: Run, directory: RunDir, *, unseen: bool) -> Iterator[Line]:
+def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bool) -> Iterator[Line]:
+    run = parts[0].run
     places = Places(run)
     spent, of = compiling(run, shares=False) or (seconds(None), " went into tracing, lowering and compiling")
     users = ranked(run, lambda f: f.user)
@@ -333,7 +338,6 @@ def _summary(run: Run, directory: RunDir, *, unseen: bool) -> Iterator[Line]:
         for entry in _in_progress(run, directory, places)
         if entry is not BLANK
     )
-    parts = variants.of(run, directory)
     if _soon(parts):
         yield from findings.in_summary(told.findings(parts), places)
     for f in users[:IN_SUMMARY]:

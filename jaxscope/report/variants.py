@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -38,6 +39,26 @@ def of(run: Run, directory: RunDir | None) -> list[Variant]:
     """``run`` itself, then the runs within it."""
     subs = store.sub_runs(directory) if directory is not None else ()
     return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
+
+
+class Ended:
+    """A run that has just ended and those within it, read when they are first needed, once for whoever asks."""
+
+    def __init__(self, directory: RunDir) -> None:
+        self.directory = directory
+
+    @functools.cached_property
+    def parts(self) -> list[Variant]:
+        """The run itself, then the runs within it."""
+        return of(load(self.directory), self.directory)
+
+    @property
+    def something(self) -> bool:
+        """Did at least one call miss a cache?"""
+        if not self.directory.recorded:
+            return False
+        every = self.parts[0].run.compilations.values()
+        return any(c.missed is not None or c.reached_phases for c in every)
 
 
 def one(run: Run, directory: RunDir | None) -> Variant:

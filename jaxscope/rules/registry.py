@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from jaxscope.errors import UsageError
+from jaxscope.model.records import asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 
@@ -172,6 +173,7 @@ def nearest(text: str) -> str:
     return f"did you mean {best}?" if likeness(best) > 0.8 else "jaxscope rule lists them"
 
 
+@asked_once
 def findings(run: Run) -> list[Finding]:
     """What all rules find in ``run`` that need no limit: errors first, then by seconds."""
     return in_order(f for r in rules().values() if not r.asked for f in r.check(run))
