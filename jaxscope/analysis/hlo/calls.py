@@ -1,9 +1,9 @@
 """Which instruction calls which computation, and how often each computation runs.
 
-Calls: ``calls=`` (fusion, call, async-start), ``body=`` and ``condition=`` (while),
+Calls: ``calls=`` (fusion, call, async), ``body=`` and ``condition=`` (while),
 ``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
 reducers of reduce, all-reduce, scatter, sort, map and the like (``to_apply=`` of the others) are
-arithmetic on elements, not a part of the program's flow.
+arithmetic on elements, not a part of the program's flow. Each of them may be started asynchronously (``fusion-start``).
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _FLOW = {
     "while": ("body", "condition"),
     "conditional": ("branch_computations", "true_computation", "false_computation"),
     "call": ("to_apply", "calls"),
-    "async-start": ("calls",),
-    "call-start": ("to_apply", "calls"),
+    "async": ("calls",),
 }
+_FLOW |= {f"{opcode}-start": keys for opcode, keys in _FLOW.items()}
+FUSIONS = ("fusion", "fusion-start")
 Trips = Mapping[tuple[str, str], int | None]
 # More runs than this are nobody's program.
 MAX_EXECUTIONS = 1 << 62
@@ -90,7 +91,7 @@ class CallGraph:
 
     def _add(self, caller: Computation, instruction: Instruction, keys: tuple[str, ...]) -> None:
         tail = instruction.tail
-        found = _FUSION.match(tail, tail.find(")")) if instruction.opcode == "fusion" else None
+        found = _FUSION.match(tail, tail.find(")")) if instruction.opcode in FUSIONS else None
         for key in keys:
             for name in (found[1],) if found else names(attribute(tail, key)):
                 callee = self.module.computations.get(name)
@@ -134,7 +135,7 @@ class CallGraph:
             call.callee.name
             for name in self.reachable
             for call in self.calls.get(name, ())
-            if call.instruction.opcode == "fusion"
+            if call.instruction.opcode in FUSIONS
         ]
         while waiting:
             name = waiting.pop()
@@ -185,7 +186,7 @@ class CallGraph:
 
 
 def _times(call: Call, own: int | None, trips: Trips) -> int | None:
-    if own is None or call.instruction.opcode != "while":
+    if own is None or call.instruction.operation != "while":
         return own
     trip = trips.get((call.caller.name, call.instruction.name))
     if trip is None:

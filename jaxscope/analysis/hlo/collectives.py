@@ -6,7 +6,8 @@ One collective may be several instructions:
 - on TPU a chain of fusions: one that holds ``AsyncCollectiveStart``, any number that compute while
   the transfer goes on, one that holds ``AsyncCollectiveDone``, each with a copy of the
   collective inside (``chains``);
-- a TPU fusion that slices the result of an all-reduce, which is a reduce-scatter.
+- a TPU fusion that slices the result of an all-reduce, which is a reduce-scatter. Its bytes are those of any
+  reduce-scatter: the result on one device.
 """
 
 from __future__ import annotations
@@ -53,8 +54,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       name, computation: where the text has it; of a pair or a chain its start.
       overlap: does anything compute between start and done; None where the schedule does not say,
         False of one that is not asynchronous.
-      bytes: the result on one device (a tuple's sum); of an all-reduce-scatter fusion the inner
-        all-reduce's.
+      bytes: the result on one device (a tuple's sum), whatever the platform.
       operand_bytes: what one device puts in.
       wire_bytes: sent per device and execution (module ``wire``).
       executions: per call of the program; None where a trip count is not known.
@@ -133,7 +133,7 @@ class Collectives:
         self._executions = executions
         self._devices = devices
         self._raw = raw(graph)
-        self._chains = Chains(graph)
+        self._chains = Chains(graph, ((c, i) for c, i, _ in self._raw))
         self._scheduled = "is_scheduled=true" in self._module.header
         self._schedules: dict[str, Schedule] = {}
         self._cache: dict[tuple[str, str, bool, bool, bool], _Who] = {}
@@ -144,9 +144,7 @@ class Collectives:
         self._weights = Weights(graph, self.mesh, self._axes_of)
 
     def read(self) -> list[Collective]:
-        # Which chains end where is known when all of their parts have been looked at.
-        own = [(c, i, kind) for c, i, kind in self._raw if not self._chains.continues(c, i)]
-        return [self._collective(c, i, kind) for c, i, kind in own]
+        return [self._collective(*one) for one in self._raw if not self._chains.continues(*one[:2])]
 
     def _printed_mesh(self) -> axes.Mesh | None:
         """The first mesh with names of the user's, as JAX 0.12 prints it, that fits the devices."""
@@ -162,16 +160,11 @@ class Collectives:
         attributes = instruction_attributes(instruction.tail)
         who = self._who(kind, instruction, attributes)
         operand_bytes = self._operand_bytes(where, instruction)
-        size: int | None
+        size, members = shapes.result_bytes(instruction.opcode, instruction.shape), _group_size(who.members)
         if kind == "all-reduce" and where.name in self._graph.fused and _is_scattered(where, instruction):
-            # A reduce-scatter whose bytes are those of the all-reduce it was made of.
-            kind, size = "reduce-scatter", shapes.text_bytes(instruction.shape)
-            sent_of, members = size, _group_size(who.members)
-            sent = None if sent_of is None or not members else (members - 1) * sent_of // members
-        else:
-            size = result_bytes(kind, instruction)
-            moves = who.members is None or any(len(set(m)) > 1 for m in who.members)
-            sent = wire_bytes(kind, size, _group_size(who.members), moves=moves)
+            kind, size = "reduce-scatter", size // members if size is not None and members else None
+        moves = who.members is None or any(len(set(m)) > 1 for m in who.members)
+        sent = wire_bytes(kind, size, members, moves=moves)
         start, start_in = self._start(where, instruction)
         name = op_name(instruction)
         permutes = who.syntax == "pairs"
@@ -181,13 +174,13 @@ class Collectives:
             name=instruction.name,
             computation=where.name,
             is_async=start is not None,
-            overlap=False if start is None else self._overlap(start_in, start),
+            overlap=False if start is None else self._overlap(start_in, start, instruction),
             bytes=size,
             operand_bytes=operand_bytes,
             wire_bytes=sent,
             executions=self._executions.get(where.name),
             axes=who.axes,
-            group_size=None if permutes else _group_size(who.members),
+            group_size=None if permutes else members,
             groups=None if permutes or who.members is None else len(who.members),
             syntax=who.syntax,
             origin=origin(name, instruction.name, self._anybody_asks),
@@ -204,19 +197,23 @@ class Collectives:
         if (chained := self._chains.start_of(where, instruction)) is not None:
             return chained[1], chained[0]
         for call in self._graph.callers.get(where.name, ()):
-            if call.instruction.opcode in ("async-start", "call-start"):
+            if call.instruction.opcode.endswith("-start"):
                 return call.instruction, call.caller
         return None, where
 
-    def _overlap(self, where: Computation, start: Instruction) -> bool | None:
+    def _overlap(self, where: Computation, start: Instruction, collective: Instruction) -> bool | None:
         if not self._scheduled:
             return None
+        chained = start.opcode == "fusion"
+        if chained and self._chains.computes(collective):
+            return True
         config = backend_config(start.tail).get("collective_backend_config")
         if isinstance(config, dict) and config.get("is_sync") is True:
             return False
         if where.name not in self._schedules:
             self._schedules[where.name] = Schedule(where)
-        return self._schedules[where.name].overlapped(start, self._chains.ends(where, start))
+        end = self._chains.end_of(collective) if chained else None
+        return self._schedules[where.name].overlapped(start, end)
 
     def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
         text = attributes.get("source_target_pairs")
@@ -295,23 +292,6 @@ class Collectives:
             else:
                 self._asks = not any("op_name=" in i.tail for i in everything)
         return self._asks
-
-
-def result_bytes(kind: str, instruction: Instruction) -> int | None:
-    """The result on one device. A start prints its operands in front of the result::
-
-    all-gather-start, all-to-all-start  (operand, result, ...), either may be a tuple
-    collective-permute-start            (operand, result, context...)
-    all-reduce-start                    the result alone
-    send, recv                          (payload, u32[], token[])
-    """
-    shape = shapes.parse(instruction.shape)
-    if isinstance(shape, tuple) and shape:
-        if kind in ("send", "recv"):
-            return shapes.total_bytes(shape[0])
-        if instruction.opcode.endswith("-start") and kind != "all-reduce":
-            return shapes.total_bytes(shape[1]) if len(shape) > 1 else None
-    return shapes.total_bytes(shape)
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:

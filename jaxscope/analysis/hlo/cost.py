@@ -16,11 +16,13 @@ from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
-WORK = ("dot", "convolution")
+_PRODUCTS = ("dot", "convolution")
+WORK = (*_PRODUCTS, *(f"{opcode}-start" for opcode in _PRODUCTS))
+CUSTOM_CALLS = ("custom-call", "custom-call-start")
 _LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)$")
 _WINDOW = re.compile(r"(\w+)=([\w\-]+)")
 _NUMBER = re.compile(r"-?\d{1,9}")
-_HOLDS = ("fusion", "call", "async-start", "call-start")
+_HOLDS = ("fusion", "call", "async")
 # Targets that move or mark data.
 _MOVES = (
     "AsyncCollective",
@@ -44,8 +46,8 @@ def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int
 
     A custom call, a loop and a conditional are not known here; what does no matrix arithmetic is 0.
     """
-    opcode = instruction.opcode
-    if opcode in WORK:
+    opcode = instruction.operation
+    if opcode in _PRODUCTS:
         return _of_dot(where, instruction) if opcode == "dot" else _of_convolution(where, instruction)
     if opcode not in _HOLDS:
         return None if opcode in ("custom-call", "while", "conditional") else 0
@@ -71,12 +73,12 @@ def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[
 
     ``bf16 x f32`` where the two differ, as a TPU's often do. A sentence's end that says why where it is not known: one
     count or one shape is not, or a custom call may do arithmetic of its own.
-    The graph must have been asked to keep ``WORK`` and ``custom-call``.
+    The graph must have been asked to keep ``WORK`` and ``CUSTOM_CALLS``.
     """
     total: dict[str, int] = {}
-    for where, instruction in graph.all("custom-call", *WORK):
+    for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         once = flops(graph, where, instruction)
-        if instruction.opcode == "custom-call":
+        if instruction.opcode in CUSTOM_CALLS:
             target = unquote(attribute(instruction.tail, "custom_call_target") or "")
             if target.startswith(_MOVES):
                 continue
@@ -100,7 +102,7 @@ def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
     is the first of its results, a workspace the other."""
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
-    left, result = _array(where, instruction, 0), shapes.parse(instruction.shape)
+    left, result = _array(where, instruction, 0), shapes.of_result(instruction.opcode, instruction.shape)
     if isinstance(result, tuple) and result:
         result = result[0]
     contracted = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
@@ -126,7 +128,7 @@ def _array(where: Computation, instruction: Instruction, number: int) -> shapes.
 
 
 def _of_dot(where: Computation, instruction: Instruction) -> int | None:
-    left, result = _array(where, instruction, 0), shapes.parse(instruction.shape)
+    left, result = _array(where, instruction, 0), shapes.of_result(instruction.opcode, instruction.shape)
     if left is None or not isinstance(result, shapes.Array) or result.elements is None:
         return None
     total = 2 * result.elements
@@ -141,7 +143,7 @@ def _of_dot(where: Computation, instruction: Instruction) -> int | None:
 
 def _of_convolution(where: Computation, instruction: Instruction) -> int | None:
     left, kernel = _array(where, instruction, 0), _array(where, instruction, 1)
-    result = shapes.parse(instruction.shape)
+    result = shapes.of_result(instruction.opcode, instruction.shape)
     labels = _LABELS.match(attribute(instruction.tail, "dim_labels") or "")
     if left is None or kernel is None or labels is None or not isinstance(result, shapes.Array):
         return None

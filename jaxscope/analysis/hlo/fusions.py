@@ -8,7 +8,8 @@ import msgspec
 
 from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.attribution import MAX_NESTING, Attribution
-from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.calls import FUSIONS, CallGraph
+from jaxscope.analysis.hlo.cost import CUSTOM_CALLS
 from jaxscope.analysis.hlo.lexing import attribute, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 from jaxscope.schema.keys import Frame
@@ -36,8 +37,7 @@ ELEMENTWISE = frozenset(
         *("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "broadcast", "iota"),
     }
 )
-_NO_OPS = frozenset({"parameter", "fusion"})
-CUSTOM_CALLS = ("custom-call", "custom-call-start")
+_NO_OPS = frozenset({"parameter", *FUSIONS})
 _KIND = re.compile(r"\), kind=(k[A-Za-z]++)(?:,|$)")
 MAX_SOURCES = 8
 
@@ -95,7 +95,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
     nested: dict[str, int] = {}
     found: list[Fusion] = []
     held: dict[str, tuple[dict[str, int], int | None]] = {}
-    for caller, instruction in graph.all("fusion"):
+    for caller, instruction in graph.all(*FUSIONS):
         kind = kind_of(instruction)
         if caller.name in graph.fused:
             nested[kind] = nested.get(kind, 0) + 1
@@ -114,7 +114,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
                 computation=caller.name,
                 ops=ops,
                 bytes_in=bytes_in,
-                bytes_out=shapes.text_bytes(instruction.shape),
+                bytes_out=shapes.result_bytes(instruction.opcode, instruction.shape),
                 sources=_lines(attribution, instruction, body),
                 executions=executions.get(caller.name),
             )

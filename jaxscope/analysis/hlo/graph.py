@@ -50,7 +50,10 @@ def build(
             source = where.find(name)
             if source is not None:
                 graph.add_edge(
-                    name, instruction.name, bytes=shapes.text_bytes(source.shape) or 0, control=False
+                    name,
+                    instruction.name,
+                    bytes=shapes.result_bytes(source.opcode, source.shape) or 0,
+                    control=False,
                 )
         if "control-predecessors=" in instruction.tail:
             before = attribute(instruction.tail, "control-predecessors") or ""
@@ -63,11 +66,13 @@ def build(
 def _facts(
     calls: CallGraph, where: Computation, instruction: Instruction, lines: Attribution | None
 ) -> dict[str, str | int]:
-    kind = BEGINS.get(instruction.opcode) or (kind_of(instruction) if instruction.opcode == "fusion" else "")
+    kind = BEGINS.get(instruction.opcode) or (
+        kind_of(instruction) if instruction.operation == "fusion" else ""
+    )
     facts: dict[str, str | int] = {
         "opcode": instruction.opcode,
         "shape": instruction.shape,
-        "bytes": shapes.text_bytes(instruction.shape) or 0,
+        "bytes": shapes.result_bytes(instruction.opcode, instruction.shape) or 0,
         "flops": flops(calls, where, instruction) or 0,
         "kind": kind,
     }

@@ -19,9 +19,7 @@ from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, oper
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
-_PASSES = frozenset(
-    {"copy", "bitcast", "convert", "reshape", "optimization-barrier", "copy-done", "broadcast"}
-)
+_PASSES = frozenset({"copy", "bitcast", "convert", "reshape", "optimization-barrier", "broadcast"})
 MAX_DEPTH = 60
 # Instructions looked at for one loop, and for all loops of a module: a hostile text can make values
 # fan out. A long line counts for several.
@@ -85,7 +83,7 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
     """All loops that run, in the order of the text, and how often every computation runs."""
     found: list[Loop] = []
     left = MAX_STEPS_IN_ALL
-    for computation, instruction in graph.all("while"):
+    for computation, instruction in graph.all("while", "while-start"):
         reading = _Reading(graph, min(left, MAX_STEPS))
         count, how = trip_count(graph, computation, instruction, reading)
         left -= reading.steps
@@ -199,7 +197,7 @@ class _Reading:
             if index is None:
                 return None
             return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
-        if opcode in _PASSES:
+        if opcode in _PASSES or _hands_on(opcode):
             return self.value(where, _operand(where, instruction, 0), inside, depth + 1)
         if opcode in ("add", "subtract", "compare"):
             left = self.value(where, _operand(where, instruction, 0), inside, depth + 1)
@@ -231,7 +229,7 @@ class _Reading:
                 return None if place is None else Element(place, index)
             outer = _operand(inside.caller, inside.call, place)
             return self.member(inside.caller, outer, index, inside.outer, depth + 1)
-        if instruction.opcode in _PASSES:
+        if instruction.opcode in _PASSES or _hands_on(instruction.opcode):
             return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
         callee = self._callee(where, instruction)
         if callee is not None:
@@ -239,7 +237,7 @@ class _Reading:
         return None
 
     def _callee(self, where: Computation, instruction: Instruction) -> Computation | None:
-        if instruction.opcode not in ("fusion", "call"):
+        if instruction.operation not in ("fusion", "call", "async"):
             return None
         calls = self._graph.of(where, instruction)
         return calls[0].callee if calls else None
@@ -279,6 +277,11 @@ class _Reading:
                 found = self.initial(around.caller, around.instruction, value.member, depth + 1)
                 return None if found is None else Constant(found.value + value.offset)
         return None
+
+
+def _hands_on(opcode: str) -> bool:
+    """Does it hand on, later, what a start computes or copies?"""
+    return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 
 
 def _operand(where: Computation, instruction: Instruction, place: int) -> Instruction | None:

@@ -86,7 +86,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))
     if module.name is not None:  # XLA leaves out what is one
         replicas, partitions = replicas or 1, partitions or 1
-    graph = CallGraph(module, (*collectives.BEGINS, *fusions.CUSTOM_CALLS, *cost.WORK))
+    graph = CallGraph(module, (*collectives.BEGINS, *cost.CUSTOM_CALLS, *cost.WORK))
     attribution = Attribution(module, graph)
     found_loops, executions = loops.find(graph)
     for name in sorted(graph.circular)[:1]:

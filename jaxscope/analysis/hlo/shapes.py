@@ -139,6 +139,30 @@ def total_bytes(shape: Shape | None) -> int | None:
     return total
 
 
+def of_result(opcode: str, text: str) -> Shape | None:
+    """What an instruction gives. One that starts something prints more than its result::
+
+    copy-start                          (result, operand, context)
+    all-reduce-start                    the result alone; since JAX 0.12 ((operands), result)
+    send, recv                          (payload, u32[], token[])
+    every other NAME-start              (operand, result, context...), either may be a tuple
+    """
+    shape = parse(text)
+    if not isinstance(shape, tuple) or not shape:
+        return shape
+    if opcode in ("send", "recv", "copy-start"):
+        return shape[0]
+    alone = opcode == "all-reduce-start" and not isinstance(shape[0], tuple)
+    if opcode.endswith("-start") and not alone:
+        return shape[1] if len(shape) > 1 else None
+    return shape
+
+
+def result_bytes(opcode: str, text: str) -> int | None:
+    """``total_bytes`` of what an instruction gives."""
+    return total_bytes(of_result(opcode, text))
+
+
 @functools.lru_cache(maxsize=8192)
 def text_bytes(text: str) -> int | None:
     """``total_bytes`` of a shape's text."""

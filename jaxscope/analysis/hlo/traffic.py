@@ -18,8 +18,8 @@ from jaxscope.analysis.hlo.module import Computation, Instruction
 _SLICES = ("dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "select-and-scatter", "reduce-window")  # fmt: skip
 _VIEWS = ("bitcast", "reshape", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain")
 # What may look at a part of an operand, or at none.
-_MAYBE = ("conditional", "call", "custom-call", "async-start", "async-update", "async-done", "tuple", "copy-done", "infeed", "outfeed", "after-all", "add-dependency", "get-dimension-size", "set-dimension-size")  # fmt: skip
-_NOT_WRITTEN = ("parameter", "while", "call", "conditional", "custom-call", "dynamic-update-slice", "scatter", "async-done", "infeed")  # fmt: skip
+_MAYBE = ("conditional", "call", "custom-call", "async", "async-update", "async-done", "tuple", "copy-done", "infeed", "outfeed", "after-all", "add-dependency", "get-dimension-size", "set-dimension-size")  # fmt: skip
+_NOT_WRITTEN = ("parameter", "while", "call", "conditional", "custom-call", "dynamic-update-slice", "scatter", "async", "infeed")  # fmt: skip
 # Kernels of libraries that take all of their operands and write all of their results.
 _MATRICES = ("__cublas", "__cudnn")
 _HOST = 5  # memory space of a TPU's host
@@ -57,7 +57,7 @@ class Traffic:
     def _by(
         self, where: Computation, reader: Instruction, name: str, size: int, times: int, depth: int
     ) -> int:
-        opcode = reader.opcode
+        opcode = reader.operation
         if opcode in _VIEWS:
             return self._read(where, reader.name, size, times, depth + 1)
         if opcode in ("dynamic-slice", "slice"):
@@ -131,14 +131,14 @@ class Traffic:
     def _made(self, entry: Computation, name: str) -> int:
         made = entry.find(name)
         for _ in range(MAX_DEPTH):
-            if made is None or made.opcode not in _VIEWS:
+            if made is None or (made.opcode not in _VIEWS and not made.opcode.endswith("-done")):
                 break
             made = entry.find((operands(made.tail) or [""])[0])
         if made is None or made.opcode in _VIEWS or made.opcode == "tuple":
             return 0
-        if made.opcode in _NOT_WRITTEN and not _is_matrix(made):
+        if made.operation in _NOT_WRITTEN and not _is_matrix(made):
             return 0
-        if made.opcode == "fusion":
+        if made.operation == "fusion":
             calls = self._graph.of(entry, made)
             if len(calls) != 1 or any(i.opcode in ("dynamic-update-slice", "scatter", "custom-call") for i in self._inside(calls[0].callee)):  # fmt: skip
                 return 0
@@ -156,7 +156,7 @@ def _size(text: str) -> int:
 
 def _is_matrix(instruction: Instruction) -> bool:
     target = (
-        attribute(instruction.tail, "custom_call_target") if instruction.opcode == "custom-call" else None
+        attribute(instruction.tail, "custom_call_target") if instruction.operation == "custom-call" else None
     )
     return target is not None and unquote(target).startswith(_MATRICES)
 

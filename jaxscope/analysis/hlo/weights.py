@@ -20,11 +20,21 @@ from jaxscope.analysis.hlo.module import Computation, Instruction
 # What hands on one array as it is: another type, layout or shape, a slice of a stack, the other half of a pair.
 _HANDS_ON = frozenset(
     {
-        *("bitcast", "bitcast-convert", "convert", "copy", "copy-start", "copy-done", "reshape", "transpose"),
-        *("dynamic-slice", "slice", "optimization-barrier", "all-gather-done", "async-start", "async-update", "async-done"),
+        *(
+            "bitcast",
+            "bitcast-convert",
+            "convert",
+            "copy",
+            "copy-done",
+            "reshape",
+            "transpose",
+            "dynamic-slice",
+        ),
+        *("slice", "optimization-barrier", "all-gather-done", "async-update", "async-done"),
+        *(f"{opcode}-done" for opcode in ("fusion", "call", "slice", "dynamic-slice")),
     }
-)  # fmt: skip
-_CALLS = frozenset({"fusion", "call", "call-start", "async-start"})
+)
+_CALLS = frozenset({"fusion", "call", "async"})
 _PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 # In the targets of custom calls that multiply matrices: __cublas$gemm, __onednn$matmul, __cudnn$conv...
 _MULTIPLIES = ("gemm", "matmul", "cudnn$conv", "dot")
@@ -107,12 +117,12 @@ class Weights:
                 if element is None:
                     return None
                 where, name = element
-            elif instruction.opcode in _CALLS:
+            elif instruction.operation in _CALLS:
                 body = self._body(where, instruction)
                 if body is None or body.root is None or not _only_hands_on(body):
                     return None
                 where, name = body, body.root.name
-            elif instruction.opcode in _HANDS_ON:
+            elif instruction.operation in _HANDS_ON:
                 inputs = operands(instruction.tail)
                 if not inputs:
                     return None
@@ -128,7 +138,7 @@ class Weights:
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
         """What one caller passes as ``parameter`` of ``body``."""
         at = number(operand_text(parameter.tail))
-        calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.opcode in _CALLS]
+        calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:
             return None
         inputs = operands(calls[0].instruction.tail)
@@ -170,7 +180,7 @@ class Weights:
                 inputs = operands(reader.tail)
                 if reader.opcode in _PRODUCTS or _multiplies(reader):
                     yield from ((place, name) for name in inputs if name != one.name)
-                elif reader.opcode in _CALLS:
+                elif reader.operation in _CALLS:
                     body = self._body(place, reader)
                     taken = {n for n, name in enumerate(inputs) if name == one.name}
                     nexts += [
@@ -183,17 +193,17 @@ class Weights:
                     nexts += [
                         (c.caller, element)
                         for c in self._graph.callers.get(place.name, ())
-                        if c.instruction.opcode in _CALLS
+                        if c.instruction.operation in _CALLS
                         for element in c.caller.readers(c.instruction.name)
-                        if attribute(element.tail, "index") in places or element.opcode in _CALLS
+                        if attribute(element.tail, "index") in places or element.operation in _CALLS
                     ]
-                elif reader.opcode in _HANDS_ON or reader.opcode == "get-tuple-element":
+                elif reader.operation in _HANDS_ON or reader.opcode == "get-tuple-element":
                     nexts.append((place, reader))
             if one.root:  # of a fusion that does nothing but hand it on, or ends in the gather
                 nexts += [
                     (c.caller, c.instruction)
                     for c in self._graph.callers.get(place.name, ())
-                    if c.instruction.opcode in _CALLS
+                    if c.instruction.operation in _CALLS
                 ]
             for where_next, next_one in nexts:
                 key = (where_next.name, next_one.name)
@@ -267,7 +277,7 @@ def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
 def _only_hands_on(body: Computation) -> bool:
     """Does a fusion nothing but hand on an array: indices of a slice are computed from scalars."""
     return all(
-        i.opcode in _HANDS_ON
+        i.operation in _HANDS_ON
         or i.opcode in ("parameter", "constant")
         or i.shape.partition("[")[2].startswith("]")  # a scalar: an index
         for i in body.instructions

@@ -1,4 +1,4 @@
-"""Twenty modules whose content was read from XLA's own binary form: what the text says must equal it."""
+"""Modules whose content was read from XLA's own binary form: what the text says must equal it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.program import analyse
 from jaxscope.analysis.hlo.reader import read
 
+# Programs that communicate by hand, in a shard_map or a pmap; in the others the partitioner inserts everything.
+ASKED = ("allcoll", "dyn_while", "manual", "moe_a2a", "pipeline", "pmap", "ragged", "tuples", "zero_nested")
 KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCustom": "custom"}
 SYNTAXES = {
     "explicit": "explicit_v1",
@@ -116,8 +118,10 @@ def test_trip_counts_are_read_off_the_induction_variable_where_they_are_not_prin
 @pytest.mark.parametrize("name", TRUTH)
 def test_every_collective_has_a_line_and_an_origin(name):
     program = analyse(case(name))
-    asked = name.startswith(("allcoll", "dyn_while", "moe", "pipeline", "pmap", "zero_nested"))
-    assert {c.origin for c in program.collectives} <= {"asked" if asked else "inserted"}
+    asked = name.startswith(ASKED)
+    known = "asked" if asked else "inserted"
+    # XLA's GPU compiler leaves some that were asked for without a name: then nobody can tell.
+    assert all(c.origin == known or (asked and c.origin is c.op_name is None) for c in program.collectives)
     assert all(c.source and c.source.file == "programs/progs.py" for c in program.collectives)
 
 

@@ -25,6 +25,13 @@ def only(*lines, mesh=(("a", 4), ("b", 2)), **more):
         (f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add", "all-reduce", 64),
         (f"%x = (f32[16], f32[2]) all-reduce-start(%a, %a), {GROUPS}, to_apply=%add", "all-reduce", 72),
         (f"%x = f32[64] all-gather(%a), {GROUPS}, dimensions={{0}}", "all-gather", 256),
+        # The same as JAX 0.12 prints it: operands in a tuple of their own.
+        (f"%x = ((f32[16]), f32[16]) all-reduce-start(%a), {GROUPS}, to_apply=%add", "all-reduce", 64),
+        (
+            f"%x = ((f32[16], f32[2]), (f32[16], f32[2])) all-reduce-start(%a, %a), {GROUPS}, to_apply=%add",
+            "all-reduce",
+            72,
+        ),
         (f"%x = (f32[16], f32[64]) all-gather-start(%a), {GROUPS}", "all-gather", 256),
         (
             f"%x = ((f32[16], f32[2]), (f32[64], f32[8])) all-gather-start(%a, %a), {GROUPS}",
@@ -33,8 +40,18 @@ def only(*lines, mesh=(("a", 4), ("b", 2)), **more):
         ),
         (f"%x = f32[4] reduce-scatter(%a), {GROUPS}, to_apply=%add", "reduce-scatter", 16),
         (f"%x = ((f32[16]), f32[4]) reduce-scatter-start(%a), {GROUPS}", "reduce-scatter", 16),
+        (
+            f"%x = ((f32[16], f32[8]), (f32[4], f32[2])) reduce-scatter-start(%a, %a), {GROUPS}",
+            "reduce-scatter",
+            24,
+        ),
         (f"%x = (f32[8], f32[8]) all-to-all(%a, %a), {GROUPS}", "all-to-all", 64),
         (f"%x = f32[16] collective-broadcast(%a), {GROUPS}", "collective-broadcast", 64),
+        (
+            f"%x = ((f32[8], f32[8]), (f32[8], f32[8]), u32[]) all-to-all-start(%a, %a), {GROUPS}",
+            "all-to-all",
+            64,
+        ),
         (f"%x = f32[16] ragged-all-to-all(%a, %a, %a, %a, %a, %a), {GROUPS}", "ragged-all-to-all", 64),
     ],
 )
@@ -53,6 +70,125 @@ def test_a_permute_start_prints_its_operand_first():
     )
     assert (found.kind, found.bytes, found.axes) == ("collective-permute", 32, ["b"])
     assert (found.group_size, found.groups, found.overlap) == (None, None, False)
+
+
+def test_a_permute_start_of_several_operands_gives_the_second_tuple():
+    found = only(
+        "%x = ((f32[16], f32[4]), (f32[16], f32[4])) collective-permute-start(%a, %a), channel_id=1, "
+        "source_target_pairs={{0,1},{1,0}}"
+    )
+    assert (found.bytes, found.wire_bytes) == (80, 80)
+
+
+SCATTER = f"""%all-reduce-scatter (i: f32[16]) -> f32[4] {{
+  %i = f32[16] parameter(0)
+  %r = f32[16] all-reduce(%i), {GROUPS}, to_apply=%add
+  %c = s32[] constant(0)
+  ROOT %s = f32[4] dynamic-slice(%r, %c), dynamic_slice_sizes={{4}}
+}}
+
+"""
+
+
+def test_a_reduce_scatter_is_as_large_as_its_result_however_a_platform_writes_it():
+    fused = module(
+        PARAMETER, "ROOT %x = f32[4] fusion(%a), kind=kCustom, calls=%all-reduce-scatter", header=""
+    )
+    (of_tpu,) = analyse(f"{HEADER}\n\n{SCATTER}{fused}", mesh=[("a", 4), ("b", 2)]).collectives
+    plain = only(f"%x = f32[4] reduce-scatter(%a), {GROUPS}, dimensions={{0}}, to_apply=%add")
+    for found in (of_tpu, plain):
+        assert (found.kind, found.bytes, found.operand_bytes, found.wire_bytes) == (
+            "reduce-scatter",
+            16,
+            64,
+            48,
+        )
+
+
+def chain(number):
+    """A TPU's asynchronous all-gather: started, carried through a loop that computes beside it, ended."""
+    tag = f', frontend_attributes={{chain_id="{number}"}}' if number is not None else ""
+    config = ', backend_config={"async_collective_fusion_config":{"flag_start":"2","flag_end":"8"}}'
+    state, gather = (
+        "(f32[16], f32[64], u32[])",
+        f"f32[64] all-gather(%p0), {GROUPS}, dimensions={{0}}{tag}{config}",
+    )
+    n = number or 0
+    return (
+        f"""%start.{n} (p0: f32[16]) -> {state} {{
+  %p0 = f32[16] parameter(0)
+  %g = {gather}
+  ROOT %c = {state} custom-call(%g), custom_call_target="AsyncCollectiveStart"
+}}
+
+%middle.{n} (p0: f32[16], p1: f32[64]) -> (f32[16], f32[64]) {{
+  %p0 = f32[16] parameter(0)
+  %p1 = f32[64] parameter(1)
+  %g = {gather}
+  %m = f32[16] multiply(%p0, %p0)
+  ROOT %t = (f32[16], f32[64]) tuple(%m, %g)
+}}
+
+%done.{n} (p0: f32[16], p1: f32[64]) -> f32[64] {{
+  %p0 = f32[16] parameter(0)
+  %p1 = f32[64] parameter(1)
+  %g = {gather}
+  ROOT %c = f32[64] custom-call(%p1, %g), custom_call_target="AsyncCollectiveDone"
+}}
+
+%body.{n} (p: (s32[], f32[16], f32[64])) -> (s32[], f32[16], f32[64]) {{
+  %p = (s32[], f32[16], f32[64]) parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  %one = s32[] constant(1)
+  %n = s32[] add(%i, %one)
+  %x = f32[16] get-tuple-element(%p), index=1
+  %y = f32[64] get-tuple-element(%p), index=2
+  %f = (f32[16], f32[64]) fusion(%x, %y), kind=kOutput, calls=%middle.{n}
+  %v = f32[16] get-tuple-element(%f), index=0
+  %w = f32[64] get-tuple-element(%f), index=1
+  ROOT %t = (s32[], f32[16], f32[64]) tuple(%n, %v, %w)
+}}
+
+%condition.{n} (p: (s32[], f32[16], f32[64])) -> pred[] {{
+  %p = (s32[], f32[16], f32[64]) parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  %five = s32[] constant(5)
+  ROOT %l = pred[] compare(%i, %five), direction=LT
+}}
+
+""",
+        [
+            f"%s{n} = {state} fusion(%a), kind=kCustom, calls=%start.{n}",
+            f"%x{n} = f32[16] get-tuple-element(%s{n}), index=0",
+            f"%y{n} = f32[64] get-tuple-element(%s{n}), index=1",
+            f"%zero{n} = s32[] constant(0)",
+            f"%t{n} = (s32[], f32[16], f32[64]) tuple(%zero{n}, %x{n}, %y{n})",
+            f"%w{n} = (s32[], f32[16], f32[64]) while(%t{n}), condition=%condition.{n}, body=%body.{n}",
+            f"%u{n} = f32[16] get-tuple-element(%w{n}), index=1",
+            f"%v{n} = f32[64] get-tuple-element(%w{n}), index=2",
+            f"%d{n} = f32[64] fusion(%u{n}, %v{n}), kind=kCustom, calls=%done.{n}",
+        ],
+    )
+
+
+@pytest.mark.parametrize("numbers", [(0,), (0, 1), (None,)])
+def test_a_chain_that_passes_through_a_loop_is_one_collective_that_runs_once(numbers):
+    parts = [chain(n) for n in numbers]
+    entry = module(PARAMETER, *(line for _, lines in parts for line in lines), header="")
+    program = analyse(HEADER + "\n\n" + "".join(bodies for bodies, _ in parts) + entry)
+    assert [w.trip_count for w in program.loops] == [5] * len(numbers)
+    assert [
+        (c.kind, c.computation, c.executions, c.bytes, c.is_async, c.overlap) for c in program.collectives
+    ] == [("all-gather", f"start.{n or 0}", 1, 256, True, True) for n in numbers]
+
+
+def test_a_part_of_a_chain_whose_start_was_cut_off_still_counts():
+    bodies, lines = chain(3)
+    entry = module(PARAMETER, *lines, header="")
+    cut = bodies.replace("AsyncCollectiveStart", "Something").replace(
+        ', frontend_attributes={chain_id="3"}', "", 1
+    )
+    assert [c.computation for c in analyse(f"{HEADER}\n\n{cut}{entry}").collectives] != []
 
 
 def test_a_permute_that_moves_nothing_runs_along_no_axis():
