@@ -1,0 +1,228 @@
+"""Every file that this package writes, and every file of a run directory that it reads, is opened here.
+
+A run directory may come from somebody else, and so may the repository that one works in. Two rules keep both harmless:
+what is read is a regular file (a pipe would keep its reader waiting, a device has no end), and what is written is a
+new file of a random name that then takes the place of the old one, so that a link of that name is replaced and never
+followed. With ``within``, the directory of a run, no directory below it is reached through a link either: nothing
+outside of it is read or changed.
+
+``path`` is ``within`` with more behind it. All functions raise OSError, also for a name that no file can have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+PRIVATE = 0o600  # the mode of a run's files; one that the user asked for (-o) gets SHARED, less the umask
+SHARED = 0o666
+PRIVATE_DIRECTORY = 0o700
+MOST_NAMES = 1_000_000  # in one directory
+_AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def write(path: Path, data: bytes | str, *, within: Path | None = None, mode: int = PRIVATE) -> None:
+    """Put ``data`` into ``path``, whole or not at all. Text is written in UTF-8, a lone surrogate as an escape.
+
+    Args:
+      mode: of the new file, less the umask.
+
+    Raises:
+      OSError: ``path`` cannot be written; what was there before is still there.
+    """
+    content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+    with _directory(path, within) as (directory, name):
+        part = f".{secrets.token_hex(8)}.part"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(part, flags, mode, dir_fd=directory)
+        try:
+            try:
+                view = memoryview(content)
+                while view:
+                    view = view[os.write(fd, view) :]
+            finally:
+                os.close(fd)
+            os.replace(part, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=directory)
+            raise
+
+
+def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
+    """Open a regular file for reading. Without ``within`` a link is followed: the reader has named the file.
+
+    Raises:
+      OSError: it is not there, is no regular file, or a link leads to it below ``within``.
+    """
+    return os.fdopen(descriptor(path, os.O_RDONLY, within=within), "rb")
+
+
+def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
+    """The content of a regular file of at most ``most`` bytes.
+
+    Raises:
+      OSError: as ``open_regular``, and EFBIG where it is larger.
+    """
+    with open_regular(path, within=within) as f:
+        if os.fstat(f.fileno()).st_size <= most:
+            data = f.read(most + 1)  # a file under /proc says 0
+            if len(data) <= most:
+                return data
+    raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
+
+
+def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
+    """A descriptor of a regular file. With O_CREAT a missing one is made; a link is never followed then.
+
+    Raises:
+      OSError: as ``open_regular``.
+    """
+    links = within is None and not flags & os.O_CREAT
+    flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
+    with _directory(path, within) as (directory, name):
+        # Looked at before it is opened: opening some devices does something.
+        with contextlib.suppress(FileNotFoundError):
+            _regular(os.stat(name, dir_fd=directory, follow_symlinks=links), path)
+        fd = os.open(name, flags, mode, dir_fd=directory)
+        try:
+            _regular(os.fstat(fd), path)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+
+def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
+    """A descriptor whose writes go to the end of ``path``; the file is made where it is missing."""
+    return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
+
+
+def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
+    """Make ``path`` where it is missing, and set the time of its last change to now."""
+    fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
+    try:
+        os.utime(fd)
+    finally:
+        os.close(fd)
+
+
+def make_directory(
+    path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
+) -> None:
+    """Make ``path`` where it is missing; with ``parents`` also those above it, below ``within``.
+
+    Raises:
+      OSError: it cannot be made, or below ``within`` it is a link or no directory.
+    """
+    if parents:
+        above = path.parent
+        if above not in (path, within) and not (within is None and above.is_dir()):
+            make_directory(above, within=within, mode=mode, parents=True)
+    if path == within or (path.name == "" and within is None):
+        path.mkdir(mode, exist_ok=True)
+        return
+    with _directory(path, within) as (directory, name):
+        try:
+            os.mkdir(name, mode, dir_fd=directory)
+        except OSError:  # it is there, or the place is read-only
+            os.close(os.open(name, _AT | (0 if within is None else os.O_NOFOLLOW), dir_fd=directory))
+
+
+def remove(path: Path, *, within: Path | None = None) -> None:
+    """Remove a file; a link is removed, not what it leads to."""
+    with _directory(path, within) as (directory, name):
+        os.unlink(name, dir_fd=directory)
+
+
+def rename(path: Path, name: str, *, within: Path | None = None) -> None:
+    """Give a file another name in the same directory; a file of that name is replaced."""
+    with _directory(path, within) as (directory, old):
+        os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def status(path: Path, *, within: Path | None = None) -> os.stat_result:
+    """What is known of a regular file: its size and times.
+
+    Raises:
+      OSError: as ``open_regular``.
+    """
+    with _directory(path, within) as (directory, name):
+        return _regular(os.stat(name, dir_fd=directory, follow_symlinks=within is None), path)
+
+
+def is_regular(path: Path, *, within: Path | None = None) -> bool:
+    """Could ``open_regular`` open it?"""
+    try:
+        status(path, within=within)
+    except OSError:
+        return False
+    return True
+
+
+def names(path: Path, *, within: Path | None = None) -> list[str]:
+    """The names in a directory, in no order; MOST_NAMES of them where there are more.
+
+    Raises:
+      OSError: it is no directory, or a link leads to it below ``within``.
+    """
+    with contextlib.ExitStack() as open_until_then:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        if within is None or path == within:
+            fd = os.open(path, flags)
+        else:
+            directory, name = open_until_then.enter_context(_directory(path, within))
+            fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=directory)
+        open_until_then.callback(os.close, fd)
+        with os.scandir(fd) as entries:
+            return [entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False)]
+
+
+@contextlib.contextmanager
+def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
+    """A descriptor of the directory that ``path`` lies in, and its name there. Errors are of ``path``."""
+    opened: list[int] = []
+    try:
+        try:
+            *between, name = _below(path, within)
+            opened.append(os.open(path.parent if within is None else within, _AT))
+            for part in between:
+                opened.append(os.open(part, _AT | os.O_NOFOLLOW, dir_fd=opened[-1]))
+            yield opened[-1], name
+        except OSError as e:
+            e.filename, e.filename2 = str(path), None
+            raise
+        except ValueError as e:  # a null byte, or a letter that file names here have not
+            raise OSError(errno.EINVAL, "no name of a file", str(path)) from e
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _below(path: Path, within: Path | None) -> tuple[str, ...]:
+    """The names on the way from ``within`` to ``path``, the last one alone where there is no ``within``."""
+    parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
+    if not parts:
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    return tuple(_plain(part, path) for part in parts)
+
+
+def _plain(name: str, path: Path) -> str:
+    if name in ("", ".", "..") or "/" in name:
+        raise OSError(errno.EINVAL, "no name of a file", str(path))
+    return name
+
+
+def _regular(found: os.stat_result, path: Path) -> os.stat_result:
+    if stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        code = errno.ELOOP if stat.S_ISLNK(found.st_mode) else errno.EINVAL
+        raise OSError(code, "a link" if code == errno.ELOOP else "no regular file", str(path))
+    return found
