@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxscope.errors import JaxscopeError
-from jaxscope.log import store
+from jaxscope.log import files, store
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
 
@@ -70,13 +70,9 @@ def deliver(text: str | Iterable[str], path: Path | None) -> None:
     if path is None or str(path) == "-":
         sys.stdout.writelines(pieces)
         return
-    part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(pieces)
-        part.replace(path)
+        files.write(path, pieces, mode=files.SHARED)
     except OSError as e:
-        part.unlink(missing_ok=True)
         raise JaxscopeError(
             f"cannot write {path}: {e.strerror}", hint="choose another file with -o", slug="unwritable"
         ) from e

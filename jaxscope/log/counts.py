@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from jaxscope.log import files
+
 SUFFIX = ".counts"
 PAGE = mmap.ALLOCATIONGRANULARITY
 WIDTH = 8
@@ -45,9 +47,10 @@ class Cells:
 
 
 def _page(path: Path, number: int) -> memoryview:
+    run = path.parent.parent  # the file lies in its directory events
     if sys.byteorder != "little" or (number + 1) * PAGE > MAX_BYTES:
         raise OSError(27, "no room for more counts")
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = files.descriptor(path, os.O_RDWR | os.O_CREAT, within=run)
     try:
         if number == 0 and sys.platform == "linux":
             try:
@@ -83,7 +86,7 @@ def _mapped(fd: int, offset: int) -> memoryview:
 def read(log: Path) -> memoryview:
     """The numbers beside ``log`` as they are now; empty where there are none."""
     try:
-        with log.with_suffix(SUFFIX).open("rb") as f:
+        with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)
     except OSError:
         data = b""

@@ -16,18 +16,20 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 PRIVATE = 0o600  # the mode of a run's files; one that the user asked for (-o) gets SHARED, less the umask
 SHARED = 0o666
-PRIVATE_DIRECTORY = 0o700
+PRIVATE_DIRECTORY, SHARED_DIRECTORY = 0o700, 0o777
 MOST_NAMES = 1_000_000  # in one directory
 _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def write(path: Path, data: bytes | str, *, within: Path | None = None, mode: int = PRIVATE) -> None:
+def write(
+    path: Path, data: bytes | str | Iterable[str], *, within: Path | None = None, mode: int = PRIVATE
+) -> None:
     """Put ``data`` into ``path``, whole or not at all. Text is written in UTF-8, a lone surrogate as an escape.
 
     Args:
@@ -36,16 +38,18 @@ def write(path: Path, data: bytes | str, *, within: Path | None = None, mode: in
     Raises:
       OSError: ``path`` cannot be written; what was there before is still there.
     """
-    content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+    pieces = [data] if isinstance(data, (bytes, str)) else data
     with _directory(path, within) as (directory, name):
         part = f".{secrets.token_hex(8)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(part, flags, mode, dir_fd=directory)
         try:
             try:
-                view = memoryview(content)
-                while view:
-                    view = view[os.write(fd, view) :]
+                for piece in pieces:
+                    content = piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
+                    view = memoryview(content)
+                    while view:
+                        view = view[os.write(fd, view) :]
             finally:
                 os.close(fd)
             os.replace(part, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -102,6 +106,15 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """A descriptor whose writes go to the end of ``path``; the file is made where it is missing."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
+
+
+def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
+    """Put ``data`` behind what is in ``path``; the file is made where it is missing."""
+    fd = append(path, within=within)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
 
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:

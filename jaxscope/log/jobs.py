@@ -9,19 +9,19 @@ anybody: whoever compiles looks for jobs, whoever asked looks for results. ``ali
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import secrets
 import time
 from pathlib import Path
 
 import msgspec
 
+from jaxscope.log import files
 from jaxscope.log.store import RunDir
 from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
 _ID = re.compile(r"[0-9a-f]{16}")
+MAX_JOB, MAX_MODULE = 16 << 20, 1 << 30  # bytes
 STALE_S = 10.0  # ten missed beats: a loaded machine skips some
 OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
 
@@ -84,6 +84,7 @@ class Queue:
     """The jobs of one run."""
 
     def __init__(self, run: RunDir) -> None:
+        self._run = run.path
         self.path = run.path / "targets"
 
     def put(self, job: Job, module: bytes) -> bool:
@@ -92,8 +93,8 @@ class Queue:
         Raises:
           OSError: the disk is full or the directory not writable.
         """
-        self.path.mkdir(exist_ok=True)
-        if self._file(job.id, "job").exists() or self._file(job.id, "done").exists():
+        self.make()
+        if self._is(self._file(job.id, "job")) or self._is(self._file(job.id, "done")):
             return False
         self._write(self._file(job.id, "mlir"), module)
         self._write(self._file(job.id, "job"), msgspec.json.encode(job))
@@ -104,12 +105,13 @@ class Queue:
         found = []
         for path in self._all(".job"):
             with contextlib.suppress(OSError):  # somebody finished it under us
-                found.append((path.stat().st_mtime_ns, path.name, path))
+                found.append((files.status(path, within=self._run).st_mtime_ns, path.name, path))
         return [path for _, _, path in sorted(found)]
 
     def _all(self, suffix: str) -> list[Path]:
         try:
-            return [p for p in self.path.iterdir() if p.suffix == suffix and _ID.fullmatch(p.stem)]
+            found = [self.path / name for name in files.names(self.path, within=self._run)]
+            return [p for p in found if p.suffix == suffix and _ID.fullmatch(p.stem)]
         except OSError:
             return []
 
@@ -119,7 +121,7 @@ class Queue:
         Raises:
           OSError, msgspec.MsgspecError: gone, or damaged.
         """
-        return _JOBS.decode(path.read_bytes())
+        return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
     def module(self, id: str) -> bytes:
         """The module's bytecode.
@@ -127,7 +129,7 @@ class Queue:
         Raises:
           OSError: it is gone.
         """
-        return self._file(id, "mlir").read_bytes()
+        return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
     def answer(self, result: Result) -> None:
         """Write ``result`` where ``result_of`` finds it."""
@@ -136,7 +138,7 @@ class Queue:
     def result_of(self, id: str) -> Result | None:
         """The result of a job; None: not yet."""
         try:
-            found = _RESULTS.decode(self._file(id, "result").read_bytes())
+            found = _RESULTS.decode(files.read(self._file(id, "result"), MAX_JOB, within=self._run))
         except (OSError, msgspec.MsgspecError):
             return None
         return found if found.id == id else None
@@ -144,42 +146,42 @@ class Queue:
     def done(self, id: str, *, keep: bool = False) -> None:
         """Forget a job whose result is in the log; ``keep``: so that it can be asked for again."""
         with contextlib.suppress(OSError):
-            self._file(id, "done").touch()
+            files.touch(self._file(id, "done"), within=self._run)
         with contextlib.suppress(OSError):
             if keep:
-                self._file(id, "job").replace(self._file(id, "lost"))
+                files.rename(self._file(id, "job"), f"{id}.lost", within=self._run)
         for kind in ("job", "result", "tried", *(() if keep else ("mlir", "lost"))):
             with contextlib.suppress(OSError):
-                self._file(id, kind).unlink()
+                files.remove(self._file(id, kind), within=self._run)
 
     def again(self) -> int:
         """Put back what was lost, and forget how often anything was tried. How many jobs wait then."""
         for path in self._all(".lost"):
             with contextlib.suppress(OSError):
-                path.replace(path.with_suffix(".job"))
-                path.with_suffix(".done").unlink(missing_ok=True)
+                files.rename(path, f"{path.stem}.job", within=self._run)
+                files.remove(path.with_suffix(".done"), within=self._run)
         waiting = self.waiting()
         for path in waiting:
             with contextlib.suppress(OSError):
-                path.with_suffix(".tried").unlink(missing_ok=True)
+                files.remove(path.with_suffix(".tried"), within=self._run)
         return len(waiting)
 
     def tried(self, id: str) -> int:
         """How often somebody has begun with a job before; counts this time. 0 where the disk is full."""
         path = self._file(id, "tried")
         try:
-            before = path.stat().st_size
+            before = files.status(path, within=self._run).st_size
         except OSError:
             before = 0
-        with contextlib.suppress(OSError), path.open("ab") as f:
-            f.write(b".")
+        with contextlib.suppress(OSError):
+            files.extend(path, b".", within=self._run)
         return before
 
     def beat(self) -> None:
         """Say that somebody compiles, or is about to."""
         with contextlib.suppress(OSError):
-            self.path.mkdir(exist_ok=True)
-            (self.path / "alive").touch()
+            self.make()
+            files.touch(self.path / "alive", within=self._run)
 
     def abandoned(self) -> frozenset[str]:
         """The jobs that wait for a process that has ended: it has given no sign of life since, nor has who put them."""
@@ -188,10 +190,10 @@ class Queue:
             return frozenset()
         oldest = time.time() - STALE_S
         try:
-            alive = (self.path / "alive").stat().st_mtime > oldest
+            alive = files.status(self.path / "alive", within=self._run).st_mtime > oldest
         except OSError:
             alive = False
-        return frozenset() if alive else frozenset(p.stem for p in waiting if _before(p, oldest))
+        return frozenset() if alive else frozenset(p.stem for p in waiting if self._before(p, oldest))
 
     def lost(self) -> list[str]:
         """The jobs that their compiler did not survive."""
@@ -200,28 +202,32 @@ class Queue:
     def close(self) -> None:
         """Say that no more jobs will come."""
         with contextlib.suppress(OSError):
-            self.path.mkdir(exist_ok=True)
-            (self.path / "closed").touch()
+            self.make()
+            files.touch(self.path / "closed", within=self._run)
 
     @property
     def closed(self) -> bool:
-        return (self.path / "closed").exists()
+        return self._is(self.path / "closed")
+
+    def make(self) -> None:
+        """Make the directory.
+
+        Raises:
+          OSError: it cannot be made, or a link stands in its place.
+        """
+        files.make_directory(self.path, within=self._run)
 
     def _file(self, id: str, kind: str) -> Path:
         return self.path / f"{id}.{kind}"
 
+    def _is(self, path: Path) -> bool:
+        return files.is_regular(path, within=self._run)
+
     def _write(self, path: Path, data: bytes) -> None:
-        part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(3)}.part")
+        files.write(path, data, within=self._run)
+
+    def _before(self, path: Path, moment: float) -> bool:
         try:
-            part.write_bytes(data)
-            part.replace(path)
+            return files.status(path, within=self._run).st_mtime < moment
         except OSError:
-            part.unlink(missing_ok=True)
-            raise
-
-
-def _before(path: Path, moment: float) -> bool:
-    try:
-        return path.stat().st_mtime < moment
-    except OSError:
-        return False  # finished under us
+            return False  # finished under us

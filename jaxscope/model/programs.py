@@ -15,11 +15,13 @@ import msgspec
 from jaxscope.analysis import programs
 from jaxscope.analysis.hlo.fusions import Fusion
 from jaxscope.analysis.programs import NOTHING, Around, Texts
+from jaxscope.log import files
 from jaxscope.log.store import RunDir
 from jaxscope.model.overheard import Overheard
 from jaxscope.model.records import Compilation, Program
 
 PIECE = 4_000  # fusions: about 4 ms
+MAX_KEPT = 64 << 20  # bytes of what was made of a text; a text of 64 MiB makes half of that
 # Made here, once: two threads that are the first to decode a type crash msgspec (0.22).
 _FUSIONS = msgspec.msgpack.Decoder(list[Fusion])
 _TEXTS = msgspec.msgpack.Decoder(Texts)
@@ -63,8 +65,8 @@ def read_texts(
     name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
     kept = directory.path / "derived" / f"{name}.msgpack"
     try:
-        return _unpacked(kept.read_bytes())
-    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        return _unpacked(files.read(kept, MAX_KEPT, within=directory.path))
+    except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
         pass
     texts = {blob: _text(directory, blob) for blob in (hlo, stablehlo)}
     found = programs.analyse(texts[hlo], texts[stablehlo], around)
@@ -74,11 +76,13 @@ def read_texts(
             unreadable |= lost
         return found
     try:
-        kept.parent.mkdir(exist_ok=True)
-        part = kept.with_suffix(".part")
-        part.write_bytes(b"".join(_packed(found)))
-        part.replace(kept)
-    except (OSError, OverflowError):  # somebody else's run, a full disk, 2^64 flops: read it again next time
+        files.make_directory(kept.parent, within=directory.path)
+        files.write(kept, b"".join(_packed(found)), within=directory.path)
+    except (
+        OSError,
+        ValueError,
+        OverflowError,
+    ):  # another's run, a full disk, 2^64 flops, a lone surrogate: read again next time
         pass
     return found
 

@@ -6,15 +6,14 @@ Writes below the directory it is given and nowhere else, whatever the program's 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from jaxscope.errors import JaxscopeError, LogError
+from jaxscope.log import files
 from jaxscope.log.store import RunDir, clean_name
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -68,7 +67,7 @@ def dump(
       JaxscopeError: ``out`` cannot be written.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        files.make_directory(out, parents=True, mode=files.SHARED_DIRECTORY)
     except OSError as e:
         raise JaxscopeError(
             f"cannot write to {out}: {e.strerror}",
@@ -83,7 +82,7 @@ def dump(
 
 
 def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base: Path) -> Written:
-    files: list[Path] = []
+    written: list[Path] = []
     absent: list[str] = []
     program = run.programs.get(c.program) if c.program else None
     for stage, ending in STAGES:
@@ -96,17 +95,17 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
         except LogError as e:
             absent.append(f"{stage}: {e.message}")
             continue
-        files.append(_write(base.with_name(f"{base.name}.{ending}"), text))
+        written.append(_write(base.with_name(f"{base.name}.{ending}"), text))
     for p in run.retargeted.values():
         for stage, ending in STAGES if c in p.compilations else ():
             if stage in p.texts:
                 with contextlib.suppress(LogError):  # said where it is looked at: here the others count
                     text = directory.text(p.texts[stage])
                     name = f"{base.name}.{_file_name(p.target)}.{ending}"
-                    files.append(_write(base.with_name(name), text))
+                    written.append(_write(base.with_name(name), text))
     record = {"compilation": compilation_json(run, c, n), "function": function_json(f)}
-    files.append(_write(base.with_name(f"{base.name}.key.json"), dumps(record)))
-    return Written(function_name(f), n, files, absent)
+    written.append(_write(base.with_name(f"{base.name}.key.json"), dumps(record)))
+    return Written(function_name(f), n, written, absent)
 
 
 def _file_name(target: str | None) -> str:
@@ -137,14 +136,9 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 def _write(path: Path, text: str) -> Path:
     """Whole or not at all; a link that stands under that name is replaced, not followed."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644)
-        with os.fdopen(fd, "w", encoding="utf-8", errors="surrogatepass", newline="") as f:
-            f.write(text)
-        part.replace(path)
+        files.write(path, text.encode("utf-8", "surrogatepass"), mode=files.SHARED)
     except OSError as e:
-        part.unlink(missing_ok=True)
         raise JaxscopeError(
             f"cannot write {path}: {e.strerror}",
             hint="choose another directory with -o",

@@ -15,8 +15,8 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
+from jaxscope.log import files
 from jaxscope.log.jobs import CRASHED, LATE, Job, Queue, Result
 from jaxscope.log.store import RunDir
 
@@ -103,8 +103,10 @@ class Compiler:
         return self._process
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._queue.path.mkdir(exist_ok=True)
-        with _open(self._log) as log:
+        self._queue.make()
+        files.write(self._log, b"", within=self._run.path)
+        log = files.append(self._log, within=self._run.path)
+        try:
             return subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
@@ -114,10 +116,14 @@ class Compiler:
                 env=environment(os.environ),
                 start_new_session=True,  # Ctrl-C is for the program
             )
+        finally:
+            os.close(log)
 
     def _last_words(self) -> str:
         try:
-            said = self._log.read_bytes()[-SAID:].decode("utf-8", "replace").strip()
+            with files.open_regular(self._log, within=self._run.path) as f:
+                f.seek(max(0, os.fstat(f.fileno()).st_size - SAID))
+                said = f.read(SAID).decode("utf-8", "replace").strip()
         except OSError:
             return ""
         fatal = _FATAL.search(said)
@@ -147,10 +153,6 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
         paths.insert(0, home)  # run from a checkout that is not installed
     env["PYTHONPATH"] = os.pathsep.join(paths)
     return env
-
-
-def _open(path: Path) -> IO[bytes]:
-    return path.open("wb")
 
 
 def _how(code: int) -> str:

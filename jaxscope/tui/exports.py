@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jaxscope.log import files
 from jaxscope.log.store import RunDir, clean_name
 
 
@@ -13,7 +14,7 @@ def free(directory: RunDir, ending: str) -> Path:
     path = Path(f"{stem}.{ending}").absolute()
     name, dot, suffix = ending.rpartition(".")
     n = 1
-    while path.exists():
+    while path.exists() or path.is_symlink():
         n += 1
         path = Path(f"{stem}.{name}-{n}{dot}{suffix}").absolute()
     return path
@@ -24,8 +25,7 @@ def report(directory: RunDir, path: Path) -> None:
     from jaxscope.model.load import load
     from jaxscope.report.machine import pieces
 
-    with path.open("w") as file:
-        file.writelines(pieces(load(directory), directory))
+    files.write(path, pieces(load(directory), directory), mode=files.SHARED)
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:

@@ -14,6 +14,7 @@ from textual.actions import ActionParseResult
 from textual.app import SuspendNotSupported
 from textual.dom import DOMNode
 
+from jaxscope.log import files
 from jaxscope.model.names import number_of
 from jaxscope.report.escape import escape
 from jaxscope.tui import actions, editor, exports
@@ -152,7 +153,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     def _write(self, ending: str, text: str) -> None:
         path = exports.free(self.feed.directory, f"{self.current_mode}.{ending}")
         try:
-            path.write_text(text)
+            files.write(path, text, mode=files.SHARED)
         except OSError as e:
             self._told(f"{path}: {e.strerror}", bad=True)
         else:

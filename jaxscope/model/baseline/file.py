@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from jaxscope.errors import JaxscopeError
+from jaxscope.log import files
 from jaxscope.model.baseline.facts import SCHEMA, TOLERANCE, Baseline
 
 NAME = "jaxscope-baseline.json"
@@ -133,7 +134,7 @@ def read(path: Path) -> Baseline:
                 else "name a file with --baseline",
                 slug="baseline-missing",
             )
-        with path.open("rb") as f:
+        with files.open_regular(path) as f:
             data = f.read(MAX_BYTES + 1)
     except OSError as e:
         raise BaselineError(
@@ -153,7 +154,7 @@ def read(path: Path) -> Baseline:
 def looks_like_one(path: Path) -> bool:
     """Was the file a baseline once, damaged as it may be?"""
     try:
-        with path.open("rb") as f:
+        with files.open_regular(path) as f:
             return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
     except (OSError, ValueError):
         return False
@@ -176,11 +177,9 @@ def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
       BaselineError: in CI, or ``path`` cannot be written.
     """
     permitted(environ)
-    part = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(dumps(baseline), encoding="ascii", newline="\n")
-        part.replace(path)
+        files.make_directory(path.parent, parents=True, mode=files.SHARED_DIRECTORY)
+        files.write(path, dumps(baseline).encode("ascii"), mode=files.SHARED)
     except (OSError, ValueError) as e:
         reason = e.strerror if isinstance(e, OSError) else str(e)
         raise BaselineError(f"cannot write the baseline {path}: {reason}", slug="unwritable") from e
