@@ -15,10 +15,12 @@ from typing import NamedTuple
 from jaxscope.launch import keeper
 from jaxscope.launch.keeper import Kept
 from jaxscope.launch.vitals import Ended
+from jaxscope.log import files
 from jaxscope.log.store import RunDir
 
 PATIENCE_S = ((signal.SIGINT, 10.0), (signal.SIGTERM, 20.0))
 LOOK_S = 0.1
+MOST_AT_ONCE = 4 << 20  # bytes of output
 GRACE_S = 3.0  # between the program's end and the keeper's word on it
 
 
@@ -64,13 +66,13 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
     while True:
         try:
             going = _alive(kept.program)
-            with run.output.open("rb") as f:
+            with files.open_regular(run.output, within=run.path) as f:
                 f.seek(offset)
-                data = f.read()
+                data = f.read(MOST_AT_ONCE)
             offset += len(data)
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
-            if not going:
+            if not going and len(data) < MOST_AT_ONCE:
                 return _end(run, kept, GRACE_S) or UNSEEN
             time.sleep(LOOK_S)
         except KeyboardInterrupt:

@@ -105,9 +105,10 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
     finally:
         app.last_resort.cancel()
     if app.return_code and app.return_value is None:
+        words = f": {type(app.failed).__name__}: {app.failed}"[:300] if app.failed is not None else ""
         raise JaxscopeError(
-            "the view ended with an error of its own",
-            hint=f"the same as text: jaxscope report {directory.path}",
+            f"the view ended with an error of its own{words}",
+            hint=f"the same as text: jaxscope report {directory.path}; JAXSCOPE_DEBUG=1 shows where it failed",
             slug="view-crashed",
         )
     return app.return_value

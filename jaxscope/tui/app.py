@@ -119,8 +119,17 @@ class App(Verbs):
         self._seen, self._ran, self._ending = -1, False, False
         self.last_resort = threading.Timer(PATIENCE_S, os._exit, [128 + signal.SIGTERM])
         self.last_resort.daemon = True
+        self.failed: BaseException | None = None  # an error of ours that ended the view
         self._free_at = self._drawn_at = self._took_at = 0.0
         self._collector: Collector | None = None
+
+    def _fatal_error(self) -> None:
+        """End the view after an error of ours. Textual would print every frame with its values."""
+        self.failed = sys.exc_info()[1]
+        if os.environ.get("JAXSCOPE_DEBUG") == "1":
+            super()._fatal_error()
+        else:
+            self._close_messages_no_wait()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return style.DARK if self.current_theme.dark else style.LIGHT

@@ -1,11 +1,17 @@
-"""The command that opens the user's editor at a line."""
+"""The command that opens the user's editor at a line.
+
+The file's name comes from the run, and so perhaps from somebody else: an editor takes ``+!command`` for a command and
+``--cmd`` for an option. It is given the absolute name of a file that is there, which begins with a slash.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
+
+from jaxscope.log import files
 
 # What each family of editors calls a line.
 _PLUS = {
@@ -23,12 +29,27 @@ _PLUS = {
     "jed",
     "mg",
 }
+_DASHES = {"vi", "vim", "nvim", "view"}  # what stands behind -- is a file's name for them
 _COLON = {"hx", "helix", "subl", "zed"}
 _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 
+def openable(file: str) -> str | None:
+    """The absolute name of ``file``; None where it is no regular file, or its name is not printable."""
+    path = Path(file)
+    try:
+        path = path.absolute()
+    except OSError:  # there is no current directory
+        return None
+    return str(path) if str(path).isprintable() and files.is_regular(path) else None
+
+
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """None: no editor is set. ``$VISUAL`` before ``$EDITOR``; an editor we do not know gets the file alone."""
+    """None: no editor is set. ``$VISUAL`` before ``$EDITOR``; an editor we do not know gets the file alone.
+
+    Args:
+      file: as ``openable`` gives it.
+    """
     known = os.environ if environ is None else environ
     try:
         words = shlex.split(known.get("VISUAL") or known.get("EDITOR") or "")
@@ -37,8 +58,11 @@ def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> l
     if not words:
         return None
     name = PurePath(words[0]).name.removesuffix(".exe")
+    line = max(1, line)
     if name in _PLUS:
-        return [*words, f"+{line}", file]
+        return [*words, f"+{line}", *(["--"] if name in _DASHES else []), file]
+    if ":" in file:  # which the others would take for a line
+        return [*words, file]
     if name in _GOTO:
         return [*words, "--goto", f"{file}:{line}"]
     if name in _COLON:

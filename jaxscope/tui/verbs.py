@@ -110,12 +110,17 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     def action_source(self) -> None:
         """The editor, at the line that is meant here; the terminal is its own meanwhile."""
         place = self.view.place() if self.view is not None else None
-        command = editor.command(place.file, place.line) if place is not None else None
-        if place is None or command is None:
-            said = "no line of yours is known here" if place is None else f"set EDITOR to open {place.file}:{place.line}"  # fmt: skip
-            self.notify(escape(said), markup=False)
+        if place is None:
+            self._told("no line of yours is known here")
             return
-        self.outside(command, command[0])
+        file = editor.openable(place.file)
+        command = editor.command(file or "", place.line)
+        if command is None:
+            self._told(f"set EDITOR to open {place.file}:{place.line}")
+        elif file is None:
+            self._told(f"there is no file {place.file}", bad=True)
+        else:
+            self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
         """Give the terminal to another program until it ends. ``instead``: what to say where that cannot be done."""

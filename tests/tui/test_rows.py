@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import pytest
 import runs_to_see
@@ -158,16 +159,39 @@ def test_the_end_of_a_long_output_is_shown(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("environ", "command"),
     [
-        ({"EDITOR": "vim"}, ["vim", "+7", "a b.py"]),
-        ({"EDITOR": "code --wait"}, ["code", "--wait", "--goto", "a b.py:7"]),
-        ({"VISUAL": "hx", "EDITOR": "vim"}, ["hx", "a b.py:7"]),
-        ({"EDITOR": "ed"}, ["ed", "a b.py"]),
+        ({"EDITOR": "vim"}, ["vim", "+7", "--", "/a b.py"]),
+        ({"EDITOR": "nano"}, ["nano", "+7", "/a b.py"]),
+        ({"EDITOR": "code --wait"}, ["code", "--wait", "--goto", "/a b.py:7"]),
+        ({"VISUAL": "hx", "EDITOR": "vim"}, ["hx", "/a b.py:7"]),
+        ({"EDITOR": "ed"}, ["ed", "/a b.py"]),
         ({"EDITOR": "'"}, None),
         ({}, None),
     ],
 )
 def test_editors_are_told_the_line_in_their_own_words(environ, command):
-    assert editor.command("a b.py", 7, environ) == command
+    assert editor.command("/a b.py", 7, environ) == command
+
+
+@pytest.mark.parametrize("name", ["+!touch x", "--cmd=x", "-c:q", "+call f()", "a:1:2", "a\nb", "\x1b[2J"])
+def test_a_file_of_a_name_that_an_editor_takes_for_a_command_is_given_as_a_file(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    assert editor.openable(name) is None  # not there
+    (tmp_path / name).write_text("")
+    path = editor.openable(name)
+    assert path == (str(tmp_path / name) if name.isprintable() else None)
+    for which in ("vim", "nano", "emacs", "code", "hx", "ed", "kak"):
+        made = editor.command(path or "/", -1, {"EDITOR": which})
+        assert made[-1].startswith("/") and made[:-1] in (
+            [which], [which, "+1"], [which, "+1", "--"], [which, "--goto"],
+        )  # fmt: skip
+        assert made[-1] == (path or "/") or ":" not in (path or "/")
+
+
+def test_an_editor_is_given_no_pipe_and_no_directory(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert editor.openable(str(tmp_path / "pipe")) is None
+    assert editor.openable(str(tmp_path)) is None
+    assert editor.openable("a\0b") is None
 
 
 def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):

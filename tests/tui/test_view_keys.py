@@ -363,7 +363,7 @@ def test_pausing_stops_what_is_taken_in(typical):
     drive(typical, steps)
 
 
-def test_the_editor_opens_at_the_line(typical, monkeypatch, tmp_path):
+def test_the_editor_opens_at_the_line(typical, monkeypatch):
     opened = []
     monkeypatch.setenv("EDITOR", "vim -R")
     monkeypatch.delenv("VISUAL", raising=False)
@@ -374,7 +374,7 @@ def test_the_editor_opens_at_the_line(typical, monkeypatch, tmp_path):
         await press(pilot, "3", "o")
 
     drive(typical, steps)
-    assert opened == [["vim", "-R", "+11", "train.py"]]
+    assert opened == [["vim", "-R", "+11", "--", str(typical.path / "src" / "train.py")]]
 
 
 def test_without_an_editor_it_says_what_to_set(typical, monkeypatch):
@@ -386,6 +386,19 @@ def test_without_an_editor_it_says_what_to_set(typical, monkeypatch):
         return [n.message for n in app._notifications]
 
     assert any("set EDITOR" in m for m in drive(typical, steps))
+
+
+def test_a_file_that_is_not_there_is_not_given_to_the_editor(typical, monkeypatch, tmp_path):
+    monkeypatch.setenv("EDITOR", "vim")
+    monkeypatch.delenv("VISUAL", raising=False)
+
+    async def steps(pilot, app):
+        await press(pilot, "3")
+        monkeypatch.chdir(tmp_path)
+        await press(pilot, "o")
+        return [n.message for n in app._notifications]
+
+    assert drive(typical, steps) == ["there is no file train.py"]
 
 
 def test_an_editor_that_is_not_there_is_said_and_the_view_comes_back(typical, monkeypatch):

@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from jaxscope.log import files
 from jaxscope.tui.lines import Growing
 
-FIRST = 32 << 20  # bytes of a long output that are read: its end
+FIRST = 16 << 20  # bytes of a long output that are read: its end
 CHUNK = 4 << 20  # at one poll
 
 # CSI, OSC (to BEL or ST), other two-letter escapes. What is left of an incomplete one is escaped on drawing.
@@ -46,11 +47,11 @@ class Output:
 
     @property
     def exists(self) -> bool:
-        return self.path.is_file()
+        return files.is_regular(self.path, within=self.path.parent)
 
     def poll(self) -> bool:
         try:
-            with self.path.open("rb") as f:
+            with files.open_regular(self.path, within=self.path.parent) as f:
                 size = f.seek(0, 2)
                 if not self._offset and size > FIRST:
                     self._offset = self.skipped = size - FIRST

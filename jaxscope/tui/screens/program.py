@@ -199,7 +199,7 @@ class ProgramView(ByMachine):
         self._follow(self.source)
 
     def _show_file(self, file: str | None, line: int | None) -> None:
-        text = sources.text(file) if file else None
+        text = sources.of(self.feed.run)(file) if file else None
         self.file = file if text is not None else None
         with self.prevent(LineView.Moved), self.source.prevent(LineView.Moved):
             self.source.entitle(self.feed.places(whole=True).file(file) if file else "source")
