@@ -18,6 +18,7 @@ from jaxscope import __version__
 from jaxscope.cli.wrapping import Help
 from jaxscope.errors import JaxscopeError, UsageError
 
+MAX_WORDS = 300  # letters of an error that nobody expected
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
 # (verb, what for, an example); grouped by what somebody wants. Each is a module of this package.
@@ -106,10 +107,31 @@ def command(argv: list[str]) -> int:
         return BROKEN_PIPE
     except OSError as e:
         if e.filename is not None:
-            raise
+            return _unexpected(e, argv)
         _drop_stdout()
         _complain(JaxscopeError(f"the output cannot be written: {e.strerror or e}", slug="unwritable"))
         return USAGE
+    except Exception as e:
+        return _unexpected(e, argv)
+
+
+def _unexpected(e: Exception, argv: Sequence[str]) -> int:
+    """Say in one line that something of ours failed. Never exit code 1: for ``check`` that means a finding."""
+    if os.environ.get("JAXSCOPE_DEBUG") == "1":
+        import traceback
+
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            traceback.print_exception(e)
+    if isinstance(e, MemoryError):
+        _complain(JaxscopeError("there is not enough memory for this", slug="memory"))
+        return USAGE
+    words = " ".join(f"{type(e).__name__}: {e}".split())[:MAX_WORDS]
+    verb = argv[0] if argv else ""
+    hint = (
+        f"please report it to jaxscope's maintainers, with what JAXSCOPE_DEBUG=1 jaxscope {verb} ... prints"
+    )
+    _complain(JaxscopeError(f"an error of jaxscope's own: {words}", hint=hint, slug="internal"))
+    return USAGE
 
 
 def _drop_stdout() -> None:
