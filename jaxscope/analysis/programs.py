@@ -19,6 +19,7 @@ from jaxscope.schema.keys import Captured, Memory
 
 # Of what ``analyse`` says: a reader's cache made by another version is not read.
 VERSION = 10
+MAX_ANALYSED = 64 << 20  # bytes of a text: reading one takes up to twelve times its size in memory
 
 
 class Around(msgspec.Struct, frozen=True):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import io
 import sys
 import zlib
 from pathlib import Path
 from typing import Any
 
+from jaxscope.analysis.programs import MAX_ANALYSED
 from jaxscope.cli.output import deliver
 from jaxscope.errors import JaxscopeError, UsageError
 
@@ -23,7 +25,7 @@ examples:
   jaxscope hlo step.hlo.txt.gz --stablehlo step.mlir.gz --mesh data=4,model=2
   jaxscope hlo step.hlo.txt --format json | jq '.collectives[] | {kind, axes, bytes, executions}'
 """
-MAX_BYTES = 1 << 30
+MAX_BYTES, LARGEST = MAX_ANALYSED, 1 << 30
 
 
 def add_parser(subparsers: Any) -> None:
@@ -63,8 +65,8 @@ def handle(args: argparse.Namespace) -> int:
 
     if args.file == "-" and args.stablehlo == "-":
         raise UsageError("only one of the two texts can come from stdin", slug="usage")
-    compiled = read(args.file)
-    lowered = read(args.stablehlo) if args.stablehlo else None
+    compiled = read(args.file, everything=args.all)
+    lowered = read(args.stablehlo, everything=args.all) if args.stablehlo else None
     if not compiled.lstrip().startswith("HloModule") and compiled.lstrip().startswith(
         ("module @", "module {", "#loc")
     ):
@@ -109,23 +111,27 @@ def _page(texts: Any, *, everything: bool) -> str:
     return str(to.file.getvalue())
 
 
-def read(name: str) -> str:
-    """The text of a file, decompressed where its name ends in .gz.
+def read(name: str, *, everything: bool = False) -> str:
+    """The text of a file, decompressed where it is compressed. ``everything``: one of up to LARGEST bytes.
 
     Raises:
       JaxscopeError: it cannot be read.
     """
+    most = LARGEST if everything else MAX_BYTES
+    raw = b""
     if name == "-":
-        return sys.stdin.read()
-    path = Path(name)
+        raw = sys.stdin.read(most + 1).encode("utf-8", "replace")
     try:
-        raw = path.read_bytes()
+        if name != "-":
+            with Path(name).open("rb") as f:  # which may be a pipe: the user has named it
+                raw = f.read(most + 1)
         if raw[:2] == b"\x1f\x8b":
-            with gzip.open(path) as packed:
-                raw = packed.read(MAX_BYTES + 1)
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+                raw = packed.read(most + 1)
     except (OSError, EOFError, zlib.error) as e:
         reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e) or type(e).__name__
         raise JaxscopeError(f"cannot read {name}: {reason}", slug="unreadable") from e
-    if len(raw) > MAX_BYTES:
-        raise JaxscopeError(f"{name} holds more than {MAX_BYTES >> 30} GiB of text", slug="too-large")
+    if len(raw) > most:
+        hint = None if everything else "--all reads up to 1 GiB"
+        raise JaxscopeError(f"{name} holds more than {most >> 20:,} MiB of text", hint=hint, slug="too-large")
     return raw.decode("utf-8", "replace")

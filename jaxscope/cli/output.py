@@ -76,6 +76,3 @@ def deliver(text: str | Iterable[str], path: Path | None) -> None:
         raise JaxscopeError(
             f"cannot write {path}: {e.strerror}", hint="choose another file with -o", slug="unwritable"
         ) from e
-    except BaseException:  # the pieces could not be made, or somebody pressed Ctrl-C
-        part.unlink(missing_ok=True)
-        raise

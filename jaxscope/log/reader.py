@@ -8,18 +8,41 @@ from __future__ import annotations
 
 import heapq
 import os
+import resource
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from jaxscope.log import counts
+from jaxscope.log import counts, files
 from jaxscope.log.store import RunDir
 from jaxscope.schema.events import AnyEvent, Unknown
 
+
+class _Kind(msgspec.Struct):
+    """What is kept of an event of a kind that is not known: a newer version's, or nobody's."""
+
+    kind: str
+
+
+class _Timed(_Kind):
+    t_ns: int = 0
+    pid: int = 0
+
+
 _decoder = msgspec.json.Decoder(AnyEvent)
+_timed_decoder, _kind_decoder = msgspec.json.Decoder(_Timed), msgspec.json.Decoder(_Kind)
+MAX_KIND = 200  # letters
+MAX_KEPT_BYTES = 1 << 16  # of an event of a kind that is not known; of a longer one its kind and time alone
 CHUNK = 1 << 20  # bytes read at a time, of all logs together
 LEAST = 1 << 16  # of one of many
+# What is read of a log: more is damaged or hostile. The longest line that capture writes, the key of a call with
+# 100,000 arguments, has about 10 MB and 1 million values.
+MAX_LINE_BYTES = 32 << 20
+MAX_VALUES = 2_000_000  # of one line
+MAX_LOG_BYTES = (1 << 30) + (64 << 20)  # the writer ends at 1 GiB
+MAX_GROWTH = 640 << 20  # bytes of memory that the events of one look may take
 
 
 def decode(line: bytes) -> AnyEvent | Unknown | None:
@@ -29,22 +52,36 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
         return event
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
-    try:
-        raw = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    if len(line) <= MAX_KEPT_BYTES:
+        try:
+            raw = msgspec.json.decode(line)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return None
+        if isinstance(raw, dict) and isinstance(raw.get("kind"), str):
+            return Unknown(kind=raw["kind"], raw=raw)
         return None
-    if isinstance(raw, dict) and isinstance(raw.get("kind"), str):
-        return Unknown(kind=raw["kind"], raw=raw)
+    for decoder in (_timed_decoder, _kind_decoder):
+        try:
+            found = decoder.decode(line)  # the rest may be anything, of any size: it is passed over
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            continue
+        raw = {"t_ns": found.t_ns, "pid": found.pid} if isinstance(found, _Timed) else {}
+        return Unknown(kind=found.kind[:MAX_KIND], raw=raw)
     return None
 
 
 class _File:
-    """Reads one log to the last whole line, again and again."""
+    """Reads one log to the last whole line, again and again. A line that is too long counts as damaged."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, within: Path, room: Callable[[], bool] = lambda: True) -> None:
         self.path = path
         self.offset = 0
         self.damaged = 0
+        self.room = room  # is there memory for more?
+        self._within = within
+        self._torn = -1  # size of the file when it had no whole line more
+        self._skipping = False  # the line at ``offset`` has begun before, and is too long
+        self._full = False  # nothing more is read
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
         """The events that are new."""
@@ -54,34 +91,78 @@ class _File:
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
         """The events that are new, those of about ``size`` bytes at a time; between them the file is not open."""
+        before = self.offset
         while lines := self._lines(size):
-            before = self.offset
             events: list[AnyEvent | Unknown] = []
             for line in lines:
                 self.offset += len(line) + 1
-                event = decode(line) if line.strip() else None
-                if event is not None:
-                    events.append(event)
-                elif line.strip():
-                    self.damaged += 1
+                self._take(line, events)
             if progress is not None:
                 progress(self.offset - before)
             yield events
+            before = self.offset
 
     def _lines(self, size: int) -> list[bytes]:
-        """Whole lines from ``offset`` on, at least one where there is one."""
-        lines: list[bytes] = []
+        """Whole lines from ``offset`` on, at least one where there is one; past those that are too long."""
         try:
-            with self.path.open("rb") as f:
-                if os.fstat(f.fileno()).st_size <= self.offset:
-                    return lines
+            with files.open_regular(self.path, within=self._within) as f:
+                end = os.fstat(f.fileno()).st_size
+                if self._full or end <= self.offset or end == self._torn:
+                    return []
                 f.seek(self.offset)
-                rest = b""
-                while not lines and (chunk := f.read(size)):
-                    *lines, rest = (rest + chunk).split(b"\n")
+                begun: list[bytes] = []  # of a line that goes on
+                held = 0
+                while chunk := f.read(size):
+                    if self.offset > MAX_LOG_BYTES or not self.room():
+                        self._full = True
+                        self.damaged += 1
+                        return []
+                    if b"\n" in chunk:
+                        *lines, _ = chunk.split(b"\n")
+                        lines[0] = b"".join([*begun, lines[0]])
+                        if self._skipping:
+                            self._skipping = False
+                            self.offset += len(lines.pop(0)) + 1
+                        if lines:
+                            return lines
+                        f.seek(self.offset)
+                        continue
+                    begun.append(chunk)
+                    held += len(chunk)
+                    if self._skipping or held > MAX_LINE_BYTES:
+                        self.damaged += not self._skipping
+                        self._skipping = True
+                        self.offset += held
+                        begun, held = [], 0
+                self._torn = end
         except OSError:
             pass
-        return lines
+        return []
+
+    def _take(self, line: bytes, events: list[AnyEvent | Unknown]) -> None:
+        if not line.strip():
+            return
+        event = decode(line) if len(line) <= MAX_LINE_BYTES and _values(line) <= MAX_VALUES else None
+        if event is not None:
+            events.append(event)
+        else:
+            self.damaged += 1
+
+
+def _values(line: bytes) -> int:
+    """About how many values a line of JSON holds; 0 of a short one, which cannot hold many."""
+    return sum(map(line.count, (b",", b"[", b"{"))) if len(line) > CHUNK else 0
+
+
+def _room() -> Callable[[], bool]:
+    """Tells whether this process has grown by less than MAX_GROWTH since."""
+    unit = 1 if sys.platform == "darwin" else 1024
+
+    def used() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+    before = used()
+    return lambda: used() - before < MAX_GROWTH
 
 
 class Reader:
@@ -153,7 +234,10 @@ class Reader:
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
         """Look for logs; what counts the bytes read from now on, and says so to ``progress``."""
         for path in self.run.logs():
-            self._files.setdefault(path, _File(path))
+            self._files.setdefault(path, _File(path, self.run.path))
+        room = _room()
+        for f in self._files.values():
+            f.room = room
         if progress is None:
             return None
         total, done = self._unread(), 0
@@ -173,7 +257,7 @@ class Reader:
         total = 0
         for path, f in self._files.items():
             try:
-                total += max(0, path.stat().st_size - f.offset)
+                total += max(0, files.status(path, within=self.run.path).st_size - f.offset)
             except OSError:
                 continue
         return total

@@ -26,16 +26,24 @@ import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
 from jaxscope.errors import LogError, RunNotFound
+from jaxscope.log import files
 
 HOME = ".jaxscope"
 SCHEMA = 1  # of meta.json and the logs
 ZSTD_LEVEL = 1  # the program waits: half the time of level 3, a sixth larger
-MAX_TEXT_BYTES = 2 << 30  # a blob that claims to be larger is damaged or hostile
+# What is read of a run: a file that holds more is damaged or hostile. docs/limits.md has them all.
+MAX_TEXT_BYTES = 128 << 20  # of a text; with ``everything`` LARGEST_TEXT
+LARGEST_TEXT = 2 << 30
+MAX_TEXT_LINES = 4_000_000
+MAX_META_BYTES = 1 << 20
+MAX_WINDOW = 1 << 26  # bytes that a decompressor may hold; what we write needs 2^19
+LATEST = 1e11  # seconds since 1970: a later start is no time
+PIECE = 1 << 20
 
 
 def runs_home(start: Path | None = None) -> Path:
@@ -112,26 +120,28 @@ class RunDir:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).absolute()
+        self.everything = False  # read texts of any size: --all
         self._meta: dict[str, Any] = {}
 
     @property
     def meta(self) -> dict[str, Any]:
         """What was started; read once, as it never changes. Empty where it cannot be read."""
         if not self._meta:
-            with contextlib.suppress(OSError, ValueError):
-                value = json.loads((self.path / "meta.json").read_text())
+            with contextlib.suppress(OSError, ValueError, RecursionError):
+                value = json.loads(files.read(self.path / "meta.json", MAX_META_BYTES, within=self.path))
                 self._meta = value if isinstance(value, dict) else {}
         return self._meta
 
     @property
     def name(self) -> str:
-        return str(self.meta.get("name") or self.path.name)
+        name = self.meta.get("name")
+        return name if isinstance(name, str) and name else self.path.name
 
     @property
     def started(self) -> float:
         """By the clock, in seconds since 1970; 0 where nobody knows."""
         value = self.meta.get("started")
-        return float(value) if isinstance(value, (int, float)) and value == value else 0.0
+        return float(value) if isinstance(value, (int, float)) and 0 < value < LATEST else 0.0
 
     @property
     def settings(self) -> list[tuple[str, str]]:
@@ -155,7 +165,8 @@ class RunDir:
     def logs(self) -> list[Path]:
         """The event logs there are, one per process, oldest name first."""
         try:
-            return sorted(p for p in self.events.iterdir() if p.suffix == ".jsonl")
+            found = [self.events / name for name in files.names(self.events, within=self.path)]
+            return sorted(p for p in found if p.suffix == ".jsonl")
         except OSError:
             return []
 
@@ -164,7 +175,7 @@ class RunDir:
         """Did a process of the program record? Not where jax was never imported."""
         for path in self.logs():
             try:
-                with path.open("rb") as f:
+                with files.open_regular(path, within=self.path) as f:
                     if f.read(32).startswith(b'{"kind":"RunStarted"'):
                         return True
             except OSError:
@@ -192,26 +203,27 @@ class RunDir:
 
     def text(self, blob: str) -> str:
         """The text stored under ``blob``. Raises as ``data`` does."""
-        return self.data(blob).decode("utf-8", "surrogatepass")
+        data = self.data(blob)
+        try:
+            return data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:  # capture has not written that
+            return data.decode("utf-8", "backslashreplace")
 
-    def data(self, blob: str) -> bytes:
+    def data(self, blob: str, most: int = MAX_TEXT_BYTES) -> bytes:
         """The text stored under ``blob``, in UTF-8 (a lone surrogate as the three bytes that it would be).
 
         Raises:
-          LogError: not there, damaged, or larger than 2 GiB.
+          LogError: not there, damaged, or larger than ``most`` bytes or MAX_TEXT_LINES.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", blob):
             raise LogError(f"not a text's hash: {blob[:80]!r}", slug="blob-name")
         try:
-            with (self.path / "blobs" / f"{blob}.zst").open("rb") as f:
-                reader = zstandard.ZstdDecompressor().stream_reader(f)
-                data = reader.read(MAX_TEXT_BYTES + 1)
+            with files.open_regular(self.path / "blobs" / f"{blob}.zst", within=self.path) as f:
+                data = _unpacked(f, blob, LARGEST_TEXT if self.everything else most, self.everything)
         except (OSError, zstandard.ZstdError) as e:
             raise LogError(
                 f"text {blob[:12]} of {self.path} cannot be read: {e}", slug="blob-unreadable"
             ) from e
-        if len(data) > MAX_TEXT_BYTES:
-            raise LogError(f"text {blob[:12]} is larger than 2 GiB", slug="blob-too-large")
         if hashlib.sha256(data).hexdigest() != blob:
             raise LogError(f"text {blob[:12]} of {self.path} is damaged", slug="blob-damaged")
         return data
@@ -237,6 +249,30 @@ class RunDir:
         shutil.rmtree(self.path)
 
 
+def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
+    """A compressed text, a piece at a time: what a few bytes claim to hold takes no memory before it is there.
+
+    Raises:
+      LogError: it holds more than ``most`` bytes, or, unless ``everything`` is wanted, MAX_TEXT_LINES lines.
+    """
+    pieces, size, lines = [], 0, 0
+    with zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(f) as reader:
+        while piece := reader.read(PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            lines += piece.count(b"\n")
+            if size > most or (lines > MAX_TEXT_LINES and not everything):
+                limit = f"{most >> 20:,} MiB" if size > most else f"{MAX_TEXT_LINES:,} lines"
+                hint = None if everything else "report --all and dump --all read larger ones"
+                raise LogError(f"text {blob[:12]} is larger than {limit}", hint=hint, slug="blob-too-large")
+    return b"".join(pieces)
+
+
+def _is_run(path: Path, within: Path | None = None) -> bool:
+    """Is there a ``meta.json`` in ``path``? ``within``: the run that it lies in, where no link counts."""
+    return files.is_regular(path / "meta.json", within=within or path)
+
+
 def sub_run(run: RunDir, label: str | int) -> Path:
     """Where the same program is recorded once more, a run of its own within ``run``: a directory that is not there yet."""
     stem = _clean(str(label), "=@,+") or "run"
@@ -255,19 +291,17 @@ def sub_runs(run: RunDir) -> list[RunDir]:
     if parent_of(run) is not None:
         return []
     try:
-        names = [
-            p for p in (run.path / "sub").iterdir() if not p.is_symlink()
-        ]  # one could lead back to ``run``
+        names = files.names(run.path / "sub", within=run.path)
     except OSError:
         return []
-    found = [RunDir(p) for p in names if (p / "meta.json").is_file()]
+    found = [RunDir(p) for p in (run.path / "sub" / n for n in names) if _is_run(p, run.path)]
     return sorted(found, key=lambda r: (r.started, len(r.path.name), r.path.name))
 
 
 def parent_of(run: RunDir) -> RunDir | None:
     """The run that ``run`` lies within; None: it is one of its own."""
     above = run.path.parent.parent
-    inside = run.path.parent.name == "sub" and (above / "meta.json").is_file()
+    inside = run.path.parent.name == "sub" and _is_run(above)
     return RunDir(above) if inside else None
 
 
@@ -283,7 +317,7 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
     """The runs under ``home`` (default ``runs_home()``), oldest first."""
     home = runs_home() if home is None else home
     try:
-        found = [RunDir(p) for p in home.iterdir() if (p / "meta.json").is_file()]
+        found = [RunDir(p) for p in home.iterdir() if _is_run(p)]
     except OSError:
         return []
 
@@ -309,7 +343,7 @@ def find(which: str | None = None) -> RunDir:
         )
     assert which is not None
     path = Path(which)
-    if (path / "meta.json").is_file():
+    if _is_run(path):
         return RunDir(path)
     if "/" in which and not path.is_dir():
         inside = _within(which)
@@ -346,7 +380,7 @@ def _within(which: str) -> RunDir | None:
     """
     for at in (i for i, c in enumerate(which) if c == "/"):
         head, tail = which[:at], which[at + 1 :].strip("/")
-        if (Path(head) / "meta.json").is_file():
+        if _is_run(Path(head)):
             parent = RunDir(Path(head))
         elif head == "latest":
             parent = find()

@@ -69,7 +69,10 @@ def read_texts(
     except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
         pass
     texts = {blob: _text(directory, blob) for blob in (hlo, stablehlo)}
-    found = programs.analyse(texts[hlo], texts[stablehlo], around)
+    try:
+        found = programs.analyse(texts[hlo], texts[stablehlo], around)
+    except Exception:  # no compiler wrote that
+        texts, found = dict.fromkeys(texts), NOTHING
     lost = {blob for blob, text in texts.items() if blob is not None and text is None}
     if lost:
         if unreadable is not None:
@@ -129,7 +132,9 @@ def _unpacked(data: bytes) -> Texts:
 
 def _text(directory: RunDir, blob: str | None) -> str | None:
     try:
-        return None if blob is None else directory.text(blob)
+        if blob is None:
+            return None
+        return directory.data(blob, programs.MAX_ANALYSED).decode("utf-8", "backslashreplace")
     except Exception:  # the blob is damaged or gone: the rest is still worth reading
         return None
 

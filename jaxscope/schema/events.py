@@ -338,8 +338,18 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
     program_pid: int | None = None
 
 
+class SourceSeen(Event, frozen=True, tag="SourceSeen"):
+    """A file of the user's that a function or a call stands in: ``sha256`` of its content, in hexadecimal.
+
+    Written once a file. A reader elsewhere shows lines of a file only where its content is this one.
+    """
+
+    file: str = ""
+    sha256: str = ""
+
+
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind this version does not know, kept as it was."""
+    """An event of a kind this version does not know, kept as it was; a long one without its contents."""
 
     kind: str
     raw: dict[str, Any]
@@ -360,4 +370,5 @@ AnyEvent = (
     | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
     | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
     | StderrWatched | CompilerWarned | Transferred | TargetsWanted | Retargeted | TargetCompiling | TargetCompiled
+    | SourceSeen
 )  # fmt: skip

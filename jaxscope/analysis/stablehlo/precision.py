@@ -81,7 +81,7 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
 def _bits(dtype: str) -> int:
     if dtype in FLOAT_BITS:
         return FLOAT_BITS[dtype]
-    return int(dtype[5]) if dtype.startswith("float") and dtype[5:6].isdigit() else 0
+    return int(dtype[5]) if dtype.startswith("float") and dtype[5:6].isascii() and dtype[5:6].isdigit() else 0
 
 
 def doubles(module: Module, sources: Sources) -> Doubles | None:

@@ -191,7 +191,7 @@ class _Reader:
         if defined:
             for part in defined.split(", "):
                 value, _, many = part.partition(":")
-                results += int(many) if many.isdigit() and len(many) < 7 else 1
+                results += int(many) if many.isascii() and many.isdigit() and len(many) < 7 else 1
                 self.names[value] = index
         inputs, outputs = self._types(types, results, operands, count) if types else ((), ())
         if not (types or opens or loop or name in NO_TYPES) and ":" in line:
@@ -290,7 +290,7 @@ NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.ret
 def _number(value: str) -> int:
     """``%5#2`` -> 2: which of its operation's results."""
     digits = value.partition("#")[2]
-    return int(digits) if digits.isdigit() and len(digits) < 7 else 0
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 7 else 0
 
 
 def _argument(piece: str) -> tuple[str, Argument]:

@@ -136,4 +136,4 @@ def of_module(
 
 def _number(text: str | None) -> int | None:
     digits = (text or "").partition(" ")[0]
-    return int(digits) if digits.isdigit() and len(digits) < 10 else None
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
