@@ -21,6 +21,7 @@ _ESCAPED = '\\" stack_frame_id='
 _NEIGHBOURS = 40
 # Fusions stand in fusions, two deep at most in what was seen; a hostile text goes on for ever.
 MAX_NESTING = 8
+MAX_LINES = 5_000  # that are counted of what one instruction calls
 
 
 def frame_id(instruction: Instruction) -> int | None:
@@ -62,6 +63,7 @@ class Attribution:
         self._applied: dict[str, tuple[Computation, Instruction]] | None = None
         self._counts: dict[str, dict[int, int]] = {}
         self._sources: dict[str, list[Frame]] = {}
+        self._above: dict[str, Frame | None] = {}  # by computation: the line of the call that it stands for
 
     def own(self, instruction: Instruction) -> Frame | None:
         """The line of the instruction's own metadata."""
@@ -72,20 +74,32 @@ class Attribution:
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
         """The line to blame, through fusions, calls and the reducers of a reduce; None if there is none."""
-        seen: set[str] = set()
-        while where.name not in seen:
-            seen.add(where.name)
-            found = self.own(instruction)
-            if found is not None:
-                return found
-            inside = self.sources(self._callees(where, instruction))
-            if inside:
-                return inside[0]
+        found = self._here(where, instruction)
+        if found is not None:
+            return found
+        passed: list[str] = []
+        while where.name not in self._above:
+            self._above[where.name] = None  # also where calls go in a circle
+            passed.append(where.name)
             caller = self._caller(where)
             if caller is None:
-                return None
-            where, instruction = caller
-        return None
+                break
+            where = caller[0]
+            found = self._here(*caller)
+            if found is not None:
+                break
+        else:
+            found = self._above[where.name]
+        self._above.update(dict.fromkeys(passed, found))
+        return found
+
+    def _here(self, where: Computation, instruction: Instruction) -> Frame | None:
+        """The line of an instruction, else of what it calls."""
+        found = self.own(instruction)
+        if found is not None:
+            return found
+        inside = self.sources(self._callees(where, instruction))
+        return inside[0] if inside else None
 
     def near(self, where: Computation, instruction: Instruction) -> Frame | None:
         """``line``, else the line of the nearest instruction that it reads, else of one that reads it."""
@@ -126,9 +140,12 @@ class Attribution:
         result: dict[int, int] = {}
         waiting = [(c, 0) for c in found]
         seen = {c.name for c in found}
-        while waiting:
+        room = MAX_LINES
+        while waiting and room > 0:
             computation, depth = waiting.pop()
-            for line, times in self._numbers(computation).items():
+            numbers = self._numbers(computation)
+            room -= len(numbers) + 1
+            for line, times in numbers.items():
                 result[line] = result.get(line, 0) + times
             for call in self._graph.calls.get(computation.name, ()) if depth < MAX_NESTING else ():
                 if call.callee.name not in seen:

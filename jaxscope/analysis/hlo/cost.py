@@ -156,7 +156,7 @@ def _of_convolution(where: Computation, instruction: Instruction) -> int | None:
     groups = int((_NUMBER.findall(attribute(instruction.tail, "batch_group_count") or "") or ["1"])[0])
     total = 2 * data.get("b", 1) * weights.get("i", 1) * weights.get("o", 1)
     window = {k: v.split("x") for k, v in _WINDOW.findall(attribute(instruction.tail, "window") or "")}
-    for place, letter in enumerate(sorted(k for k in weights if k.isdigit())):
+    for place, letter in enumerate(sorted(k for k in weights if k.isascii() and k.isdigit())):
         met = _positions(window, place, data.get(letter, 0), weights[letter], out.get(letter, 0))
         if met is None:
             return None

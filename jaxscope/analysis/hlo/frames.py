@@ -16,7 +16,7 @@ table with a parent 0 in it counts from 0 and is taken as it stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from jaxscope.analysis.hlo.lexing import unquote
 from jaxscope.schema.keys import Frame
@@ -51,6 +51,9 @@ class Frames:
         self._own = frozenset(user_files)
         self._read: tuple[dict[int, Frame], dict[int, tuple[int, int]]] | None = None
         self._blamed: dict[int, int] = {}
+        self._known: dict[
+            int, tuple[Frame | None, Frame | None]
+        ] = {}  # of a stack: the user's frame, the first
         self._numbers: dict[Frame, int] = {}
         self.lines: list[Frame] = []
 
@@ -89,6 +92,22 @@ class Frames:
                 result.append(locations[place])
         return result
 
+    def _nearest(self, frame_id: int) -> Frame | None:
+        """The innermost frame of a stack in a file of the user's, else the innermost of all. Each id is passed once, however many stacks go through it."""
+        locations, stacks = self._load()
+        passed: list[int] = []
+        while frame_id in stacks and frame_id not in self._known:
+            self._known[frame_id] = None, None  # also where a stack goes in a circle
+            passed.append(frame_id)
+            frame_id = stacks[frame_id][1]
+        own, first = self._known.get(frame_id, (None, None))
+        for id in reversed(passed):
+            frame = locations.get(stacks[id][0])
+            if frame is not None:
+                own, first = frame if self._is_own(frame.file) else own, frame
+            self._known[id] = own, first
+        return own or first
+
     def blamed(self, frame_id: int) -> Frame | None:
         """The line a reader would blame: the innermost of the user's frames.
 
@@ -102,9 +121,8 @@ class Frames:
         try:
             return self._blamed[frame_id]
         except KeyError:
-            number, stack = -1, self.stack(frame_id)
-            if stack:
-                frame = blame(stack, self._is_own)
+            number, frame = -1, self._nearest(frame_id)
+            if frame is not None:
                 number = self._numbers.setdefault(frame, len(self.lines))
                 if number == len(self.lines):
                     self.lines.append(frame)
@@ -118,8 +136,3 @@ class Frames:
 
     def _is_own(self, file: str) -> bool:
         return file in self._own or not in_library(file)
-
-
-def blame(stack: list[Frame], is_own: Callable[[str], bool]) -> Frame:
-    """The innermost frame in a file of the user's, else the innermost of all."""
-    return next((f for f in stack if is_own(f.file)), stack[0])

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 # 8,960 devices are the largest slice one can ask for; a text can ask for more than memory has.
 MAX_IDS = 1 << 16
+MAX_AXES = 32
 _INTEGERS = re.compile(r"\d{1,9}")
 _EXPLICIT = re.compile(r"\{(?:\s*+\{[\d,\s]*+\}\s*+,?+)*+\s*+\}$")
 _IOTA = re.compile(r"\[([\d,\s]*+)\](?:<=\[([\d,\s]*+)\])?(?:T\(([\d,\s]*+)\))?$")
@@ -83,8 +84,7 @@ def numbers(text: str | None) -> list[int] | None:
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
     """0..n-1 reshaped to ``dims`` and transposed, flat; None where that makes no sense."""
-    total = math.prod(dims)
-    if not 0 < total <= MAX_IDS or len(dims) > 32:
+    if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation
     if sorted(order) != list(range(len(dims))):
@@ -102,7 +102,9 @@ def _iota_groups(text: str) -> Groups | None:
     if found is None or found[2] is None:
         return None
     shape, dims = numbers(found[1]), numbers(found[2])
-    if not shape or not dims or len(shape) != 2 or math.prod(shape) != math.prod(dims):
+    if not shape or not dims or len(shape) != 2 or len(dims) > MAX_AXES:
+        return None
+    if math.prod(shape) != math.prod(dims):
         return None
     flat = iota(dims, numbers(found[3]))
     if flat is None:
