@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from jaxscope.capture import frames, functions, seams, shield, texts
 from jaxscope.capture.calls import Weak
 from jaxscope.capture.wrappers import UserCall
+from jaxscope.log import files
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
+MAX_SOURCE = 4_000_000  # bytes, as model.sources reads
 UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
@@ -24,6 +29,7 @@ class Once:
         self._by_place: dict[tuple[str | None, int | None, str], ev.FunctionSeen] = {}
         self._contexts: dict[tuple[tuple[str, str], ...], str] = {}
         self._backend = False
+        self._files: set[str] = set()
 
     def function(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
         """The event that introduces a function given to jit, written the first time."""
@@ -52,6 +58,17 @@ class Once:
             self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
             self._writer.emit(seen)
         return seen
+
+    def sources(self, names: Iterable[str | None]) -> None:
+        """Write what the user's files of these names contain, as a checksum: each file once."""
+        for name in names:
+            if name is not None and name not in self._files:
+                self._files.add(name)
+                try:
+                    content = files.read(Path(name), MAX_SOURCE)
+                except OSError:  # there is none: <stdin>, a notebook's cell
+                    continue
+                self._writer.emit(ev.SourceSeen(file=name, sha256=hashlib.sha256(content).hexdigest()))
 
     def context(self) -> str:
         """The id of the trace-context settings of this moment."""

@@ -349,6 +349,8 @@ class Probe:
                 made_by=made[1] if made else [],
             )
         )
+        named = [seen.file if detail else None, *(f.file for f in stack_above)]
+        shield.attempt("sources", self.once.sources, named)
         if self.tally is not None:
             self.tally.missed(call.number)
             if entry == "call" and key is not None:

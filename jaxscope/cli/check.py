@@ -110,13 +110,14 @@ def handle(args: argparse.Namespace) -> int:
         from jaxscope.model.baseline import file
 
         file.permitted(os.environ)
-    chosen_codes = held.filter_of(asked)
+    held.filter_of(asked)  # which raises what is wrong with it before anything is read
     directory = chosen(args.run)
     _not_of_another_program(args.run, directory)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
+    chosen_codes = held.filter_of(asked, run)
     if args.update_baseline:
-        asked["baseline"] = str(pinned.update(run, directory, asked, held.filter_of(asked)))
+        asked["baseline"] = str(pinned.update(run, directory, asked, chosen_codes))
     unchecked: list[UsageError] = []
     found = [*held.findings(run, asked, chosen_codes, directory, unchecked), *held.unfinished(run, directory)]
     wrong = failing(found, strict=bool(asked.get("strict")))
@@ -206,6 +207,7 @@ def failing(found: list[Finding], *, strict: bool) -> list[Finding]:
 
 def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, failed: bool) -> str:
     """The findings in one of the formats."""
+    from jaxscope.model import sources
     from jaxscope.report.formats import concise, data, full, github, junit, sarif
     from jaxscope.report.formats.placed import place
     from jaxscope.rules import registry
@@ -221,7 +223,9 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
         return sarif.render(placed, rules, bases)
     if how == "github":
         return github.render(placed, {code: r.name for code, r in rules.items()})
-    return {"concise": concise.render, "junit": junit.render}.get(how, full.render)(placed)
+    if how == "concise":
+        return concise.render(placed)
+    return junit.render(placed) if how == "junit" else full.render(placed, sources.of(run))
 
 
 def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:

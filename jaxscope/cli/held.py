@@ -45,7 +45,7 @@ def findings(
     from jaxscope.report import told, variants
     from jaxscope.rules import gate, registry
 
-    chosen = filter_of(wishes) if looked_at is None else looked_at
+    chosen = filter_of(wishes, run) if looked_at is None else looked_at
     every = variants.of(run, directory) if parts is None else parts
     path = pinned.path_of(wishes)
     lacking: list[UsageError] = []
@@ -165,12 +165,13 @@ def unfinished(run: Run, directory: RunDir) -> list[Finding]:
     return [] if how is None else [gate.not_known(how)]
 
 
-def filter_of(wishes: dict[str, Any]) -> Filter:
-    """What is looked at.
+def filter_of(wishes: dict[str, Any], run: Run | None = None) -> Filter:
+    """What is looked at in ``run``.
 
     Raises:
       UsageError: a code that does not exist.
     """
+    from jaxscope.model import sources
     from jaxscope.report.formats.placed import relative
     from jaxscope.rules.selection import Filter, selection
 
@@ -179,7 +180,11 @@ def filter_of(wishes: dict[str, Any]) -> Filter:
     )
     project = config.load().path
     bases = [str(project.parent)] if project is not None else []
-    return Filter(codes, lambda file: relative(file, [*bases, str(Path.cwd())]))
+    return Filter(
+        codes,
+        lambda file: relative(file, [*bases, str(Path.cwd())]),
+        sources.text if run is None else sources.of(run),
+    )
 
 
 def one(errors: list[UsageError]) -> UsageError:

@@ -218,7 +218,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
     assert now is not None and then is not None
     made = None
     if now.key is not None and then.key is not None and now.key.function_object != then.key.function_object:
-        made = _made_at(c)
+        made = _made_at(run, c)
     return causes.Circumstances(
         level=level,
         entry=c.entry,
@@ -249,7 +249,7 @@ def _effects(c: Compilation) -> list[str]:
     return []
 
 
-def _made_at(c: Compilation) -> tuple[str, bool] | None:
+def _made_at(run: Run, c: Compilation) -> tuple[str, bool] | None:
     """``train.py:12``, and whether that is certain: where a function object was made anew.
 
     A lambda's or a def's own line, where nothing wraps it elsewhere; else the line that wraps it, of those that were
@@ -261,13 +261,16 @@ def _made_at(c: Compilation) -> tuple[str, bool] | None:
     defined = f"{PurePath(seen.file).name}:{seen.line}"
     if seen.form in ("lambda", "def") and not seen.wrappers:
         return defined, True
+    recorded = run.sources
     inner = "<locals>" in seen.qualname
     if (inner or seen.form == "lambda") and sources.where_defined(
-        seen.file, seen.name, seen.line
+        seen.file, seen.name, seen.line, recorded.get(seen.file, frozenset())
     ) is not None:
         return defined, True
     for frame in (c.site, *(c.missed.stack if c.missed is not None else ())):
-        made = sources.where_called(frame.file, seen.name, frame.line) if frame is not None else None
-        if frame is not None and made is not None:
+        if frame is None:
+            continue
+        made = sources.where_called(frame.file, seen.name, frame.line, recorded.get(frame.file, frozenset()))
+        if made is not None:
             return f"{PurePath(frame.file).name}:{made.line}", made.certain
     return (defined, False) if inner else None

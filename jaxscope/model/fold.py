@@ -44,6 +44,9 @@ class Fold:
         self.exited: ev.ProgramExited | None = None
         self.stderr: list[ev.StderrWatched] = []  # empty: nobody heard what XLA printed
         self.warnings: list[ev.CompilerWarned] = []
+        self.sources: dict[
+            str, frozenset[str]
+        ] = {}  # checksums of the files that functions and calls stand in
         self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
         self.damaged = 0  # lines of the logs that were no events
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
@@ -134,6 +137,9 @@ class Fold:
 
     def _function_seen(self, process: Process, event: ev.FunctionSeen) -> None:
         self._function(event.function).seen = event
+
+    def _source(self, process: Process, event: ev.SourceSeen) -> None:
+        self.sources[event.file] = self.sources.get(event.file, frozenset()) | {event.sha256}
 
     def _context(self, process: Process, event: ev.ContextSeen) -> None:
         self.contexts[process.id, event.context] = event.settings
@@ -406,4 +412,5 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Retargeted: Fold._retargeted,
     ev.TargetCompiling: Fold._nothing,
     ev.TargetCompiled: Fold._nothing,
+    ev.SourceSeen: Fold._source,
 }

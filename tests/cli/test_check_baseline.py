@@ -223,8 +223,9 @@ def test_codes_are_chosen_on_the_command_line_and_in_pyproject(jaxscope, worse, 
 
 
 def test_a_comment_on_the_users_line_leaves_a_finding_out_and_one_that_does_nothing_is_told(
-    jaxscope, home, tmp_path
+    jaxscope, home, tmp_path, monkeypatch
 ):
+    monkeypatch.chdir(tmp_path)  # a file elsewhere is not read
     source = tmp_path / "train.py"
     call = "    state = step(x){}\n"
     lines = ["\n"] * 139 + [call.format("  # jaxscope: ignore[JX101]")]

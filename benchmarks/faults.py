@@ -1,0 +1,135 @@
+"""Reads run directories made to hurt: every shape of tests/faults/hurting.py, then mutated ones, with every verb.
+
+    python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--only SHAPE] [-o FILE]
+
+Nothing may raise, take longer than 30 s or more than 1 GiB, leave exit code 1 without a finding, show a file of the
+reader's or change one. Four verbs look at each mutated run, the view at each 25th. What fails is printed with what was
+done to the run; a mutation is made again by ``--seed`` and ``--first N --mutations 1``. No JAX is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "faults")]
+import hurting  # noqa: E402
+
+SOME = 4  # of the verbs, for a mutated run
+UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--mutations", type=int, default=2000)
+    options.add_argument("--first", type=int, default=0)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument(
+        "--views", type=int, default=25, help="the view looks at each Nth mutated run; 0: never"
+    )
+    options.add_argument("--only", help="shapes whose name contains this, and no mutations")
+    options.add_argument("-o", type=Path, default=Path(__file__).with_suffix(".json"))
+    given = options.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        os.chdir(work)
+        os.environ.pop("CI", None)
+        hurting.base(work / "base" / "run")
+        shapes = [name for name in hurting.SHAPES if given.only is None or given.only in name]
+        made = [_apart(work, _shape, name) for name in shapes]
+        numbers = range(given.first, given.first + given.mutations) if given.only is None else ()
+        for n in numbers:
+            made.append(_apart(work, _mutation, (given.seed, n, given.views)))
+            if n % 100 == 99:
+                print(f"{n + 1:,} mutated runs, {time.monotonic() - began:,.0f} s", flush=True)
+    wrong = [f"{m['name']}: {verb}: {why}" for m in made for verb, _, why in m["looks"] if why]
+    wrong += [f"{m['name']}: {m['bytes'] >> 20:,} MiB" for m in made if m["bytes"] > hurting.MEMORY]
+    wrong += [f"{m['name']}: a file of the reader's was changed" for m in made if m["harmed"]]
+    for line in wrong:
+        print(line)
+    seconds = sorted((s, verb, m["name"]) for m in made for verb, s, _ in m["looks"])
+    record = {
+        "python": platform.python_version(), "seed": given.seed, "shapes": len(shapes), "mutations": len(numbers),
+        "looks": Counter(verb for m in made for verb, _, _ in m["looks"]), "wrong": len(wrong),
+        "seconds": round(time.monotonic() - began), "largest_mib": max(m["bytes"] for m in made) >> 20,
+        "slowest": [[round(s, 1), verb, name] for s, verb, name in reversed(seconds[-5:])],
+    }  # fmt: skip
+    print(json.dumps(record, indent=1))
+    if given.only is None:
+        given.o.write_text(json.dumps(record, indent=1) + "\n")
+    return 1 if wrong else 0
+
+
+def _apart(work: Path, make: Any, what: Any) -> dict[str, Any]:
+    """``make`` a run and look at it in a child of this process, whose memory is its own."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(ours)
+        result: dict[str, Any] = {"name": str(what), "looks": [], "harmed": False, "bytes": 0}
+        try:
+            shutil.rmtree(work / "now", ignore_errors=True)
+            reader = hurting.theirs(_new(work / "now") / "theirs")
+            run = work / "now" / "runs" / "run"
+            shutil.copytree(work / "base" / "run", run)
+            # What making it takes is not counted: that of a process counts from when it began.
+            made = os.fork()
+            if not made:
+                try:
+                    make(run, reader, what, None)
+                finally:
+                    os._exit(0)  # what cannot be made worse stays as it is
+            os.waitpid(made, 0)
+            name, verbs = make(run, reader, what, "verbs")
+            result |= {"name": name, "looks": list(hurting.look(run, verbs))}
+            result["harmed"] = not hurting.unharmed(reader)
+        except BaseException as e:
+            result["looks"].append(("harness", 0.0, f"{type(e).__name__}: {e}"))
+        result["bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
+        with os.fdopen(theirs, "wb") as f:
+            f.write(json.dumps(result).encode())
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as f:
+        data = f.read()
+    _, status = os.waitpid(pid, 0)
+    if not data:
+        return {"name": str(what), "looks": [("child", 0.0, f"died: {status}")], "harmed": False, "bytes": 0}
+    return json.loads(data)
+
+
+def _new(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def _shape(run: Path, reader: Path, name: str, wanted: str | None) -> Any:
+    if wanted is None:
+        return hurting.SHAPES[name](run, reader)
+    return name, [*hurting.VERBS, "view"]
+
+
+def _mutation(run: Path, _: Path, what: tuple[int, int, int], wanted: str | None) -> Any:
+    seed, n, views = what
+    chance = random.Random(f"{seed} {n}")
+    if wanted is None:
+        return hurting.mutate(run, chance)
+    verbs = random.Random(f"{seed} {n} verbs").sample(hurting.VERBS, SOME)
+    return f"{seed} {n}", [*verbs, *(["view"] if views and n % views == 0 else [])]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Runs from somebody else never hurt who reads them: the short form of benchmarks/faults.py."""
+
+import os
+import random
+import resource
+import shutil
+import sys
+
+import hurting
+import pytest
+
+# What takes longest stands in the benchmark alone.
+SLOW = {"a text of 60 MiB of lines", "a text of 1.9 GiB", "a sparse log of 256 MiB"}
+VIEWED = {"every file is a pipe", "lone surrogates in texts", "names of a megabyte"}
+MUTATIONS = 100
+PART = 25
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return hurting.base(tmp_path_factory.mktemp("base") / "run").path
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    return tmp_path / "runs" / "run"
+
+
+def wrong(run, verbs):
+    return [f"{verb}: {why}" for verb, _, why in hurting.look(run, verbs) if why]
+
+
+@pytest.mark.parametrize("shape", [s for s in hurting.SHAPES if s not in SLOW])
+def test_a_shape_made_to_hurt_harms_nobody(base, place, tmp_path, shape):
+    theirs = hurting.theirs(tmp_path / "theirs")
+    shutil.copytree(base, place)
+    hurting.SHAPES[shape](place, theirs)
+    verbs = ("json", "full", "dump") + (("view",) if shape in VIEWED else ())
+    assert wrong(place, verbs) == []
+    assert hurting.unharmed(theirs)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of this process from /proc")
+def test_a_text_of_a_gigabyte_in_a_few_bytes_takes_no_gigabyte(base, place, tmp_path):
+    shutil.copytree(base, place)
+    pid = os.fork()
+    if not pid:  # the memory of making it is another process's
+        hurting.SHAPES["a text of 1.9 GiB"](place, tmp_path)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert wrong(place, ["text"]) == []
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < 512 << 20
+
+
+@pytest.mark.parametrize("first", range(0, MUTATIONS, PART))
+def test_a_run_damaged_at_random_ends_no_verb(base, place, first):
+    for n in range(first, first + PART):
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(base, place)
+        done = hurting.mutate(place, random.Random(f"1 {n}"))
+        found = wrong(
+            place, [hurting.VERBS[n % len(hurting.VERBS)], hurting.VERBS[(n + 5) % len(hurting.VERBS)]]
+        )
+        assert found == [], (n, done)
