@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 
 from jaxscope.errors import UsageError
+from jaxscope.log import files
 from jaxscope.rules import limits
 
 FORMATS = ("concise", "full", "json", "github", "sarif", "junit")
+MAX_BYTES = 4_000_000  # of pyproject.toml
 IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
@@ -120,8 +122,12 @@ def load(start: Path | None = None) -> Config:
 
 def _read(path: Path) -> Config:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
+        document = tomllib.loads(files.read(path, MAX_BYTES).decode("utf-8"))
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ) as e:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
         raise UsageError(f"{path} cannot be read: {e}", slug="config-unreadable") from e
     table = document.get("tool", {}).get("jaxscope") if isinstance(document.get("tool", {}), dict) else None
     if table is None:

@@ -38,7 +38,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, required=True, help="the directory to write to"
     )
-    parser.add_argument("--all", action="store_true", help="library-internal and eager functions too")
+    parser.add_argument(
+        "--all", action="store_true", help="library-internal and eager functions too, and texts of any size"
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -56,6 +58,7 @@ def handle(args: argparse.Namespace) -> int:
             # `jaxscope dump train_step -o out` is what fingers type.
             e.hint = f"for a function of the latest run: jaxscope dump latest {args.run} -o {args.output}; {e.hint}"
         raise
+    directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.function:

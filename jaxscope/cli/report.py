@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--function", metavar="NAME", help="one function in full: name, name#3, file or file:line"
     )
-    parser.add_argument("--all", action="store_true", help="open what is folded")
+    parser.add_argument("--all", action="store_true", help="open what is folded, read texts of any size")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)
@@ -50,6 +50,7 @@ def handle(args: argparse.Namespace) -> int:
     from jaxscope.report.console import console
 
     directory = chosen(args.run)
+    directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.format == "json":

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from jaxscope.launch.command import ignores_pythonpath
 from jaxscope.launch.vitals import Ended
-from jaxscope.log.reader import decode
+from jaxscope.log import files
+from jaxscope.log.reader import MAX_LINE_BYTES, decode
 from jaxscope.log.store import RunDir
 from jaxscope.schema import events
 
+MAX_MARKS = 1 << 16  # bytes that one process notes
 _SOMETHING = (events.Missed, events.Traced, events.Lowered, events.Compiled)
 
 
@@ -38,8 +40,9 @@ def look(run: RunDir, program: int) -> Evidence:
     """What is there now."""
     marks: set[str] = set()
     try:
-        for path in (run.path / "boot").iterdir():
-            marks.update(path.read_text().splitlines())
+        for name in files.names(run.path / "boot", within=run.path):
+            mark = files.read(run.path / "boot" / name, MAX_MARKS, within=run.path)
+            marks.update(mark.decode("ascii", "replace").splitlines())
     except OSError:
         pass
     started = something = False
@@ -102,8 +105,8 @@ def say(seen: Evidence, ended: Ended) -> list[str]:
 def _events(log: Path) -> Iterator[object]:
     # Line by line: the answer is near the beginning, and a log may have a gigabyte.
     try:
-        with log.open("rb") as lines:
-            for line in lines:
+        with files.open_regular(log, within=log.parent.parent) as f:
+            while line := f.readline(MAX_LINE_BYTES):
                 yield decode(line)
     except OSError:
         return

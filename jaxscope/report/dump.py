@@ -91,7 +91,7 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
             absent.append(f"{stage}: {why_not(run, c, stage)}")
             continue
         try:
-            text = directory.text(blob)
+            text = directory.data(blob)
         except LogError as e:
             absent.append(f"{stage}: {e.message}")
             continue
@@ -100,11 +100,13 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
         for stage, ending in STAGES if c in p.compilations else ():
             if stage in p.texts:
                 with contextlib.suppress(LogError):  # said where it is looked at: here the others count
-                    text = directory.text(p.texts[stage])
+                    text = directory.data(p.texts[stage])
                     name = f"{base.name}.{_file_name(p.target)}.{ending}"
                     written.append(_write(base.with_name(name), text))
     record = {"compilation": compilation_json(run, c, n), "function": function_json(f)}
-    written.append(_write(base.with_name(f"{base.name}.key.json"), dumps(record)))
+    written.append(
+        _write(base.with_name(f"{base.name}.key.json"), dumps(record).encode("utf-8", "surrogatepass"))
+    )
     return Written(function_name(f), n, written, absent)
 
 
@@ -134,10 +136,10 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
     return f"not captured: {lost.reason}" if lost is not None else "not captured"
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, content: bytes) -> Path:
     """Whole or not at all; a link that stands under that name is replaced, not followed."""
     try:
-        files.write(path, text.encode("utf-8", "surrogatepass"), mode=files.SHARED)
+        files.write(path, content, mode=files.SHARED)
     except OSError as e:
         raise JaxscopeError(
             f"cannot write {path}: {e.strerror}",
