@@ -313,7 +313,8 @@ class Probe:
         if entry == "call" and self.stepping is not None:
             shield.attempt("step_function", self.stepping.missed, seen)
         full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
-        stack_above = frames.user_frames(outermost)
+        above = frames.users(frames.walk(outermost))
+        stack_above = [frames.location(f) for f in above]
         if not stack_above:
             stack_above = shield.attempt("waiting_threads", waiting.user_frames, outermost) or []
         paths = [leaf.path for leaf in key.arguments] if key is not None else []
@@ -339,6 +340,7 @@ class Probe:
                 stack=stack_above[1:],
                 into_library=entrance[0],
                 library=entrance[1],
+                column=shield.attempt("call_column", frames.column, above[0]) if above else None,
                 key=key,
                 step=self.tally.current if self.tally is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,

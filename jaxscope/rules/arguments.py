@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Hashable
 from itertools import pairwise
 
 from jaxscope.analysis import buckets
@@ -11,6 +12,7 @@ from jaxscope.analysis.spelling import below, root
 from jaxscope.rules.recompiles import Group, container, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
 
+PLACES = 4  # of a size each: more are no few data sets
 CALLS_A_SIZE = 10  # of a size that pays
 _AXES = re.compile(r"\baxis (\d+): (\d+)\b")
 _AVAL = re.compile(r"\[(\d+(?:,\d+)*)\]")
@@ -20,7 +22,7 @@ FEW = "pad it to a few sizes, with a mask for what is padding (the report lists 
 
 
 def _weight(group: Group) -> str:
-    return NOTE if _settled(group) else WARNING
+    return NOTE if _settled(group) or _a_size_each(group) else WARNING
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
@@ -67,6 +69,11 @@ def changing_shape(group: Group) -> str | None:
         return None
     if cause.kind == "rank":
         return f"pass {cause.path or 'it'} with the same number of axes in every call"
+    if _a_size_each(group):
+        return (
+            "nothing, where each of these calls has a size of its own (a training set and a test set): a program each;"
+            " else pad it to one size, with a mask for what is padding"
+        )
     seen = Counter(_shapes(group))
     if max(len(seen), len({text for c in group.causes for text in (c.before, c.after)})) > 2:
         if _settled(group):
@@ -146,6 +153,20 @@ def _settled(group: Group) -> bool:
         calls is not None and then is not None
         and sizes <= buckets.MOST and calls >= max(2 * then, CALLS_A_SIZE * sizes)
     )  # fmt: skip
+
+
+def _a_size_each(group: Group) -> bool:
+    """Does each of the places that call the function pass one size, and are there few of them?"""
+    sizes: dict[Hashable, set[Hashable]] = {}
+    path = group.cause.path
+    for c in group.function.compilations:
+        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
+            return False
+        leaves = [(leaf.path, leaf.shape) for leaf in c.key.arguments]
+        shapes = tuple(x for x in leaves if path is None or x[0] == path or below(x[0], {path}))
+        lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
+        sizes.setdefault((c.process.id, c.missed.column, *lines), set()).add(shapes)
+    return 1 < len(sizes) <= PLACES and all(len(shapes) == 1 for shapes in sizes.values())
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:

@@ -90,7 +90,8 @@ class Missed(Event, frozen=True, tag="Missed"):
 
     ``entry``: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...),
     nested (inside another trace). ``site`` is the user's line; ``stack`` the user frames above it,
-    innermost first. ``key`` is None where only the compiled text is known. ``cleared`` counts the times
+    innermost first; ``column`` is where the expression begins on the line of ``site`` that made the call, in bytes,
+    which tells two calls on one line apart. ``key`` is None where only the compiled text is known. ``cleared`` counts the times
     JAX's caches were cleared so far; ``full`` has (entries, capacity) of its bounded caches that are full,
     or nearly. ``made`` are lines of the user's that made arrays among the arguments, ``made_by`` the index
     of its line for each of ``key.arguments``, -1 where it is not known. ``into_library``: which of ``site`` (0) and
@@ -113,6 +114,7 @@ class Missed(Event, frozen=True, tag="Missed"):
     made_by: list[int] = []
     into_library: int | None = None
     library: str | None = None
+    column: int | None = None
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):

@@ -11,7 +11,7 @@ from jaxscope.model.load import load
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import NOTE
-from jaxscope.schema.keys import Static
+from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
 ODD = "pad the odd batch to the usual size, with a mask for what is padding, or drop it"
@@ -171,3 +171,29 @@ def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
     [f] = [f for f in registry.findings(before) if f.code == "JX101"]
     assert f.fix.startswith("make keys as long as it will ever be") and not sizes.varying(before)
     assert not [f for f in registry.findings(after) if f.code.startswith("JX1")]
+
+
+def of_places(tmp_path, *calls):
+    """The findings about shapes after calls with (size, what tells the place of the call)."""
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for n, place in calls:
+        log.compiled(STEP, key(leaf("batch['x']", n, 784), leaf("batch['y']", n)), **place)
+    return [(f.severity, f.fix) for f in registry.findings(load(log.run)) if f.code == "JX101"]
+
+
+@pytest.mark.parametrize("other", [{"line": 9}, {"column": 30}, {"stack": [Frame("train.py", 40, "main")]}])
+def test_two_places_with_a_size_each_have_nothing_to_change(tmp_path, other):
+    [(severity, fix)] = of_places(tmp_path, (2000, {}), (400, other))
+    assert severity == "note" and fix.startswith("nothing, where each of these calls has a size of its own")
+    assert "drop" not in fix
+
+
+def test_one_place_with_two_sizes_is_an_odd_batch(tmp_path):
+    [(severity, fix)] = of_places(tmp_path, (2000, {}), (400, {}))
+    assert severity == "warning" and fix.startswith(ODD)
+
+
+def test_a_place_that_has_two_sizes_beside_one_that_has_one_is_no_data_set(tmp_path):
+    [(severity, fix)] = of_places(tmp_path, (2000, {}), (400, {"line": 9}), (300, {"line": 9}))
+    assert severity == "warning" and not fix.startswith("nothing")
