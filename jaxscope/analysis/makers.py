@@ -44,7 +44,7 @@ class Makers:
             tuple[int, int]
         ] = []  # first and last line of each def; the outer ones come first
         self._calls: dict[tuple[int, str], list[tuple[int, int]]] = {}  # by def and name: first and last line
-        tree = _parsed(source)
+        tree = parsed(source)
         if tree is not None:
             self._walk(tree)
             for lines in self._calls.values():
@@ -101,7 +101,8 @@ class Makers:
         return Maker(calls[0][0], False) if calls and calls[0][0] == calls[-1][0] else None
 
 
-def _parsed(source: str) -> ast.Module | None:
+def parsed(source: str) -> ast.Module | None:
+    """``source`` as a tree; None where it is no Python, or too much of it."""
     if len(source) > MAX_SOURCE:
         return None
     try:

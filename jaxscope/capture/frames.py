@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -146,28 +146,33 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
     return [Frame(f.f_code.co_filename, lines[f], f.f_code.co_qualname) for f in users(list(lines)[::-1])]
 
 
-def into_library(frame: FrameType | None) -> tuple[int, str | None]:
+def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
     """Where the user's lines enter a library that JAX works under: what is below is not the user's to wrap.
 
     Returns (position among ``user_frames`` of the outermost line that called such a library, that library's name);
-    (0, None) where none did. A line inside ``hk.transform(f)`` is the user's, and called by the library from
+    where none did 0, and the name of an installed package that the innermost line called, or None. A line inside ``hk.transform(f)`` is the user's, and called by the library from
     another line of theirs. Whatever else runs the user's code, a decorator, Python's own modules, pytest, is no such
-    library.
+    library. ``callbacks``: JAX's functions that run the user's for a compiled program; no line above them enters here.
     """
     own = set(users(walk(frame)))
     found: tuple[int, str | None] = (0, None)
-    n, library = 0, None
+    n, library, installed = 0, None, None
     for f in walk(frame):
         if f in own:
             if library is not None:
                 found = (n, library)
+            elif n == 0:
+                found = (0, installed)
             n, library = n + 1, None
             if n == len(own):
                 break
+        elif f.f_code.co_name in callbacks and is_library(module_of(f)):
+            break
         elif root(module_of(f)) != OWN_ROOT and not f.f_code.co_filename.startswith("<frozen"):
             # A watched function and an import stand between two lines of the user's, too.
             name = root(module_of(f))
             library = name if name in _skipped and name not in _RUN_WHAT_THEY_GET else None
+            installed = name if standing(f) == Standing.INSTALLED else None
     return found
 
 

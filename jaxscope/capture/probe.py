@@ -319,7 +319,7 @@ class Probe:
             stack_above = shield.attempt("waiting_threads", waiting.user_frames, outermost) or []
         paths = [leaf.path for leaf in key.arguments] if key is not None else []
         detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
-        entrance = (None, None) if detail else frames.into_library(outermost)
+        entrance = (None, None) if detail else frames.into_library(outermost, seams.CALLBACK_FRAMES)
         made: tuple[list[Frame], list[int]] | None = None
         if detail and entry == "call" and read is not None:
             made = shield.attempt("array_origin", origins.of, read.refs, len(paths))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 
-from jaxscope.model import causes
+from jaxscope.analysis import jitted
+from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -12,16 +15,25 @@ from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Cause, Evidence, Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
 
 WINDOW = 50  # calls looked back on
 FEWEST = 10  # recompiles that make an alarm
 MINUTE_NS = 60_000_000_000
 BARRAGE = 20  # eager compilations from one line
 SMALL_S = 1.0  # a compilation that takes longer is none of a barrage: a library's scan or loop
-THROUGH_LIBRARY = (
-    "jit what this line calls, as in jax.jit(net.init)(key, x), where the library lets it be traced; not the lines of"
-    " yours that the library calls"
+THROUGH_LIBRARY = "jit what this line calls, {how}; not the lines of yours that {library} calls"
+GROWING = (
+    "where what {library} is given here changes its size from call to call, give it one size: pad the data, with a mask"
+    " or weights for what is padding, and make what computes with them once; where it does not, nothing"
 )
+READING = (
+    "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it computes with JAX itself, jit what"
+    " this line calls, if it can be traced"
+)
+AROUND = "put the computation around this line into one jax.jit, or do it in NumPy"
+MOST_SIZES = 64  # looked at
+ALIKE = 3  # operations that meet two sizes alike: it is the size of what they are given that changed
 
 
 @rule("JX132", "recompile-rate", WARNING)
@@ -158,9 +170,11 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
         if len(several) < BARRAGE:
             continue
         members, at = [c for c, _ in several], several[0][1]
+        fix = _what_to_do(members, at)
+        if fix is None:
+            continue
         names = sorted({c.function.seen.name for c in members})
         some = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-        within = any((c.site.file, c.site.line) != (at.file, at.line) for c in members if c.site is not None)
         yield Finding(
             code="JX133",
             severity=WARNING,
@@ -171,9 +185,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
             evidence=[
                 Evidence(f"{c.function.seen.name}", compilation=c.id, source=c.site) for c in members[:5]
             ],
-            fix=THROUGH_LIBRARY
-            if within
-            else "put the computation around this line into one jax.jit, or do it in NumPy",
+            fix=fix,
             seconds=sum(c.seconds for c in members),
         )
 
@@ -185,3 +197,32 @@ def _entrance(c: Compilation) -> Frame | None:
     above = [c.site, *c.missed.stack]
     at = c.missed.into_library or 0
     return above[at] if 0 <= at < len(above) else c.site
+
+
+def _what_to_do(members: list[Compilation], at: Frame) -> str | None:
+    """By the library that the line calls; None where nothing is known to help."""
+    called = Counter(c.missed.library for c in members if c.missed is not None).most_common(1)
+    library = called[0][0] if called else None
+    within = any((c.site.file, c.site.line) != (at.file, at.line) for c in members if c.site is not None)
+    if library is None or library in JAX_ROOTS:
+        return AROUND
+    if library in TRACED_WHOLE:
+        how = jitted.advice(sources.text(at.file), at.line, library)
+        if within:
+            return THROUGH_LIBRARY.format(how=how, library=library)
+        return AROUND if how == jitted.GENERAL else f"jit what this line calls, {how}"
+    if library not in WRAPPER_ROOTS:
+        return READING.format(library=library)
+    return GROWING.format(library=library) if _sizes_change(members) else None
+
+
+def _sizes_change(members: list[Compilation]) -> bool:
+    """Do the same operations come again with another size?"""
+    met: dict[int, set[str]] = {}
+    for c in members:
+        for leaf in c.key.arguments if c.key is not None else ():
+            for n in leaf.shape or ():
+                if isinstance(n, int) and n > 1:
+                    met.setdefault(n, set()).add(c.function.id)
+    several = [operations for operations in met.values() if len(operations) >= ALIKE]
+    return any(2 * len(a & b) >= len(a | b) for a, b in itertools.combinations(several[:MOST_SIZES], 2))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from jaxscope.analysis import mutated
+from jaxscope.model import sources
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
 from jaxscope.schema.keys import Static
@@ -167,7 +169,37 @@ def static_identity(group: Group) -> str:
         return f"make the partial {path} once, outside the loop or at module level, and pass the same object each time"
     if "functions" in cause.text:
         return f"make {path} once, before the loop, and pass the same object each time"
-    return f"make {path} once, or give its class __eq__ and __hash__: @dataclasses.dataclass(frozen=True)"
+    return _of_class(group, s, path)
+
+
+def _of_class(group: Group, s: Static | None, path: str) -> str:
+    """What to do about an object of the user's: one that the program changes cannot be a value.
+
+    Of what it was given before a change, a program compiled for an equal object would be used after it.
+    """
+    name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
+    files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]
+    texts = [text for file in dict.fromkeys(files) if file and (text := sources.text(file)) is not None]
+    changes = [found for text in texts if (found := mutated.changed(text, name)) is not None]
+    method = (
+        path == (group.function.seen.signature or "(").lstrip("(").partition(",")[0].partition(")")[0].strip()
+    )
+    if any(changes) or (not changes and method and "." in group.function.seen.qualname):
+        return (
+            f"jit a function that is passed what it uses of {path}, its arrays and numbers, as arguments instead of"
+            f" {path} itself" + (f": the program changes what a {name} holds" if changes else "")
+        )
+    if not changes:
+        return f"make {path} once, before the loop; or give its class an __eq__ and a __hash__ of what it holds, where that never changes"
+    if any(mutated.holds_itself(text, name) for text in texts):
+        return (
+            f"make {path} once, before the loop; or write {name} as a @dataclasses.dataclass(frozen=True), with its fields"
+            " in place of __init__, if what it holds can be hashed (no arrays)"
+        )
+    return (
+        f"make {path} once, before the loop, or give {name} __eq__ and __hash__: @dataclasses.dataclass(frozen=True),"
+        " if what it holds can be hashed (no arrays)"
+    )
 
 
 @recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static", severity_of=_many_in_tree)

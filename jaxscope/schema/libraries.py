@@ -20,6 +20,9 @@ WRAPPER_ROOTS = frozenset(
         *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
     }
 )
+# Of these, what a line calls can be traced as a whole: ``jax.jit(net.init)``. A sampler or a solver that loops in Python
+# cannot, or not without knowing its insides.
+TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})
 OWN_ROOT = "jaxscope"
 
 # Measured on JAX 0.10 and 0.12: the fast-path hook fires for some of the calls these wrappers make, not for all.

@@ -51,11 +51,43 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     log.say(ADD)
     main = Frame(f"{CWD}/train.py", 31, "main")
     for n in range(25):
-        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.01), line=8 + n % 3, stack=[main], into_library=1)
+        where = {"line": 8 + n % 3, "stack": [main], "into_library": 1, "library": "haiku"}
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.01), **where)
     log.end()
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
     assert "jax.jit(net.init)" in f.fix
+
+
+def of_library(run, library, sizes):
+    log = Log(run)
+    for name in ("add", "mul", "exp", "sin", "cos"):
+        op = function(name, None, None, eager=True, form="primitive")
+        log.say(op)
+        for n in sizes:
+            log.compiled(op, key(leaf("x", n, 2)), (0.0, 0.0, 0.01), line=8, into_library=0, library=library)
+    log.end()
+    return [f.fix for f in barrage(run)]
+
+
+def test_a_sampler_whose_data_grow_is_not_to_be_jitted_but_given_one_size(run):
+    [fix] = of_library(run, "numpyro", range(50, 90, 10))
+    assert "pad the data" in fix and "jit" not in fix
+
+
+def test_a_sampler_that_compiles_what_it_needs_once_has_no_advice(run):
+    log = Log(run)
+    for n in range(25):
+        op = function(f"op{n}", None, None, eager=True, form="primitive")
+        log.say(op)
+        log.compiled(op, key(leaf("x", 50)), (0.0, 0.0, 0.01), line=8, into_library=0, library="numpyro")
+    log.end()
+    assert barrage(run) == []
+
+
+def test_a_package_that_may_only_read_arrays_is_to_be_given_numpys(run):
+    [fix] = of_library(run, "matplotlib", range(50, 90, 10))
+    assert fix.startswith("pass NumPy arrays (np.asarray(x)) to matplotlib")
 
 
 def test_a_log_that_does_not_say_where_a_library_was_called_has_the_innermost_line(run):

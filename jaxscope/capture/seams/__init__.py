@@ -39,6 +39,7 @@ from jaxscope.capture.seams.names import AOT_FRAME as AOT_FRAME
 from jaxscope.capture.seams.names import ARGUMENT as ARGUMENT
 from jaxscope.capture.seams.names import CALL_FRAMES as CALL_FRAMES
 from jaxscope.capture.seams.names import CALLBACK as CALLBACK
+from jaxscope.capture.seams.names import CALLBACK_FRAMES as CALLBACK_FRAMES
 from jaxscope.capture.seams.names import COMPILE_FRAME as COMPILE_FRAME
 from jaxscope.capture.seams.names import CONSTANT as CONSTANT
 from jaxscope.capture.seams.names import COPY_FRAME as COPY_FRAME

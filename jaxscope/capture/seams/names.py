@@ -53,6 +53,9 @@ TRANSFER_FRAMES = {
                      "_wrapped_callback", "_callback"), CALLBACK),
 }  # fmt: skip
 
+# Below these the program's own function runs on the host, called by a compiled program.
+CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via == CALLBACK)
+
 # Methods of ArrayImpl through which its property ``_value`` brings an array to the host: the whole array
 # (0.12), one device's part (0.10). Each returns (NumPy array, whether it was copied), and is called only
 # where JAX has kept no NumPy array of an earlier time. ``float``, ``int``, ``bool``, ``print``, ``tolist``,

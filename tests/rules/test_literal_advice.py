@@ -1,0 +1,272 @@
+"""Advice that is followed to the letter: the finding is gone, the program still runs, and nothing new is found.
+
+All programs run in one recorded process, and once more as the advice has them in another.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from jaxscope.log.store import RunDir
+from jaxscope.model.load import load
+from jaxscope.rules import registry
+
+pytestmark = [pytest.mark.capture, pytest.mark.xdist_group("literal_advice")]
+
+RUNNER = """
+import runpy
+from pathlib import Path
+for program in sorted(Path(__file__).parent.glob("p_*.py")):
+    runpy.run_path(str(program), run_name="__main__")
+"""
+
+# Name: code of the finding, program, and how the advice's words become the program: (what is written, what of it is
+# replaced). "{jitted}" is what the advice says after "as in".
+PROGRAMS = {
+    "haiku_init": (
+        "JX133",
+        """
+        import haiku as hk, jax, jax.numpy as jnp
+
+        def net(x, training):
+            x = jax.nn.relu(hk.Linear(7)(x))
+            if training:
+                x = hk.dropout(hk.next_rng_key(), 0.2, x)
+            return hk.Linear(2)(hk.BatchNorm(True, True, 0.9)(x, training))
+
+        f = hk.transform_with_state(net)
+        params, state = f.init(jax.random.PRNGKey(0), jnp.ones((4, 6)), True)
+        """,
+        "f.init(",
+        "{jitted}(",
+    ),
+    "haiku_init_by_name": (
+        "JX133",
+        """
+        import haiku as hk, jax, jax.numpy as jnp
+
+        def net(x, mode):
+            x = jax.nn.gelu(hk.Linear(9)(x) * 2 - 1) if mode == "train" else x
+            return hk.Linear(3)(hk.LayerNorm(-1, True, True)(x))
+
+        f = hk.transform(net)
+        params = f.init(jax.random.PRNGKey(0), jnp.ones((4, 5)), mode="train")
+        """,
+        "f.init(",
+        "{jitted}(",
+    ),
+    "linen_init": (
+        "JX133",
+        """
+        import flax.linen as nn, jax, jax.numpy as jnp
+
+        class Net(nn.Module):
+            @nn.compact
+            def __call__(self, x, train):
+                x = nn.BatchNorm(use_running_average=not train)(nn.Dense(11)(x))
+                return nn.Dense(3)(nn.LayerNorm()(jnp.tanh(x) * 3 - x))
+
+        net = Net()
+        variables = net.init(jax.random.key(0), jnp.ones((4, 13)), train=True)
+        """,
+        "net.init(",
+        "{jitted}(",
+    ),
+    "mutable_self": (
+        "JX108",
+        """
+        import functools, jax, jax.numpy as jnp
+
+        class Trainer:
+            def __init__(self):
+                self.w = jnp.ones((5, 5))
+                self.rate = 0.1
+
+            def fit(self, data):
+                for x in data:
+                    self.w = self.apply(self.w, x, self.rate)
+                    self.rate *= 0.9
+
+            @functools.partial(jax.jit, static_argnums=0)
+            def apply(self, w, g, rate):
+                return w - rate * g
+
+        for _ in range(2):
+            Trainer().fit([jnp.ones((5, 5))] * 3)
+        """,
+        None,
+        """
+        import functools, jax, jax.numpy as jnp
+
+        @jax.jit
+        def apply(w, g, rate):
+            return w - rate * g
+
+        class Trainer:
+            def __init__(self):
+                self.w = jnp.ones((5, 5))
+                self.rate = 0.1
+
+            def fit(self, data):
+                for x in data:
+                    self.w = apply(self.w, x, self.rate)
+                    self.rate *= 0.9
+
+        for _ in range(2):
+            Trainer().fit([jnp.ones((5, 5))] * 3)
+        """,
+    ),
+    "object_that_never_changes": (
+        "JX108",
+        """
+        import functools, jax, jax.numpy as jnp
+
+        class Config:
+            def __init__(self, width):
+                self.width = width
+
+        @functools.partial(jax.jit, static_argnums=1)
+        def forward(x, config):
+            return x * config.width
+
+        for _ in range(3):
+            forward(jnp.ones(17), Config(4))
+        """,
+        None,
+        """
+        import dataclasses, functools, jax, jax.numpy as jnp
+
+        @dataclasses.dataclass(frozen=True)
+        class Config:
+            width: int
+
+        @functools.partial(jax.jit, static_argnums=1)
+        def forward(x, config):
+            return x * config.width
+
+        for _ in range(3):
+            forward(jnp.ones(17), Config(4))
+        """,
+    ),
+    "new_function": (
+        "JX110",
+        """
+        import jax, jax.numpy as jnp
+
+        def check_one(n):
+            @jax.jit
+            @jax.value_and_grad
+            def run(x):
+                return (x * n).sum()
+            return run(jnp.ones(19))
+
+        def check_two():
+            @jax.jit
+            def run(x):
+                return x
+            vag = jax.value_and_grad(run)
+            return run
+
+        for n in range(3):
+            check_one(n)
+        """,
+        None,
+        """
+        import jax, jax.numpy as jnp
+
+        @jax.jit
+        @jax.value_and_grad
+        def run(x, n):
+            return (x * n).sum()
+
+        for n in range(3):
+            run(jnp.ones(19), n)
+        """,
+    ),
+    "ordinary_number_through_nnx": (
+        "JX101",
+        """
+        import numpy as np
+        from flax import nnx
+
+        @nnx.jit
+        def step(model, x, rate):
+            return (model.kernel[...] * rate).sum() + x.sum()
+
+        model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+        for i, n in enumerate((8, 8, 8, 3)):
+            step(model, np.ones(n, "float32"), 0.1 / (i + 1))
+        """,
+        "np.ones(n",
+        "np.ones(8",
+    ),
+}
+WORDS = {
+    "haiku_init": "as in jax.jit(f.init, static_argnums=2)(...)",
+    "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
+    "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
+    "mutable_self": "jit a function that is passed what it uses of self, its arrays and numbers, as arguments",
+    "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with its fields in place of __init__",
+    "new_function": "apply jax.value_and_grad once, before the loop",
+    "ordinary_number_through_nnx": "pad the odd batch to the usual size",
+}
+
+
+def recorded(folder, env, programs):
+    """The findings by program, after all of them ran in one process."""
+    for name, text in programs.items():
+        (folder / f"p_{name}.py").write_text(textwrap.dedent(text))
+    (folder / "run_all.py").write_text(RUNNER)
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxscope", "run", "-q", "--ir", "none", "-o", "recorded", "run_all.py"],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    found = {name: [] for name in programs}
+    for f in registry.findings(load(RunDir(folder / "recorded"))):
+        name = f.source.file.rpartition("/p_")[2].removesuffix(".py") if f.source else "?"
+        found.setdefault(name, []).append(f)
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, clean_env):
+    """(findings of the programs, of the programs as the advice has them), by program."""
+    before = recorded(
+        tmp_path_factory.mktemp("before"), clean_env, {name: p[1] for name, p in PROGRAMS.items()}
+    )
+    after = {}
+    for name, (code, program, written, instead) in PROGRAMS.items():
+        fix = next((f.fix for f in before[name] if f.code == code), "")
+        jitted = re.search(r"as in (.*)\(\.\.\.\)", fix)
+        if written is None:
+            after[name] = instead
+        else:
+            after[name] = program.replace(written, instead.format(jitted=jitted[1] if jitted else "?"))
+    return before, recorded(tmp_path_factory.mktemp("after"), clean_env, after)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_is_advised_in_these_words(found, name):
+    code = PROGRAMS[name][0]
+    assert [f.code for f in found[0][name]] == [code]
+    assert WORDS[name] in found[0][name][0].fix
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_where_the_advice_is_followed_nothing_is_found(found, name):
+    assert [f.title for f in found[1][name]] == []
+
+
+def test_the_line_named_is_one_that_ran(found):
+    [f] = found[0]["new_function"]
+    assert "jax.value_and_grad(...) applied anew at p_new_function.py:5" in f.title
