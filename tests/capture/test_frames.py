@@ -54,9 +54,9 @@ def test_further_wrapper_libraries_can_be_named():
     assert not frames.is_library("mylib.training")
 
 
-def entrance(*modules: str) -> int:
+def entrance(*modules: str, callbacks=frozenset()) -> int:
     """The position that ``frames.into_library`` gives below a stack of functions of ``modules``, the outermost first."""
-    space = {"__name__": "jax.innermost", "look": frames.into_library, "sys": sys}
+    space = {"__name__": "jax.innermost", "look": lambda f: frames.into_library(f, callbacks), "sys": sys}
     exec("def f0():\n    return look(sys._getframe())\n", space)
     call = space["f0"]
     for n, module in enumerate(reversed(modules), 1):
@@ -76,6 +76,11 @@ def test_the_line_that_called_a_library_is_told_from_lines_that_the_library_call
 
 def test_a_watched_function_is_no_library_between_two_lines():
     assert entrance("mine", "jaxscope.capture.warm", "mine") == 0
+
+
+def test_a_line_that_runs_a_compiled_program_does_not_enter_what_its_callback_does():
+    assert entrance("mine", "jax.callback", "mine", "mine") == 2
+    assert entrance("mine", "jax.callback", "mine", "mine", callbacks={"f3"}) == 0
 
 
 def test_a_decorator_and_what_runs_tests_are_no_library_that_a_line_enters():
