@@ -146,6 +146,13 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
     return [Frame(f.f_code.co_filename, lines[f], f.f_code.co_qualname) for f in users(list(lines)[::-1])]
 
 
+def _between(frame: FrameType) -> bool:
+    """Is it nobody's entrance: a watched function, an import, JAX's trimming of tracebacks around flax's functions?"""
+    module = module_of(frame)
+    own = root(module) == OWN_ROOT or module == "jax._src.traceback_util"
+    return own or frame.f_code.co_filename.startswith("<frozen")
+
+
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
     """Where the user's lines enter a library that JAX works under: what is below is not the user's to wrap.
 
@@ -168,8 +175,7 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
                 break
         elif f.f_code.co_name in callbacks and is_library(module_of(f)):
             break
-        elif root(module_of(f)) != OWN_ROOT and not f.f_code.co_filename.startswith("<frozen"):
-            # A watched function and an import stand between two lines of the user's, too.
+        elif not _between(f):
             name = root(module_of(f))
             library = name if name in _skipped and name not in _RUN_WHAT_THEY_GET else None
             installed = name if standing(f) == Standing.INSTALLED else None

@@ -55,7 +55,11 @@ def test_further_wrapper_libraries_can_be_named():
 
 
 def entrance(*modules: str, callbacks=frozenset()) -> int:
-    """The position that ``frames.into_library`` gives below a stack of functions of ``modules``, the outermost first."""
+    return entered(*modules, callbacks=callbacks)[0]
+
+
+def entered(*modules: str, callbacks=frozenset()) -> tuple[int, str | None]:
+    """What ``frames.into_library`` gives below a stack of functions of ``modules``, the outermost first."""
     space = {"__name__": "jax.innermost", "look": lambda f: frames.into_library(f, callbacks), "sys": sys}
     exec("def f0():\n    return look(sys._getframe())\n", space)
     call = space["f0"]
@@ -63,7 +67,7 @@ def entrance(*modules: str, callbacks=frozenset()) -> int:
         own = {"__name__": module, "call": call}
         exec(f"def f{n}():\n    return call()\n", own)
         call = own[f"f{n}"]
-    return call()[0]
+    return call()
 
 
 def test_the_line_that_called_a_library_is_told_from_lines_that_the_library_calls():
@@ -72,6 +76,8 @@ def test_the_line_that_called_a_library_is_told_from_lines_that_the_library_call
     assert entrance("mine", "haiku.transform", "mine") == 1
     assert entrance("mine", "mine", "haiku.transform", "jax", "mine", "mine") == 2
     assert entrance("mine", "haiku.transform", "mine", "flax.linen", "mine") == 2
+    assert entered("mine", "jax._src.traceback_util", "flax.linen", "mine") == (1, "flax")
+    assert entered("mine", "numpyro.infer", "jax", "mine") == (1, "numpyro")
 
 
 def test_a_watched_function_is_no_library_between_two_lines():
