@@ -5,6 +5,8 @@ from __future__ import annotations
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
 
+TAKEN = "what it takes from around it becomes an argument"
+
 
 @recompile_rule("JX110", "new-function-object", WARNING, "new_function")
 def new_function_object(group: Group) -> str:
@@ -46,10 +48,12 @@ def new_function_object(group: Group) -> str:
     if form == "partial":
         return "make the partial and its jit once, before the loop, or pass the bound value as an argument"
     if form == "lambda":
-        return "define the function once, at module level, and jit it there"
+        return f"define the function once, at module level, and jit it there; {TAKEN}"
+    if seen.wrappers and "<locals>" in seen.qualname:
+        return f"define the function, and apply {seen.wrappers[0]} to it, once, outside what defines it anew; {TAKEN}"
     if seen.wrappers:
         return f"apply {seen.wrappers[0]} once, before the loop, and keep what it returns"
-    return "define and jit the function once, outside the function or loop that defines it anew"
+    return f"define and jit the function once, outside the function or loop that defines it anew; {TAKEN}"
 
 
 @recompile_rule("JX111", "changing-options", NOTE, "options")

@@ -40,10 +40,12 @@ What to change
   ▲ JX110  main.<lambda> was traced and compiled 11 times more: the        1.4 s
            jitted function is another object than before, a lambda made anew at
            data.py:31  (train.py:33)
-           → define the function once, at module level, and jit it there
+           → define the function once, at module level, and jit it there; what
+             it takes from around it becomes an argument
   ▲ JX132  main.<lambda> keeps recompiling: 11 recompiles within a minute; in
            all of them the cause is new function  (train.py:33)
-           → define the function once, at module level, and jit it there
+           → define the function once, at module level, and jit it there; what
+             it takes from around it becomes an argument
   and 1 more finding: --all shows them
 
 Your functions, slowest first

@@ -212,7 +212,7 @@ WORDS = {
     "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
     "mutable_self": "jit a function that is passed what it uses of self, its arrays and numbers, as arguments",
     "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with its fields in place of __init__",
-    "new_function": "apply jax.value_and_grad once, before the loop",
+    "new_function": "apply jax.value_and_grad to it, once, outside what defines it anew; what it takes from around it",
     "ordinary_number_through_nnx": "pad the odd batch to the usual size",
 }
 
