@@ -6,19 +6,23 @@ what really runs. Either may be missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 import msgspec
 
 from jaxscope.analysis import remats
+from jaxscope.analysis.hlo import groups, shardings
 from jaxscope.analysis.hlo import program as compiled
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.stablehlo import reading as lowered
+from jaxscope.analysis.stablehlo.constraints import Constraint
 from jaxscope.analysis.stablehlo.donation import Donation
-from jaxscope.schema.keys import Captured, Memory
+from jaxscope.analysis.stablehlo.shardings import partition_spec
+from jaxscope.schema.keys import Captured, Frame, Memory
 
 # Of what ``analyse`` says: a reader's cache made by another version is not read.
-VERSION = 10
+VERSION = 12
 MAX_ANALYSED = 64 << 20  # bytes of a text: reading one takes up to twelve times its size in memory
 
 
@@ -69,7 +73,8 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
         )
         if made is not None:
             read = msgspec.structs.replace(read, donation=(*read.donation, *_possible(made, read)))
-            made = msgspec.structs.replace(made, collectives=[_weight(c, read) for c in made.collectives])
+            found = [_constrained(_weight(c, read), read, made) for c in made.collectives]
+            made = msgspec.structs.replace(made, collectives=_beside(found, read))
     said = None
     if around.heard is not None:
         said = remats.find(around.heard, hlo_text, around.mesh or _mesh(made, read))
@@ -106,6 +111,90 @@ def _weight(c: Collective, read: lowered.Reading) -> Collective:
         axis.partition(":")[0] for s in beside if s is not None for d in s.dimensions or () for axis in d
     }
     return msgspec.structs.replace(c, weight=c.gathered.argument) if split & axes else c
+
+
+def _constrained(c: Collective, read: lowered.Reading, made: compiled.Program) -> Collective:
+    """``c`` with the user's sharding constraint that makes the partitioner insert it, where there is one.
+
+    An all-gather brings together what a constraint says is not split over its axes, an all-to-all splits along
+    another dimension what a constraint wants split over its axes there. It stands at the line of the constraint, or
+    of what makes the constrained value; and its result on one device is the constrained value, or a step there.
+    """
+    if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
+        return c
+    line = (c.source.file, c.source.line) if c.source is not None else None
+    axes = None if c.axes is None else {axis.partition(":")[0] for axis in c.axes}
+    found: Constraint | None = None
+    for one in read.constraints:
+        here = (one.source.file, one.source.line)
+        if line not in (here, *one.made_at) and (one.argument is None or c.op_name != one.argument):
+            continue
+        if c.op_name and one.backward is not None and one.backward is not ("transpose(" in c.op_name):
+            continue
+        wanted = _axes(one, made)
+        device = one.bytes // math.prod(one.parts)
+        if one.asked.open or wanted is None or (axes is None and wanted):
+            continue
+        if c.kind == "all-gather":
+            fits = not wanted & (axes or set()) and _is_step(c.bytes, device, made.num_partitions or 1)
+        else:
+            fits = axes is not None and axes <= wanted and _is_step(c.bytes, device, 1)
+        if fits and (found is None or line == here):
+            found = one
+    if found is None:
+        return c
+    split = _dimensions(found, made) or ()
+    asked = partition_spec((*split, *((),) * (len(found.parts) - len(split))))
+    return msgspec.structs.replace(c, constraint=asked, constrained_at=found.source)
+
+
+def _beside(found: list[Collective], read: lowered.Reading) -> list[Collective]:
+    """``found`` with the gathers that follow from others: where a constraint brings one operand of a product together
+    over an axis, the partitioner brings the other one together over it, too, at the line of the product."""
+    taken: dict[tuple[Frame | None, str | None], set[str]] = {}
+    for c in found:
+        if c.constrained_at is not None and c.kind == "all-gather":
+            taken.setdefault((c.constrained_at, c.constraint), set()).update(c.axes or ())
+    users: dict[tuple[str, int], set[Frame]] = {}
+    for one in read.constraints:
+        for line in one.used_at:
+            users.setdefault(line, set()).add(one.source)
+
+    def with_it(c: Collective) -> Collective:
+        inserted = c.origin == "inserted" and c.kind == "all-gather" and c.constrained_at is None
+        if not inserted or c.source is None or not c.axes:
+            return c
+        near = users.get((c.source.file, c.source.line), set())
+        for (frame, asked), axes in taken.items():
+            if frame in near and axes >= set(c.axes):
+                return msgspec.structs.replace(c, constraint=asked, constrained_at=frame)
+        return c
+
+    return [with_it(c) for c in found] if taken else found
+
+
+def _is_step(size: int, whole: int, most: int) -> bool:
+    """Is ``size`` all of ``whole`` bytes, or one of at most ``most`` parts? A type of half or double size, to which
+    the compiler may convert first, counts as the same."""
+    return any(
+        n == size * part or 2 * n == size * part for n in (whole, 2 * whole) for part in _divisors(most)
+    )
+
+
+def _divisors(n: int) -> list[int]:
+    return [d for d in range(1, min(n, groups.MAX_IDS) + 1) if n % d == 0]
+
+
+def _axes(one: Constraint, made: compiled.Program) -> set[str] | None:
+    """The mesh axes that a constraint splits over; None: not known."""
+    dimensions = _dimensions(one, made)
+    return None if dimensions is None else {axis.partition(":")[0] for d in dimensions for axis in d}
+
+
+def _dimensions(one: Constraint, made: compiled.Program) -> tuple[tuple[str, ...], ...] | None:
+    if one.asked.dimensions is not None or math.prod(one.parts) == 1:
+        return one.asked.dimensions or ()
+    return shardings.read(one.asked.text, made.mesh).dimensions
 
 
 def _possible(made: compiled.Program, read: lowered.Reading) -> list[Donation]:

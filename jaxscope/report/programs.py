@@ -97,7 +97,8 @@ def _of_hlo(made: Compiled | None) -> dict[str, Any]:
         "collectives": [
             {"kind": c.kind, "name": c.name, "async": c.is_async, "overlap": c.overlap, "bytes": c.bytes,
              "wire_bytes": c.wire_bytes, "executions": c.executions, "axes": c.axes, "group_size": c.group_size,
-             "groups": c.groups, "origin": c.origin, "weight": c.weight, "source": _frame(c.source)}
+             "groups": c.groups, "origin": c.origin, "weight": c.weight,
+             "constraint": c.constraint, "constrained_at": _frame(c.constrained_at), "source": _frame(c.source)}
             for c in made.collectives
         ],
         "wire_bytes_by_axes": dict(made.wire_bytes_by_axes),

@@ -268,7 +268,8 @@ def float64(run: Run) -> Iterator[Finding]:
 def inserted_communication(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds collectives of at least 1 MiB in one call that nobody asked for: the partitioner inserted an all-gather or
-    an all-to-all because an operation needs its operand otherwise than it lies. What brings a weight together for a
+    an all-to-all because an operation needs its operand otherwise than it lies. Where a sharding constraint of your own
+    makes it do so, the finding is at that constraint and says so. What brings a weight together for a
     product with a batch that is split over the same axis is not told: that is what fully sharded parameters (FSDP)
     ask for. ``jaxscope report --function`` names it.
 
@@ -311,24 +312,59 @@ def inserted_communication(run: Run) -> Iterator[Finding]:
 
 def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     lines: dict[tuple[Hashable, ...], list[Collective]] = {}
+    asked: dict[tuple[Hashable, ...], list[Collective]] = {}
     for c in texts.hlo.collectives if texts.hlo is not None else ():
         if c.origin == "inserted" and c.kind in ("all-gather", "all-to-all") and c.weight is None:
-            lines.setdefault((c.kind, c.source, tuple(c.axes or ())), []).append(c)
-    for same, several in lines.items():
+            if c.constrained_at is not None:
+                asked.setdefault((c.constrained_at, c.constraint, c.kind), []).append(c)
+            else:
+                lines.setdefault((c.kind, c.source, tuple(c.axes or ())), []).append(c)
+    for same, several in (*asked.items(), *lines.items()):
         large = [c for c in several if (c.bytes or 0) * (c.executions or 1) >= MIB]
         if not large:
             continue
         c = large[0]
-        axes = f" over {', '.join(c.axes)}" if c.axes else ""
+        if c.constrained_at is not None:
+            large = several  # a step on the way to the constraint belongs to it, however small
+        over = dict.fromkeys(axis for c in large for axis in c.axes or ())
+        axes = f" over {', '.join(over)}" if over else ""
         sizes = Counter((c.bytes or 0, c.executions or 1) for c in large)
         told = [
             (f"{n:,} of " if len(large) > 1 else "") + mib(bytes) + (f", {times} times" if times > 1 else "")
             for (bytes, times), n in sizes.items()
         ]
         what = f"an {c.kind}" if len(large) == 1 else f"{len(large):,} {c.kind}s"
-        text = f"{name_of(f)}: the partitioner inserted {what}{axes}{':' if len(large) > 1 else ' of'} {', '.join(told)} a call"
-        found = Finding(
+        sizes_of = f"{what}{axes}{':' if len(large) > 1 else ' of'} {', '.join(told)} a call"
+        if c.constrained_at is not None:
+            yield same, _constrained(p, f, large, sizes_of)
+            continue
+        text = f"{name_of(f)}: the partitioner inserted {sizes_of}"
+        yield same, Finding(
             "JX401", WARNING, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
             "give the operands of this line shardings that agree (with_sharding_constraint, in_shardings)",
         )  # fmt: skip
-        yield same, found
+
+
+def _constrained(p: Program, f: Function, found: Sequence[Collective], sizes: str) -> Finding:
+    """What the user's own sharding constraint makes the partitioner send."""
+    c = found[0]
+    text = f"{name_of(f)}: the sharding constraint of this line, {c.constraint}, takes {sizes}"
+    compiled_at = dict.fromkeys(o.source for o in found if o.source not in (None, c.constrained_at))
+    listed = [
+        e for at in compiled_at for e in evidence(p, f"the compiled program has an {c.kind} of it here", at)
+    ]
+    if c.kind == "all-gather":
+        over = ", ".join(dict.fromkeys(axis for o in found for axis in o.axes or ()))
+        fix = f"remove this sharding constraint, or keep the array split over {over or 'the axes it is split over'} in it"
+    else:
+        fix = "remove this sharding constraint, or split the array in it as it is split before"
+    return Finding(
+        "JX401",
+        WARNING,
+        CERTAIN,
+        text,
+        f.id,
+        c.constrained_at,
+        [*evidence(p, text, c.constrained_at), *listed],
+        fix,
+    )

@@ -45,6 +45,85 @@ both(*(jax.device_put(jnp.ones((1024, n)), NamedSharding(mesh, P("data"))) for n
 """
 
 
+# ``# HERE``: a constraint that makes the partitioner communicate; ``named`` is the same program without it.
+CONSTRAINED = """
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+
+def split(*spec):
+    return NamedSharding(mesh, P(*spec))
+
+def constrained(a, *spec):
+    return jax.lax.with_sharding_constraint(a, split(*spec))
+
+def mean_square(down, h):
+    return jnp.mean((h @ down) ** 2)
+
+@jax.jit
+def replicated(up, down, x):
+    def loss(up, down):
+        h = jax.nn.relu(x @ up)
+        h = jax.lax.with_sharding_constraint(h, split())  # HERE replicated
+        return mean_square(down, h)
+    return jax.grad(loss, (0, 1))(up, down)
+
+@jax.jit
+def replicated_removed(up, down, x):
+    def loss(up, down):
+        h = jax.nn.relu(x @ up)
+        return mean_square(down, h)
+    return jax.grad(loss, (0, 1))(up, down)
+
+@jax.jit
+def in_a_loop(up, down, x):
+    def turn(x, _):
+        h = jnp.tanh(x @ up)
+        h = jax.lax.with_sharding_constraint(h, split(None, "model"))  # HERE in_a_loop
+        return jax.lax.with_sharding_constraint(x + h @ down, split("data")), None
+    return jax.lax.scan(turn, x, None, length=3)[0]
+
+@jax.jit
+def in_a_loop_kept(up, down, x):
+    def turn(x, _):
+        h = jnp.tanh(x @ up)
+        h = jax.lax.with_sharding_constraint(h, split("data", "model"))
+        return jax.lax.with_sharding_constraint(x + h @ down, split("data")), None
+    return jax.lax.scan(turn, x, None, length=3)[0]
+
+@jax.jit
+def turned(up, down, x):
+    y = jnp.sin(x) * 2
+    y = jax.lax.with_sharding_constraint(y, split(None, "data"))  # HERE turned
+    return jnp.cos(y)
+
+@jax.jit
+def turned_kept(up, down, x):
+    y = jnp.sin(x) * 2
+    y = jax.lax.with_sharding_constraint(y, split("data"))
+    return jnp.cos(y)
+
+@jax.jit
+def of_an_argument(up, down, x):
+    x = jax.lax.with_sharding_constraint(x, split())  # HERE of_an_argument
+    return jnp.cos(x)
+
+@jax.jit
+def needed_by_the_operation(up, down, x):
+    y = jax.lax.with_sharding_constraint(jnp.sin(x), split("data"))
+    return jnp.sort(y, axis=0)  # not the constraint's: a sort along the split dimension
+
+arguments = (
+    jax.device_put(jnp.ones((1024, 2048)), split(None, "model")),
+    jax.device_put(jnp.ones((2048, 1024)), split("model")),
+    jax.device_put(jnp.ones((2048, 1024)), split("data")),
+)
+for f in (replicated, replicated_removed, in_a_loop, in_a_loop_kept, turned, turned_kept, of_an_argument, needed_by_the_operation):
+    f(*arguments)
+"""
+
+
 def inserted(record, program):
     return [f for f in registry.findings(load(record(program, env=FOUR).run)) if f.code == "JX401"]
 
@@ -56,10 +135,37 @@ def test_weights_that_are_gathered_for_a_split_batch_are_no_finding(record):
 def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
     (f,) = inserted(record, TWO.replace("SPLIT", ""))
     assert f.title in (
-        "both: the partitioner inserted 2 all-gathers over data: 1 of 4.0 MiB, 1 of 2.0 MiB a call",
-        "both: the partitioner inserted 2 all-gathers over data: 1 of 2.0 MiB, 1 of 4.0 MiB a call",
+        "both: the sharding constraint of this line, P(None, None), takes 2 all-gathers over data: 1 of 4.0 MiB, 1 of 2.0 MiB a call",
+        "both: the sharding constraint of this line, P(None, None), takes 2 all-gathers over data: 1 of 2.0 MiB, 1 of 4.0 MiB a call",
     )
     assert inserted(record, TWO.replace("SPLIT", '"data"')) == []
+
+
+@pytest.mark.parametrize("shardy", ["1", "0"])
+def test_communication_that_a_sharding_constraint_asks_for_is_told_at_that_constraint(record, shardy):
+    """Removing it, or keeping the split in it, as the advice says, leaves nothing to tell."""
+    done = record(CONSTRAINED, env={**FOUR, "JAX_USE_SHARDY_PARTITIONER": shardy})
+    run = load(done.run)
+    found = {}
+    for f in registry.findings(run):
+        if f.code == "JX401":
+            found.setdefault(run.functions[f.function].name, []).append(f)
+    marked = {
+        words[-1]: n
+        for n, line in enumerate(CONSTRAINED.splitlines(), 1)
+        if len(words := line.split("# HERE ")) > 1
+    }
+    assert {name: [f.source.line for f in fs] for name, fs in found.items() if name in marked} == {
+        name: [line] for name, line in marked.items()
+    }
+    for name in marked:
+        (f,) = found[name]
+        assert "the sharding constraint of this line, P(" in f.title and "inserted" not in f.title
+        assert f.fix.startswith("remove this sharding constraint, or ")
+    assert found["replicated"][0].fix.endswith("keep the array split over model, data in it")
+    assert "3 all-gathers over model, data" in found["replicated"][0].title
+    assert found.keys() - marked.keys() <= {"needed_by_the_operation"}
+    assert all("constraint of this line" not in f.title for f in found.get("needed_by_the_operation", ()))
 
 
 def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(record):

@@ -21,6 +21,8 @@ from jaxscope.schema.keys import Frame
 MAX_DEPTH = 100  # calls of calls
 MAX_VISITS = 10_000  # of functions, on the way of arguments into calls
 MAX_UNEVEN = 200
+MAX_LISTED = 500
+MAX_MAKERS = 40  # operations looked at behind one constraint
 ASKING = ("constraint", "reshard")
 
 Asked = tuple[Spec, Frame | None]
@@ -50,6 +52,28 @@ class Uneven(msgspec.Struct, frozen=True):
     def padded(self) -> int:
         """The size of the dimension with its padding."""
         return -(-self.shape[self.dimension] // self.parts) * self.parts
+
+
+class Constraint(msgspec.Struct, frozen=True):
+    """A constraint as it stands in the program, and where what it takes is made.
+
+    Attributes:
+      bytes: of the whole value; ``parts``: of each dimension, as it is asked for.
+      made_at: the lines (file, line) of the operation that makes the value and of those that only go through it
+        element by element, the nearest first.
+      used_at: the lines of the operations that read the constrained value.
+      argument: the name of the program's argument that it takes; None: something computed.
+      backward: did differentiation make it; None: not known.
+    """
+
+    asked: Spec
+    bytes: int
+    parts: tuple[int, ...]
+    source: Frame
+    made_at: tuple[tuple[str, int], ...]
+    used_at: tuple[tuple[str, int], ...] = ()
+    argument: str | None = None
+    backward: bool | None = None
 
 
 class Constraints:
@@ -127,6 +151,78 @@ class Constraints:
                 return None
             function, position = self._module.functions[self._functions[op.callee]], pick
         return None
+
+    def listed(self) -> list[Constraint]:
+        """Those that have a line and a size, in the order of the text."""
+        found = []
+        readers: dict[int, list[int]] = {}
+        for index, op in enumerate(self._module.ops):
+            for made in op.operands:
+                if made >= 0 and self._asks(self._module.ops[made]):
+                    readers.setdefault(made, []).append(index)
+        for index, op in enumerate(self._module.ops):
+            source = (
+                self._sources.frame(index) if self._asks(op) and self._sources.times[op.function] else None
+            )
+            t = types.tensor((op.outputs or op.inputs or ("",))[0])
+            spec = stated(op, self._meshes) if source is not None else None
+            cut = values.parts(spec, len(t.shape)) if spec is not None and t.shape is not None else None
+            if spec is None or cut is None or source is None or t.bytes is None:
+                continue
+            made_at, argument = self._makers(op, t.shape)
+            frames = (
+                f for reader in readers.get(index, ())[:MAX_MAKERS] for f in self._sources.frames(reader)
+            )
+            found.append(
+                Constraint(
+                    asked=spec,
+                    bytes=t.bytes,
+                    parts=tuple(cut),
+                    source=source,
+                    made_at=made_at,
+                    used_at=tuple(dict.fromkeys((f.file, f.line) for f in frames)),
+                    argument=argument,
+                    backward=self._sources.backward(index),
+                )
+            )
+            if len(found) == MAX_LISTED:
+                break
+        return found
+
+    def _makers(
+        self, constraint: Op, shape: tuple[int | None, ...] | None
+    ) -> tuple[tuple[tuple[str, int], ...], str | None]:
+        """The lines behind a constraint, back to the first operation whose operands have another shape."""
+        module, function = self._module, self._module.functions[constraint.function]
+        lines: dict[tuple[str, int], None] = {}
+        waiting, seen, argument = list(constraint.operands), set[int](), None
+        while waiting and len(seen) < MAX_MAKERS:
+            index = waiting.pop(0)
+            if index in seen:
+                continue
+            seen.add(index)
+            if index < 0:
+                known = -1 - index < len(function.arguments) and function is module.main()
+                argument = function.arguments[-1 - index].name if known else argument
+                continue
+            op = module.ops[index]
+            lines.update(dict.fromkeys((f.file, f.line) for f in self._sources.frames(index)))
+            through = [k for k in op.operands if self._shape(k, function) == shape]
+            if (
+                len(through) == len(op.operands)
+                or op.name in CALLS
+                or op.name.endswith((".select", ".clamp"))
+            ):
+                waiting += through
+        return tuple(lines), argument if len(seen) == 1 else None
+
+    def _shape(self, index: int, function: Function) -> tuple[int | None, ...] | None:
+        if index < 0:
+            text = function.arguments[-1 - index].type if -1 - index < len(function.arguments) else ""
+        else:
+            op = self._module.ops[index]
+            text = (op.outputs or op.inputs or ("",))[0]
+        return types.tensor(text).shape
 
     def uneven(self) -> list[Uneven]:
         """The largest first."""

@@ -44,6 +44,7 @@ class Reading(msgspec.Struct, frozen=True):
     results: tuple[values.Value, ...] = ()
     meshes: tuple[shardings.Mesh, ...] = ()
     shardings: tuple[shardings.Mark, ...] = ()
+    constraints: tuple[constraints.Constraint, ...] = ()
     uneven: tuple[constraints.Uneven, ...] = ()
     repeated: tuple[repeats.Repeated, ...] = ()
     constants: tuple[constants.Constant, ...] = ()
@@ -122,6 +123,7 @@ def of_module(
         results=results,
         meshes=tuple(known.values()),
         shardings=tuple(shardings.marks(module, sources, known)),
+        constraints=tuple(asked.listed()),
         uneven=tuple(asked.uneven()),
         repeated=tuple(repeats.find(module, sources)),
         constants=tuple(constants.find(module, sources, captured)),
