@@ -21,6 +21,7 @@ def handle(which: str) -> int:
       UsageError: the compiler is not installed.
     """
     from jaxscope.model.load import load, state
+    from jaxscope.report.targets import waiting as waiting_for
 
     record = chosen(which)
     runs = [record, *store.sub_runs(record)]
@@ -30,7 +31,9 @@ def handle(which: str) -> int:
         queue = Queue(run)
         waiting, abandoned = queue.waiting(), queue.abandoned()
         if waiting and not abandoned:
-            sys.stderr.write(f"jaxscope: {escape(store.address(run))} is being compiled\n")
+            behind = queue.behind()
+            doing = waiting_for(behind) if behind else "being compiled"
+            sys.stderr.write(f"jaxscope: {escape(store.address(run))} is {doing}\n")
             continue
         if not waiting and not queue.lost():
             continue

@@ -131,10 +131,12 @@ def end(
     A worker that was killed is started again, as long as that gets something compiled.
     """
     from jaxscope.log.jobs import Queue
+    from jaxscope.report.targets import waiting
 
     queue = Queue(record)
     queue.close()
-    said, fruitless, before = -1, 0, None
+    fruitless, before = 0, None
+    said: tuple[int, tuple[int, ...]] | None = None
     started: subprocess.Popen[bytes] | None = worker
     try:
         while started is not None:
@@ -155,9 +157,12 @@ def end(
                 return False
             elif not wait:
                 break
-            elif left and left != said and not quiet:
-                sys.stderr.write(f"jaxscope: {left} left to compile for the target\n")
-                said = left
+            elif left and not quiet:
+                behind = queue.behind()
+                if (left, behind) != said:
+                    why = f": {waiting(behind)}" if behind else ""
+                    sys.stderr.write(f"jaxscope: {left} left to compile for the target{why}\n")
+                    said = left, behind
             if wait:
                 time.sleep(PROGRESS_S)
     except KeyboardInterrupt:

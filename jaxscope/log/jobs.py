@@ -3,7 +3,8 @@
 ``<id>.mlir`` is the module, ``<id>.job`` what its compilation needs besides; both are gone when the result is
 in the log, and ``<id>.done`` says so. Of one that its compiler did not survive both stay, the job as ``<id>.lost``: it
 can be asked for again. Every file appears whole: written beside and renamed. Nobody waits for
-anybody: whoever compiles looks for jobs, whoever asked looks for results. ``alive`` is touched while somebody compiles.
+anybody: whoever compiles looks for jobs, whoever asked looks for results. ``alive`` is touched while somebody compiles,
+and ``behind`` names the processes of other runs that somebody waits for before.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -78,6 +80,7 @@ class Result(msgspec.Struct, frozen=True):
 
 # Made here, once: two threads that are the first to decode a type crash msgspec (0.22).
 _JOBS, _RESULTS = msgspec.json.Decoder(Job), msgspec.json.Decoder(Result)
+_PROCESSES = msgspec.json.Decoder(tuple[int, ...])
 
 
 class Queue:
@@ -182,6 +185,23 @@ class Queue:
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
+
+    def wait_behind(self, processes: Sequence[int]) -> None:
+        """Say that compiling waits for ``processes``, which compile for other runs; for none any more where it is empty."""
+        with contextlib.suppress(OSError):
+            if processes:
+                self._write(self.path / "behind", msgspec.json.encode(processes))
+            else:
+                (self.path / "behind").unlink()
+
+    def behind(self) -> tuple[int, ...]:
+        """The processes that compile for other runs and that this one waits for; empty: it does not wait for any."""
+        try:
+            if (self.path / "alive").stat().st_mtime < time.time() - STALE_S:
+                return ()
+            return _PROCESSES.decode((self.path / "behind").read_bytes())
+        except (OSError, msgspec.MsgspecError):
+            return ()
 
     def abandoned(self) -> frozenset[str]:
         """The jobs that wait for a process that has ended: it has given no sign of life since, nor has who put them."""

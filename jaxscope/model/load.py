@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,18 +20,26 @@ Progress = Callable[[int, int], None]
 STALE_S = 10.0  # ten missed heartbeats: a loaded machine skips some
 
 
+class Queued(NamedTuple):
+    """Of the programs for targets: those whose compiler's process has ended, and the processes of other runs that the
+    others wait for."""
+
+    abandoned: frozenset[str] = frozenset()
+    behind: tuple[int, ...] = ()
+
+
 class Batch(msgspec.Struct):
     """What was new in the logs at one moment, and how far it has been taken in."""
 
     entries: list[tuple[str, AnyEvent | Unknown]]
     counts: dict[str, memoryview]
     damaged: int
-    abandoned: frozenset[str] | None = None  # of the programs for targets; None: as before
+    queue: Queued | None = None  # None: as before
     taken: int = 0
 
     @property
     def news(self) -> bool:
-        return bool(self.entries) or self.abandoned is not None
+        return bool(self.entries) or self.queue is not None
 
 
 class Tail:
@@ -44,7 +53,7 @@ class Tail:
         self.run.texts_of, self.run.unreadable = texts.texts, texts.unreadable
         self._reader = reader.Reader(directory)
         self._queue = Queue(directory)
-        self._abandoned: frozenset[str] = frozenset()
+        self._queued = Queued()
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
         """The new events, each with the compilation it speaks of. ``progress(done, total)`` counts bytes."""
@@ -75,19 +84,20 @@ class Tail:
         self._end(self._batch([]))
 
     def _batch(self, entries: list[tuple[str, AnyEvent | Unknown]]) -> Batch:
-        abandoned = self._queue.abandoned()
-        changed = abandoned != self._abandoned
-        self._abandoned = abandoned
-        return Batch(entries, self._reader.counts(), self._reader.damaged, abandoned if changed else None)
+        queued = Queued(self._queue.abandoned(), self._queue.behind())
+        changed = queued != self._queued
+        self._queued = queued
+        return Batch(entries, self._reader.counts(), self._reader.damaged, queued if changed else None)
 
     def _end(self, batch: Batch) -> None:
         """All events of ``batch`` are taken in: now the counts beside the logs."""
         for log, numbers in batch.counts.items():
             self.run.count(log, numbers)
         self.run.damaged = batch.damaged
-        if batch.abandoned is not None:
+        if batch.queue is not None:
             for id, program in self.run.retargeted.items():
-                program.abandoned = id in batch.abandoned
+                program.abandoned = id in batch.queue.abandoned
+                program.behind = batch.queue.behind
             self.run.version += 1
         self.run.alive_ns = _alive_ns(self.run, self.directory)
 

@@ -294,6 +294,9 @@ class Program(msgspec.Struct, eq=False):
     made: TargetCompiled | None = None
     compiling: bool = False
     abandoned: bool = False  # it waits for a process that has ended (log.jobs.Queue.abandoned)
+    behind: tuple[
+        int, ...
+    ] = ()  # processes that compile for other runs, while it waits for them (Queue.behind)
 
     @property
     def state(self) -> str:

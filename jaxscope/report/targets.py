@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxscope.analysis import bounds, fitting, machines
@@ -160,7 +160,18 @@ def state(p: Program) -> tuple[str, str]:
         MISSING: (error, "yellow"),
         "compiling": ("being compiled", "dim"),
         "abandoned": ("not compiled: the compiler's process has ended", "yellow"),
-    }.get(p.state, ("waiting for the compiler", "dim"))
+    }.get(p.state, (waiting(p.behind), "dim"))
+
+
+def waiting(behind: Sequence[int]) -> str:
+    """For what a program waits: its own run's compiler, or those of other runs, which have the machine."""
+    known = ", ".join(str(n) for n in behind if n > 0)
+    others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
+    return (
+        f"waiting for {count(len(behind), 'compiler')} of other runs{others}"
+        if behind
+        else "waiting for the compiler"
+    )
 
 
 def _unlisted(p: Program) -> str:

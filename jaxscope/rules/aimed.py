@@ -186,6 +186,7 @@ def _why(p: Program) -> str:
     if p.state == "skipped":
         return f"it was not lowered: {(p.asked.skipped or '')[:WORDS] if p.asked is not None else ''}"
     if p.state in ("waiting", "compiling"):
-        still = "still being compiled" if p.state == "compiling" else "still waiting for the compiler"
+        whose = " of another run" if p.behind else ""
+        still = "still being compiled" if p.state == "compiling" else f"still waiting for the compiler{whose}"
         return f"it is {still} (jaxscope run --wait-targets waits)"
     return f"it was not compiled ({p.state}): {said or 'no reason was given'}"

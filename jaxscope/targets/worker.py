@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,6 +28,8 @@ from jaxscope.targets.process import Compiler, environment
 
 POLL_S = 0.1
 BEAT_S = 1.0
+WAIT_S = 300.0  # for other runs' compilers: then beside them, however little memory that leaves
+EACH = 2 << 30  # bytes of memory that one compiler may take
 TRIES = 2  # by workers that were ended while they waited for it
 DEAD_S = 15.0  # heartbeats come every second: who started us is gone, and will not say so
 
@@ -90,7 +92,7 @@ class Worker:
             self._queue.done(path.stem)
             self._say(TargetCompiled(program=path.stem, outcome=FAILED, error=f"the job cannot be read: {e}"))
             return
-        with _one_at_a_time():
+        with _locked(self._queue.path / "lock"), place(self._queue.wait_behind):
             if not path.exists():
                 return  # another worker of this run had it meanwhile
             self._say(TargetCompiling(program=job.id, target=job.target.name))
@@ -137,20 +139,86 @@ def _event(job: Job, result: Result) -> TargetCompiled:
     )
 
 
+def places() -> int:
+    """How many compilers of ours may run at once: each takes a gigabyte or two, and all cores it gets.
+
+    libtpu itself allows any number beside one another (ALLOW_MULTIPLE_LIBTPU_LOAD, see process.environment).
+    """
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):  # of a container
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return max(1, min(memory // EACH, os.cpu_count() or 1))
+
+
 @contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """One compilation of ours at a time on this machine: each takes a gigabyte and every core."""
-    path = Path(tempfile.gettempdir()) / f"jaxscope-targets-{os.getuid()}.lock"
+def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
+    """Hold one of this machine's places for compilers, whoever's run they are for; after ``limit`` seconds go on
+    without one.
+
+    Args:
+      waits: takes the processes that have the places, while there is none free; [] when that is over.
+    """
+    end, said, fd = time.monotonic() + limit, list[int](), -1
+    while fd < 0:
+        holders = list[int]()
+        for n in range(places()):
+            fd = _opened(Path(tempfile.gettempdir()) / f"jaxscope-targets-{os.getuid()}.{n}.lock")
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holders.append(_holder(fd))
+                os.close(fd)
+                fd = -1
+                continue
+            except (OSError, ValueError):  # no locks there, or no such file: then without
+                pass
+            break
+        if fd >= 0 or len(holders) < places() or time.monotonic() > end:
+            break
+        if holders != said:
+            waits(holders)
+            said = holders
+        time.sleep(POLL_S)
+    if said:
+        waits([])
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:  # somebody else's file, or no such directory: then without
-        yield
-        return
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, str(os.getpid()).encode(), 0)
         yield
     finally:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)
+
+
+def _opened(path: Path) -> int:
+    """The file to lock; -1: somebody else's, or no such directory."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return -1
+
+
+def _holder(fd: int) -> int:
+    """The process that has the lock; 0: it has not said so yet."""
+    try:
+        return int(os.pread(fd, 20, 0))
+    except (OSError, ValueError):
+        return 0
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One worker of a run at a time."""
+    fd = _opened(path)
+    try:
+        with contextlib.suppress(OSError, ValueError):
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        if fd >= 0:
+            os.close(fd)
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:

@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+import threading
 import time
 
 import pytest
@@ -13,8 +15,12 @@ import pytest
 from jaxscope.analysis import machines
 from jaxscope.cli import targeting
 from jaxscope.log import jobs, reader, store
+from jaxscope.model.load import Tail
+from jaxscope.model.records import Program
+from jaxscope.report import targets
 from jaxscope.schema import events as ev
 from jaxscope.targets import process
+from jaxscope.targets import worker as worker_
 from jaxscope.targets.worker import Worker
 
 TARGET = machines.parse("v5e:4x4")
@@ -34,6 +40,10 @@ for line in sys.stdin:
         os.abort()
     if word == "kill": os.kill(os.getpid(), signal.SIGKILL)
     if word == "exit": sys.exit(3)
+    if word.startswith("meet"):  # another compiler, which runs at the same time
+        mine, other = word.split()[1:]
+        (run.path.parent / mine).touch()
+        while not (run.path.parent / other).exists(): time.sleep(0.01)
     if word == "hang":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         (run.path / "child").write_text(str(child.pid)); time.sleep(600)
@@ -72,6 +82,79 @@ def compiled(place, *words, limit=60.0):
     found = [e for e in reader.read(run) if isinstance(e, ev.TargetCompiled)]
     assert [e.program for e in found] == list(ids)
     return [(e.outcome, e.error, run.text(e.text) if e.text else None) for e in found]
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Places for two compilers, which no other run on this machine has."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(worker_, "places", lambda: 2)
+
+
+@contextlib.contextmanager
+def taken(tmp_path, places):
+    """Another process that has so many of the machine's places; its id."""
+    code = (
+        "import sys, tempfile, time; from jaxscope.targets import worker; import contextlib\n"
+        "tempfile.tempdir, worker.places = sys.argv[1], lambda: int(sys.argv[2])\n"
+        "with contextlib.ExitStack() as stack:\n"
+        "    [stack.enter_context(worker.place(print)) for _ in range(int(sys.argv[2]))]\n"
+        "    print('taken', flush=True); time.sleep(600)"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "tmp"), str(places)], stdout=subprocess.PIPE
+    )
+    try:
+        assert other.stdout.readline() == b"taken\n"
+        yield other
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+
+
+def test_two_runs_compile_at_the_same_time_where_the_machine_has_room_for_two(place, machine, tmp_path):
+    """Each compiler here waits for the other one: one after the other, neither would ever end."""
+    run, command = place
+    runs = [run, store.create(tmp_path / "second")]
+    threads = []
+    for n, each in enumerate(runs):
+        jobs.Queue(each).put(
+            jobs.Job(id=f"{n:016x}", target=TARGET, partitions=16), f"meet {n} {1 - n}".encode()
+        )
+        jobs.Queue(each).close()
+        threads.append(threading.Thread(target=Worker(each, [*command[:2], str(each.path)], 60.0).drain))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert [outcomes(each) for each in runs] == [{"0": "ok"}, {"1": "ok"}]
+
+
+def test_a_run_that_waits_for_the_compilers_of_others_says_for_which_processes(place, machine, tmp_path):
+    run, command = place
+    queue = jobs.Queue(run)
+    queue.put(jobs.Job(id="0" * 16, target=TARGET, partitions=16), b"compile")
+    queue.close()
+    with taken(tmp_path, 2) as other:
+        thread = threading.Thread(target=Worker(run, command).drain)
+        thread.start()
+        until(lambda: queue.behind())
+        assert queue.behind() == (other.pid, other.pid)
+        tail = Tail(run)
+        tail.run.retargeted["0" * 16] = program = Program(id="0" * 16)
+        tail.poll()
+        assert program.state == "waiting" and targets.state(program)[0] == (
+            f"waiting for 2 compilers of other runs (processes {other.pid}, {other.pid})"
+        )
+        assert not outcomes(run)
+    thread.join()
+    assert outcomes(run) == {"0": "ok"} and queue.behind() == ()
+
+
+def test_nobody_waits_for_the_compilers_of_others_for_ever(machine, tmp_path):
+    with taken(tmp_path, 2), worker_.place(lambda processes: None, limit=0.3):
+        pass  # without a place
 
 
 def test_one_process_compiles_one_job_after_the_other(place):

@@ -272,6 +272,8 @@ def absent(seen: Seen, stage: str) -> str:
     if p.state == WAITING:
         ahead = sum(o.state == WAITING for o in seen.run.retargeted.values()) - 1
         others = f", {ahead} others wait too" if ahead else ""
+        if p.behind:
+            others += f"; {targets.waiting(p.behind)}"
         return (
             f"Waits for the compiler of {name}{others}. It appears here by itself; jaxscope run --wait-targets "
             "returns only when all are compiled."
@@ -366,15 +368,17 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
     def memory(s: Seen, _: int) -> str:
         """What it takes of the memory; where nobody can tell, how far it came."""
         used = capacity = None
+        full = ""
         if s.program is not None and s.machine.target is None:
             own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled
             used = peak_bytes(own.memory) if own is not None and own.memory is not None else None
         elif s.program is not None:
             fit = retargeted.fit(s.run, s.program)
             used, capacity = (fit.used, fit.capacity) if fit is not None else (None, None)
+            full = ": does not fit" if fit is not None and fit.fits is False else ""
         if used is None:
             return words(s)
-        return size(used) + (f" of {size(capacity)}" if capacity is not None else "")
+        return size(used) + (f" of {size(capacity)}" if capacity is not None else "") + full
 
     def bound(s: Seen, _: int) -> str:
         if s.machine.target is None or s.program is None or s.texts is None:
