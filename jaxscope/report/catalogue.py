@@ -44,9 +44,7 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
         per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
         most = "" if m.most is None else f", at most {m.most:,} chips a slice"
         yield line((m.name, "bold"), f"  {m.title}{per}{most}")
-        memory = size(m.memory.value) if m.memory else "not stated"
-        usable = f", {size(m.usable.value)} of a device usable" if m.usable else ""
-        yield line(f"memory {memory}{usable} · bandwidth {_rate(m.hbm, 'B/s')} · {peaks or 'peak rates not stated'}", indent=4, hang=4)  # fmt: skip
+        yield line(f"memory {_memory(m)} · bandwidth {_rate(m.hbm, 'B/s')} · {peaks or 'peak rates not stated'}", indent=4, hang=4)  # fmt: skip
         joined = (
             f"{m.links} links a chip, {_rate(m.link, 'B/s')} each way"
             if m.links
@@ -56,6 +54,18 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
         yield line((" ".join(f"{m.name}:{g}" for g in m.grids), "dim"), indent=4, hang=4)
         if sources:
             yield from _sources(m)
+
+
+def _memory(m: Machine) -> str:
+    """What the vendor states of a chip, and what the compiler gives a program of a device; the compiler's first where it
+    gives more than the vendor states: a page may round down."""
+    stated = size(m.memory.value) if m.memory else "not stated"
+    if m.usable is None:
+        return stated
+    usable = f"{size(m.usable.value)} of a device usable"
+    if m.memory is not None and m.usable.value * m.devices_per_chip > m.memory.value:
+        return f"{usable}, as its compiler says ({stated} on the vendor's page)"
+    return f"{stated}, {usable}"
 
 
 def _rate(f: Figure | None, unit: str) -> str:

@@ -1,11 +1,14 @@
 """Names of targets, and the catalogue behind them."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis import machines
 from jaxscope.errors import UsageError
+from jaxscope.report.catalogue import machine_lines
 
 
 @pytest.mark.parametrize(
@@ -107,6 +110,14 @@ def test_every_figure_says_where_it_was_read():
         if machine.usable is not None and machine.memory is not None:
             per_device = machine.memory.value / machine.devices_per_chip
             assert 0.9 * per_device < machine.usable.value < 1.07 * per_device
+
+
+def test_no_machine_is_printed_with_more_usable_memory_than_it_has():
+    """A vendor's page may round down (a v5p: 95 GB; its compiler refuses what is too large for 95.74 GiB)."""
+    lines = "\n".join(entry.text.plain for entry in machine_lines(list(machines.MACHINES.values())))
+    assert "memory 95.7 GiB of a device usable, as its compiler says (95.0 GiB on the vendor's page)" in lines
+    sizes = re.findall(r"memory ([\d.]+) GiB, ([\d.]+) GiB of a device usable", lines)
+    assert len(sizes) > 5 and all(float(usable) <= float(memory) for memory, usable in sizes)
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[0-9*]{0,6}[a-z0-9]{0,6}[:\-]?[0-9x]{0,20}", fullmatch=True))
