@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,8 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
 MAX_SOURCE = 4_000_000  # bytes, as model.sources reads
+# Packages that JAX tries where nothing tells it which backend to start: extras of jaxscope install them.
+ACCELERATORS = ("libtpu", "jax_cuda13_plugin", "jax_cuda12_plugin")
 UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
@@ -101,5 +104,15 @@ class Once:
                 platform_version=str(backend.platform_version)[:200],
                 devices=found,
                 process_count=len({d.process_index for d in found}),
+                in_vain=shield.attempt("backend", _in_vain, str(backend.platform)) or [],
             )
         )
+
+
+def _in_vain(platform: str) -> list[str]:
+    import jax
+
+    told = getattr(jax.config, "jax_platforms", None)
+    if platform != "cpu" or told:
+        return []
+    return [name for name in ACCELERATORS if importlib.util.find_spec(name) is not None]

@@ -8,15 +8,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
+import importlib.util
+import os
 import platform
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jaxscope import __version__
 from jaxscope.log import store
 
+# Of GPUs (the second in Windows' subsystem for Linux), and of TPUs.
+DEVICE_FILES = (("nvidia[0-9]*", "dxg"), ("accel*", "vfio/[0-9]*"))
 DESCRIPTION = """\
 Versions, where runs are kept, and every place where jaxscope looks into JAX: whether this JAX has it,
 what is lost where it has not, and why. Nothing is compiled and no device is started.
@@ -32,6 +37,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Print the tables. 0: all is well; 1: something is missing."""
+    from jaxscope.report import phrases
     from jaxscope.report.console import console
     from jaxscope.report.escape import escape
     from jaxscope.report.lines import BLANK, line, put
@@ -66,6 +72,9 @@ def handle(args: argparse.Namespace) -> int:
     for platform_, name in (("tpu", "TPU compiler"), ("cuda", "GPU compiler")):
         lacking, found = _compiler(platform_)
         fact(name, found or f"{lacking} (for --target; programs run without)")
+    tried = in_vain(os.environ) if jax is not None else []
+    if tried:
+        fact("", phrases.in_vain(tried))
     rows = _seams() if jax is not None else []
     if rows:
         put(page, [BLANK, line("What jaxscope reads from JAX")])
@@ -82,6 +91,24 @@ def handle(args: argparse.Namespace) -> int:
     else:
         put(page, [line("Programs are recorded as far as the parts above that are ok allow.")])
     return 0 if well else 1
+
+
+def in_vain(environ: Mapping[str, str]) -> list[str]:
+    """Packages of accelerators that JAX will try and that are not here, as far as their device files say.
+
+    No device is started for it.
+    """
+    if environ.get("JAX_PLATFORMS"):
+        return []
+    once = importlib.import_module("jaxscope.capture.once")
+    return [
+        name
+        for name in once.ACCELERATORS
+        if importlib.util.find_spec(name) is not None
+        and not any(
+            found for pattern in DEVICE_FILES[name == "libtpu"] for found in Path("/dev").glob(pattern)
+        )
+    ]
 
 
 def unwritable(home: Path) -> str | None:

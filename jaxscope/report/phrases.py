@@ -6,7 +6,7 @@ Plain text, one line each, already escaped; no colours, no layout.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from jaxscope.model import causes
@@ -41,6 +41,16 @@ def seconds(value: float | None) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours:,} h {minutes} min"
+
+
+def in_vain(packages: Iterable[str]) -> str:
+    """Why JAX prints errors about an accelerator that is not there, and what leaves them out."""
+    named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
+    verb = "are" if " and " in named else "is"
+    return (
+        f"{named} {verb} installed, and there is no such accelerator here: what JAX prints about that when it starts "
+        "does no harm, and JAX_PLATFORMS=cpu in the environment leaves it out"
+    )
 
 
 def count(n: int, one: str, many: str | None = None) -> str:

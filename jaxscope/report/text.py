@@ -366,6 +366,8 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
     yield from elsewhere.failed(parts)
     if len(parts) > 1:
         yield line((f"{len(parts)} runs, side by side in the report", "dim"), indent=2)
+    if run.main is not None and run.main.backend is not None and run.main.backend.in_vain:
+        yield line((phrases.in_vain(run.main.backend.in_vain), "dim"), indent=2, hang=2)
     for lost in run.degraded[:3]:
         yield line(
             ("not recorded: ", "yellow"),

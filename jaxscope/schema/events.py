@@ -49,12 +49,17 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
 
 
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
-    """Written when the program itself has started its backend: recording never starts one."""
+    """Written when the program itself has started its backend: recording never starts one.
+
+    ``in_vain``: packages of accelerators that JAX tried and that found none: the backend is the CPU's, and nothing told
+    JAX which one to start (JAX_PLATFORMS).
+    """
 
     platform: str = ""
     platform_version: str | None = None
     devices: list[Device] = []
     process_count: int | None = None
+    in_vain: list[str] = []
 
 
 class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):

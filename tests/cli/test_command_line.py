@@ -217,6 +217,25 @@ def test_reading_imports_neither_jax_nor_the_writing_wing(run):
     assert done.returncode == 0, done.stderr
 
 
+def test_doctor_says_how_to_keep_jax_from_looking_for_an_accelerator_that_is_not_there(jaxscope, monkeypatch):
+    from jaxscope.cli import doctor
+
+    monkeypatch.setattr(
+        doctor.importlib.util, "find_spec", lambda name, *_: object() if name == "libtpu" else None
+    )
+    monkeypatch.setattr(doctor, "DEVICE_FILES", ((), ("no such device",)))
+    monkeypatch.setattr(doctor, "_seams", list)
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    assert "libtpu is installed, and there is no such accelerator here" in " ".join(
+        jaxscope("doctor")[1].split()
+    )
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert "no such accelerator" not in jaxscope("doctor")[1]
+    monkeypatch.delenv("JAX_PLATFORMS")
+    monkeypatch.setattr(doctor, "DEVICE_FILES", ((), ("null",)))  # a device file that is there
+    assert doctor.in_vain({}) == []
+
+
 def test_doctor_prints_every_seam_with_its_reason(jaxscope, monkeypatch):
     from types import SimpleNamespace
 
