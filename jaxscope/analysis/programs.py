@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from jaxscope.analysis import remats
-from jaxscope.analysis.hlo import groups, shardings
 from jaxscope.analysis.hlo import program as compiled
+from jaxscope.analysis.hlo import shardings
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.stablehlo import reading as lowered
 from jaxscope.analysis.stablehlo.constraints import Constraint
@@ -174,15 +174,12 @@ def _beside(found: list[Collective], read: lowered.Reading) -> list[Collective]:
 
 
 def _is_step(size: int, whole: int, most: int) -> bool:
-    """Is ``size`` all of ``whole`` bytes, or one of at most ``most`` parts? A type of half or double size, to which
-    the compiler may convert first, counts as the same."""
+    """Is ``size`` all of ``whole`` bytes, or one of its parts, of which ``most`` devices make at most so many? A type of
+    half or double size, to which the compiler may convert first, counts as the same."""
     return any(
-        n == size * part or 2 * n == size * part for n in (whole, 2 * whole) for part in _divisors(most)
+        total % (2 * size) == 0 < total and most % (total // (2 * size)) == 0
+        for total in (whole, 2 * whole, 4 * whole)
     )
-
-
-def _divisors(n: int) -> list[int]:
-    return [d for d in range(1, min(n, groups.MAX_IDS) + 1) if n % d == 0]
 
 
 def _axes(one: Constraint, made: compiled.Program) -> set[str] | None:

@@ -131,6 +131,8 @@ def _collective(c: Collective, places: Places) -> list[str]:
     times = "x ?" if c.executions is None else "" if c.executions == 1 else f"x{c.executions:,}"
     hidden = {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
     why = f"weight {escape(c.weight, 60)} (FSDP)" if c.weight is not None else c.origin or ""
+    if c.constrained_at is not None:
+        why = f"{escape(c.constraint or '', 60)} at {_place(c.constrained_at, places)}"
     return [
         escape(c.kind), axes, f"{'?' if c.bytes is None else size(c.bytes)} {times}".strip(), why, hidden,
         _place(c.source, places),

@@ -23,6 +23,23 @@ MAX_VISITS = 10_000  # of functions, on the way of arguments into calls
 MAX_UNEVEN = 200
 MAX_LISTED = 500
 MAX_MAKERS = 40  # operations looked at behind one constraint
+MAX_INSIDE = 200  # and of a function that is called there
+# Of operations that may have operands of their result's shape.
+NOT_ELEMENTWISE = frozenset(
+    {
+        *("dot_general", "dot", "convolution", "sort", "gather", "scatter", "fft", "cholesky", "reverse"),
+        *("triangular_solve", "transpose", "while", "case", "if", "reduce_window", "select_and_scatter"),
+        *(
+            "custom_call",
+            "dynamic_update_slice",
+            "manual_computation",
+            "all_gather",
+            "all_to_all",
+            "all_reduce",
+        ),
+        *("collective_permute", "composite"),
+    }
+)
 ASKING = ("constraint", "reshard")
 
 Asked = tuple[Spec, Frame | None]
@@ -155,12 +172,13 @@ class Constraints:
     def listed(self) -> list[Constraint]:
         """Those that have a line and a size, in the order of the text."""
         found = []
-        readers: dict[int, list[int]] = {}
-        for index, op in enumerate(self._module.ops):
+        readers: dict[int, list[int]] = {i: [] for i, op in enumerate(self._module.ops) if self._asks(op)}
+        for index, op in enumerate(self._module.ops if readers else ()):
             for made in op.operands:
-                if made >= 0 and self._asks(self._module.ops[made]):
-                    readers.setdefault(made, []).append(index)
-        for index, op in enumerate(self._module.ops):
+                if made in readers:
+                    readers[made].append(index)
+        for index in readers:
+            op = self._module.ops[index]
             source = (
                 self._sources.frame(index) if self._asks(op) and self._sources.times[op.function] else None
             )
@@ -170,9 +188,7 @@ class Constraints:
             if spec is None or cut is None or source is None or t.bytes is None:
                 continue
             made_at, argument = self._makers(op, t.shape)
-            frames = (
-                f for reader in readers.get(index, ())[:MAX_MAKERS] for f in self._sources.frames(reader)
-            )
+            frames = (f for reader in readers[index][:MAX_MAKERS] for f in self._sources.frames(reader))
             found.append(
                 Constraint(
                     asked=spec,
@@ -192,7 +208,7 @@ class Constraints:
     def _makers(
         self, constraint: Op, shape: tuple[int | None, ...] | None
     ) -> tuple[tuple[tuple[str, int], ...], str | None]:
-        """The lines behind a constraint, back to the first operation whose operands have another shape."""
+        """The lines behind a constraint, back to the first operation that does not go element by element."""
         module, function = self._module, self._module.functions[constraint.function]
         lines: dict[tuple[str, int], None] = {}
         waiting, seen, argument = list(constraint.operands), set[int](), None
@@ -201,24 +217,35 @@ class Constraints:
             if index in seen:
                 continue
             seen.add(index)
+            if not -len(function.arguments) <= index < len(module.ops):
+                continue
             if index < 0:
-                known = -1 - index < len(function.arguments) and function is module.main()
+                known = function is module.main()
                 argument = function.arguments[-1 - index].name if known else argument
                 continue
             op = module.ops[index]
             lines.update(dict.fromkeys((f.file, f.line) for f in self._sources.frames(index)))
-            through = [k for k in op.operands if self._shape(k, function) == shape]
-            if (
-                len(through) == len(op.operands)
-                or op.name in CALLS
-                or op.name.endswith((".select", ".clamp"))
-            ):
-                waiting += through
+            if self._element_by_element(op):
+                waiting += [k for k in op.operands if self._shape(k, function) == shape]
         return tuple(lines), argument if len(seen) == 1 else None
 
+    def _element_by_element(self, op: Op) -> bool:
+        """Is each element of the result made of the same element of the operands, also through a call?"""
+        called = self._functions.get(op.callee or "") if op.name in CALLS else None
+        inside: Iterable[Op] = (op,)
+        if called is not None:
+            function = self._module.functions[called]
+            inside = self._module.ops[function.first : function.end][:MAX_INSIDE]
+        return all(
+            not self._asks(o) and o.name not in CALLS and o.name.partition(".")[2] not in NOT_ELEMENTWISE
+            for o in inside
+        )
+
     def _shape(self, index: int, function: Function) -> tuple[int | None, ...] | None:
+        if not -len(function.arguments) <= index < len(self._module.ops):
+            return None
         if index < 0:
-            text = function.arguments[-1 - index].type if -1 - index < len(function.arguments) else ""
+            text = function.arguments[-1 - index].type
         else:
             op = self._module.ops[index]
             text = (op.outputs or op.inputs or ("",))[0]

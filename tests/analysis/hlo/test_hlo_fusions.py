@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlo_cases import case, module
 
+from jaxscope.analysis.hlo import graph
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.program import analyse
@@ -51,6 +52,55 @@ def test_a_fusion_tells_what_it_holds_and_moves():
     assert fusion.ops == {"slice": 1, "multiply": 1, "exponential": 1}
     assert program.fusions.by_kind == {"output": 1, "loop": 1, "future": 1}
     assert (program.fusions.total, program.fusions.nested) == (3, 1)
+
+
+STARTED = (
+    "HloModule jit_f, is_scheduled=true, num_partitions=8\n\n"
+    "%product (p: f32[8,16], q: f32[16,8]) -> f32[8,8] {\n  %p = f32[8,16] parameter(0)\n  %q = f32[16,8] parameter(1)\n"
+    "  ROOT %d = f32[8,8] dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n\n"
+    "%row (t: f32[99,8], r: f32[1,8], i: s32[]) -> f32[99,8] {\n  %t = f32[99,8] parameter(0)\n  %r = f32[1,8] parameter(1)\n"
+    "  %i = s32[] parameter(2)\n  ROOT %u = f32[99,8] dynamic-update-slice(%t, %r, %i, %i)\n}\n\n"
+    + module(
+        "%a = f32[8,16] parameter(0)",
+        "%b = f32[16,8] parameter(1)",
+        "%c = f32[99,8] parameter(2)",
+        "%e = f32[1,8] parameter(3)",
+        "%n = s32[] constant(3)",
+        "%s = ((f32[8,16], f32[16,8]), f32[8,8], u32[]) fusion-start(%a, %b), kind=kLoop, calls=%product",
+        "%x = ((f32[99,8], f32[1,8], s32[]), f32[99,8], u32[]) fusion-start(%c, %e, %n), kind=kInput, calls=%row",
+        "%f = f32[8,8] fusion-done(%s)",
+        "%y = f32[99,8] fusion-done(%x)",
+        "ROOT %z = (f32[8,8], f32[99,8]) tuple(%f, %y)",
+        header="",
+    )
+)
+
+
+def test_a_fusion_that_runs_asynchronously_is_a_fusion_and_what_it_holds_runs():
+    program = analyse(STARTED)
+    assert program.fusions.by_kind == {"loop": 1, "input": 1} and program.fusions.nested == 0
+    assert [(f.name, f.ops, f.bytes_out, f.executions) for f in program.fusions.each] == [
+        ("s", {"dot": 1}, 256, 1),
+        ("x", {"dynamic-update-slice": 1}, 99 * 8 * 4, 1),
+    ]
+    assert program.matrix_flops == 2 * 8 * 8 * 16
+    # The two factors and the product; of the table only a row is written, and nobody knows what is read.
+    assert program.moved_bytes == 512 + 512 + 256
+    flow = graph.build(read(STARTED))
+    assert (flow.nodes["s"]["kind"], flow.nodes["s"]["bytes"], flow.nodes["s"]["flops"]) == (
+        "loop",
+        256,
+        2048,
+    )
+    assert graph.descendants(flow, "s") == {"f", "z"} and flow.edges["s", "f"]["bytes"] == 256
+
+
+def test_a_product_in_an_asynchronous_custom_call_is_counted_and_one_nobody_knows_makes_the_sum_unknown():
+    config = 'backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
+    line = "%s = ((f32[8,16], f32[16,8]), (f32[8,8], s8[64]), u32[]) custom-call-start(%a, %a), custom_call_target={}, {}"
+    for target, flops in (('"__cublas$gemm"', 2048), ('"mine"', None)):
+        text = module("%a = f32[8,16] parameter(0)", line.format(target, config))
+        assert analyse(text).matrix_flops == flops
 
 
 def test_a_fusion_whose_body_is_missing_is_still_counted():
