@@ -224,7 +224,7 @@ def _read(record: RunDir | None) -> Callable[[], Ended]:
 
 def _report(record: RunDir, ended: vitals.Ended, read: Callable[[], Ended], *, unseen: bool = False) -> None:
     try:
-        if not read().something:
+        if not _something(record, ended, read):
             from jaxscope.launch import evidence
 
             say(*evidence.say(evidence.look(record, ended.pid), ended))
@@ -241,6 +241,16 @@ def _report(record: RunDir, ended: vitals.Ended, read: Callable[[], Ended], *, u
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
 
 
+def _something(record: RunDir, ended: vitals.Ended, read: Callable[[], Ended]) -> bool:
+    """Is anything recorded that can be reported? Where no process began to record, the model is not imported."""
+    if not record.recorded:
+        from jaxscope.launch import evidence
+
+        if not evidence.look(record, ended.pid).something:
+            return False
+    return read().something
+
+
 def _checked(
     record: RunDir | None, ended: vitals.Ended, wishes: dict[str, Any] | None, read: Callable[[], Ended]
 ) -> int:
@@ -249,7 +259,7 @@ def _checked(
         return ended.leave()
     try:
         # A program that imports no jax has nothing to check; one that was not followed looks just the same.
-        if record is None or not read().something:
+        if record is None or not _something(record, ended, read):
             raise UsageError(
                 "nothing was recorded, so nothing can be checked",
                 hint="check a program that imports jax in the Python that jaxscope run starts",

@@ -58,6 +58,7 @@ def console(stream: TextIO, *, width: int | None = None) -> Console:
         file=stream,
         width=width or _width(stream),
         force_terminal=colour,
+        force_jupyter=False,  # in a notebook Rich would pass over the stream, and display each line by itself
         no_color=not colour,
         color_system="standard" if colour else None,  # the user's own sixteen: they fit their theme
         markup=False,

@@ -39,8 +39,12 @@ LONG_S = 1.0  # a recompile inside a library that is worth a line
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the report of ``run`` to ``file`` (default stdout)."""
-    render(run, console(file or sys.stdout), directory, everything=everything)
+    """Print the report of ``run`` to ``file`` (default stdout), in one write: a notebook makes an output of each."""
+    stream = file or sys.stdout
+    to, buffer = console(stream), io.StringIO()
+    to.file = buffer
+    render(run, to, directory, everything=everything)
+    stream.write(buffer.getvalue())
 
 
 def render(run: Run, to: Console, directory: RunDir | None = None, *, everything: bool = False) -> None:

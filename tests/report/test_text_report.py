@@ -367,3 +367,30 @@ def test_where_nobody_saw_the_output_the_summary_says_of_what_the_program_died(t
     log.end()
     assert f"Died of SomeError: {message}" in summary(run, unseen=True)
     assert "Died" not in summary(run), "its traceback stands above"
+
+
+class ZMQInteractiveShell:
+    """What a notebook's kernel is recognised by."""
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+def test_in_a_notebook_a_report_is_one_output(directory, monkeypatch, coloured):
+    written = []
+
+    class Frontend(io.StringIO):
+        def write(self, text):
+            written.append(text)
+            return len(text)
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("builtins.get_ipython", ZMQInteractiveShell, raising=False)
+    monkeypatch.setattr("sys.stdout", Frontend())
+    monkeypatch.setenv("TERM", "xterm-color" if coloured else "dumb")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    print_report(load(directory))
+    assert len(written) == 1
+    assert "Your functions, slowest first" in written[0]
+    assert ("\x1b[" in written[0]) == coloured
