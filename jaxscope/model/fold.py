@@ -55,6 +55,7 @@ class Fold:
         self.shared = Shared()
         self.known: dict[str, tuple[int, Any]] = {}  # see records.asked_once
         self.facts: dict[int, tuple[Key, object, Facts]] = {}  # by id of the key; model.causes keeps it
+        self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.lengthened keeps it
         self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions keeps it
         self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: they lie in files
         self.unreadable: set[str] = (
@@ -72,27 +73,16 @@ class Fold:
         Returns the compilation it speaks of, where it speaks of one.
         """
         self.version += 1
-        if isinstance(event, ev.Unknown):
-            self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
+        kind = type(event)
+        if kind in _OF_NO_PROCESS or isinstance(event, ev.Unknown):
+            self._beside(event)
             return None
-        handler = _HANDLERS.get(type(event))
+        handler = _HANDLERS.get(kind)
         if handler is None:
-            return None
-        if isinstance(event, ev.ProgramExited):
-            self.exited = event  # the keeper's word; the keeper is no process of the program
-            return None
-        if isinstance(event, ev.StderrWatched):
-            self.stderr.append(event)
-            return None
-        if isinstance(event, ev.CompilerWarned):
-            self.warnings.append(event)
-            return None
-        if isinstance(event, (ev.TargetCompiling, ev.TargetCompiled)):
-            self._target(event)  # the compiler is no process of the program either
             return None
         self.shared.of(event)
         process = self._process(event, log)
-        if log and isinstance(event, Counted) and event.cell is not None:
+        if log and kind in _COUNTED and isinstance(event, Counted) and event.cell is not None:
             self._cells.setdefault(log, {})[event.cell] = event
         found: Compilation | None = handler(self, process, event)
         if found is not None:
@@ -102,6 +92,19 @@ class Fold:
             else:
                 self._open.pop(found.id, None)
         return found
+
+    def _beside(self, event: ev.AnyEvent | ev.Unknown) -> None:
+        """Take in what no process of the program says: the keeper, whoever hears its stderr, a target's compiler."""
+        if isinstance(event, ev.Unknown):
+            self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
+        elif isinstance(event, ev.ProgramExited):
+            self.exited = event
+        elif isinstance(event, ev.StderrWatched):
+            self.stderr.append(event)
+        elif isinstance(event, ev.CompilerWarned):
+            self.warnings.append(event)
+        elif isinstance(event, (ev.TargetCompiling, ev.TargetCompiled)):
+            self._target(event)
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
         """Take in the counts beside ``log``, which grew since its last word on them."""
@@ -292,9 +295,6 @@ class Fold:
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
-    def _nothing(self, process: Process, event: ev.Event) -> None:
-        """Kept in the log for readings to come."""
-
     # -- records, made on demand: the event that introduces one may be lost -----------------------
 
     def _function(self, id: str) -> Function:
@@ -405,12 +405,11 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Degraded: Fold._degraded,
     ev.Died: Fold._died,
     ev.RunEnded: Fold._run_ended,
-    ev.ProgramExited: Fold._nothing,
-    ev.StderrWatched: Fold._nothing,
-    ev.CompilerWarned: Fold._nothing,
     ev.TargetsWanted: Fold._targets,
     ev.Retargeted: Fold._retargeted,
-    ev.TargetCompiling: Fold._nothing,
-    ev.TargetCompiled: Fold._nothing,
     ev.SourceSeen: Fold._source,
 }
+_OF_NO_PROCESS = frozenset(
+    {ev.ProgramExited, ev.StderrWatched, ev.CompilerWarned, ev.TargetCompiling, ev.TargetCompiled}
+)
+_COUNTED = frozenset(kind for kind in _HANDLERS if issubclass(kind, Counted))

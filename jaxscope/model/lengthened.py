@@ -8,7 +8,7 @@ from jaxscope.analysis.closure import same_leaves
 from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.spelling import root, split
 from jaxscope.model import causes, earlier, predictions
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Cause
 
@@ -42,7 +42,14 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:
         return False
-    name = root(cause.path)
+    known = run.lengthened.get((c.id, cause.path))
+    if known is None or known[0] is not comparison:
+        found = _by_itself(run, c, comparison, root(cause.path))
+        known = run.lengthened[c.id, cause.path] = comparison, found
+    return known[1]
+
+
+def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
     now = _argument(comparison.facts, name)
     its = earlier.of(run, c)
     for at in its.latest(its.before(c.call), LOOK_BACK, _ran):

@@ -5,6 +5,7 @@ Without it a run of 100,000 compilations holds as many copies of the same few ke
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -46,7 +47,10 @@ class Shared:
         names = dict.fromkeys(name for fields in _FIELDS.values() for name in fields)
         # By field: its values, and the items of its lists.
         known: dict[str, tuple[dict[Any, Any], dict[Any, Any]]] = {name: ({}, {}) for name in names}
-        self._tables = {kind: [(name, *known[name]) for name in fields] for kind, fields in _FIELDS.items()}
+        self._tables = {
+            kind: (attrgetter(*fields), [(name, *known[name]) for name in fields])
+            for kind, fields in _FIELDS.items()
+        }
         self._nothing: dict[type, Any] = {list: [], dict: {}}
         self._met = 0
 
@@ -61,8 +65,9 @@ class Shared:
         if self._met > MOST:
             self._forget()
             table = self._tables[type(event)]
-        for name, values, items in table:
-            value = token = getattr(event, name)
+        read, fields = table
+        for (name, values, items), value in zip(fields, read(event), strict=True):
+            token = value
             kind = type(value)
             if not value:
                 if kind is list or kind is dict:
@@ -76,7 +81,7 @@ class Shared:
                     token = tuple(value.items())
                 elif kind is Key:
                     self.of(value)
-                    token = tuple([id(getattr(value, part)) for part in _FIELDS[Key]]), value.function_object
+                    token = (*map(id, self._tables[Key][0](value)), value.function_object)
                 one = values.setdefault(token, value)
             except TypeError:  # without a hash: it stays what it is
                 continue

@@ -38,5 +38,7 @@ def test_a_log_that_repeats_nothing_does_not_fill_the_memory(monkeypatch):
     events = [missed(n, rows=n) for n in range(100)]
     for event in events:
         shared.of(event)
-        assert sum(len(values) + len(items) for t in shared._tables.values() for _, values, items in t) < 100
+        assert (
+            sum(len(values) + len(items) for _, t in shared._tables.values() for _, values, items in t) < 100
+        )
     assert [e.key.arguments[0].shape[0] for e in events] == list(range(100))
