@@ -1,12 +1,17 @@
-"""How soon ``jaxscope report`` begins to print, for a run with fifty programs, the first time and again.
+"""How soon ``jaxscope report`` begins to print, for a run with fifty programs, the first time and again; and how
+many compilations a second it takes in, in how much memory, for large runs.
 
     python benchmarks/report.py [--programs 50] [--layers 4] [--rounds 7] [-o benchmarks/report.jax-0.10.json]
+    python benchmarks/report.py --large [--only 5000] [-o FILE]      the large runs alone; FILE keeps the rest
 
 Records a program of its own: fifty functions, each a training step of a sharded transformer for eight forced CPU
 devices, unrolled. Then starts the command on a terminal (a pipe would be filled before it is handed on), in turns:
 the first time, with nothing kept from an earlier reading, and again. Wall-clock seconds from the start of the process
 to its first line and to its end, medians and interquartile ranges. The null is ``jaxscope --version``: a Python that
 starts. ``texts`` is how much there is to read.
+
+``large``: runs without texts, written here, of 50, 2,000 and 10,000 functions that are called with arrays of growing
+size. Processor seconds and the largest resident set of the whole command, once each.
 """
 
 from __future__ import annotations
@@ -126,14 +131,85 @@ def measure(run: Path, rounds: int) -> dict[str, dict[str, dict[str, float]]]:
     }
 
 
+LARGE = ((50, 100), (2_000, 10), (10_000, 10))  # functions, compilations of each
+
+
+def write_large(path: Path, functions: int, each: int) -> int:
+    """A run of so many compilations, with an argument that has another size each time; bytes of its log."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "log")]
+    from written import Log, function, key, leaf, static
+
+    from jaxscope.log import store
+
+    run = store.create(path, argv=["train.py"])
+    log = Log(run)
+    log.backend()
+    options = {"static_argnums": "(2,)", "static_argnames": "('mode',)"}
+    steps = [function(f"step{n}", line=n + 1) for n in range(functions)]
+    for step in steps:
+        log.say(step)
+    for n in range(each):
+        mode = static("mode", "ab"[n % 2])
+        for f, step in enumerate(steps):
+            k = key(leaf("params['w']", 8, 8), leaf("batch['x']", n + 4, 8), static=[mode], options=options)
+            log.compiled(step, k, (0.01, 0.02, 0.03), program=f"p{f}.{n}")
+    log.end()
+    return sum(p.stat().st_size for p in run.logs())
+
+
+def large(folder: Path, only: int | None) -> dict[str, dict[str, object]]:
+    found = {}
+    for functions, each in LARGE:
+        total = functions * each
+        if only not in (None, total):
+            continue
+        run = folder / f"large{total}"
+        size = write_large(run, functions, each)
+        for form in ("json", "text"):
+            words = [
+                sys.executable,
+                "-m",
+                "jaxscope",
+                "report",
+                str(run),
+                "--format",
+                form,
+                "-o",
+                str(folder / "out"),
+            ]
+            began = time.perf_counter()
+            process = subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                raise SystemExit(f"{words} ended with {process.returncode}")
+            spent = used.ru_utime + used.ru_stime
+            found[f"{form}, {total} compilations of {functions} functions"] = {
+                "log_megabytes": round(size / 1e6, 1),
+                "cpu_seconds": round(spent, 2),
+                "seconds": round(time.perf_counter() - began, 2),
+                "compilations_per_cpu_second": round(total / spent),
+                "peak_megabytes": round(used.ru_maxrss / 1e3),
+            }
+        shutil.rmtree(run)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--programs", type=int, default=50)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--large", action="store_true", help="large runs alone")
+    parser.add_argument("--only", type=int, help="of the large runs the one of so many compilations")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if args.large:
+            known = json.loads(args.output.read_text()) if args.output and args.output.exists() else {}
+            found = {**known, "large": {**known.get("large", {}), **large(Path(folder), args.only)}}
+            deliver(found, args.output)
+            return
         run = record(Path(folder), args.programs, args.layers)
         import jax
 
@@ -143,11 +219,16 @@ def main() -> None:
             "layers": args.layers,
             "texts": texts(run),
             "seconds": measure(run, args.rounds),
+            "large": large(Path(folder), args.only),
         }
+    deliver(found, args.output)
+
+
+def deliver(found: dict[str, object], path: Path | None) -> None:
     text = json.dumps(found, indent=1)
     print(text)
-    if args.output:
-        args.output.write_text(text + "\n")
+    if path:
+        path.write_text(text + "\n")
 
 
 if __name__ == "__main__":
