@@ -385,9 +385,15 @@ def evicted(level: str, full: dict[str, tuple[int, int]]) -> Cause:
     return Cause("evicted", level, None, None, None, LIKELY, text)
 
 
+REF_EFFECTS = frozenset({"Accum", "Read", "Write"})  # of reading and writing jax.Refs
+
+
 def effects(names: Sequence[str]) -> Cause:
     kinds = sorted({n.partition("<")[0] for n in names})
     what = f" ({', '.join(kinds)})" if kinds else ""
+    if kinds and REF_EFFECTS.issuperset(kinds):
+        text = f"its jax.Refs{what} keep this function off the fast path, by design; nothing was compiled"
+        return Cause("effects", "fast_path", None, None, None, CERTAIN, text)
     text = f"callbacks, debug prints or Refs{what} keep this function off the fast path; nothing was compiled"
     return Cause("effects", "fast_path", None, None, None, CERTAIN, text)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.analysis.wording import REF_EFFECTS
 from jaxscope.model.run import Run
-from jaxscope.rules.recompiles import finding, groups
+from jaxscope.rules.recompiles import Group, finding, groups
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding
 
@@ -15,9 +16,18 @@ FEW = 2  # such calls are no news: the first call with each kind of argument is 
 def _found(run: Run, code: str, kind: str, fix: str, few: int = FEW) -> Iterator[Finding]:
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
-        if n > few:
+        if n > few and not (kind == "effects" and _of_refs(group)):
             what = f"off JAX's fast path in {n:,} calls"
             yield finding(run, code, NOTE, group, fix.format(path=group.cause.path or "them"), what)
+
+
+def _of_refs(group: Group) -> bool:
+    """Are its effects those of jax.Refs alone? They work like that, and there is nothing to take out."""
+    found = {
+        e.partition("<")[0] for c in group.compilations if c.missed is not None for e in c.missed.effects
+    }
+    found |= {e.partition("<")[0] for c in group.function.compilations if c.traced for e in c.traced.effects}
+    return bool(found) and found <= REF_EFFECTS
 
 
 @rule("JX123", "mixed-argument-kinds", NOTE)
@@ -106,8 +116,8 @@ def respelled_sharding(run: Run) -> Iterator[Finding]:
 @rule("JX125", "effects", NOTE)
 def effects(run: Run) -> Iterator[Finding]:
     """## What it does
-    Finds functions with ``jax.debug.print``, ``jax.debug.callback``, ordered callbacks or Refs: every call of them
-    goes through Python.
+    Finds functions with ``jax.debug.print``, ``jax.debug.callback`` or ordered callbacks: every call of them goes
+    through Python. (So does that of a function of ``jax.Ref``, by design.)
 
     ## Why is this bad?
     Nothing is compiled again, but such a call costs some hundred microseconds where the fast path costs a few.

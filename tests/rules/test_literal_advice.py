@@ -206,6 +206,31 @@ PROGRAMS = {
         "np.ones(8",
     ),
 }
+# Nothing is to be changed in these.
+QUIET = {
+    "refs": """
+        import jax, jax.numpy as jnp
+
+        @jax.jit
+        def step(ref, x):
+            ref[...] = ref[...] * 0.9 + x.mean()
+            return x.sum()
+
+        r, x = jax.new_ref(jnp.ones((28, 28))), jnp.ones(28)
+        for _ in range(6):
+            step(r, x)
+        """,
+    "check_that_never_fails": """
+        import equinox as eqx, jax, jax.numpy as jnp
+
+        @jax.jit
+        def f(x):
+            return jnp.sqrt(eqx.error_if(x, x < 0, "negative"))
+
+        for _ in range(3):
+            f(jnp.float32(2))
+        """,
+}
 WORDS = {
     "haiku_init": "as in jax.jit(f.init, static_argnums=2)(...)",
     "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
@@ -223,7 +248,7 @@ def recorded(folder, env, programs):
         (folder / f"p_{name}.py").write_text(textwrap.dedent(text))
     (folder / "run_all.py").write_text(RUNNER)
     done = subprocess.run(
-        [sys.executable, "-m", "jaxscope", "run", "-q", "--ir", "none", "-o", "recorded", "run_all.py"],
+        [sys.executable, "-m", "jaxscope", "run", "-q", "--ir", "stablehlo", "-o", "recorded", "run_all.py"],
         cwd=folder,
         env=env,
         capture_output=True,
@@ -241,9 +266,8 @@ def recorded(folder, env, programs):
 @pytest.fixture(scope="module")
 def found(tmp_path_factory, clean_env):
     """(findings of the programs, of the programs as the advice has them), by program."""
-    before = recorded(
-        tmp_path_factory.mktemp("before"), clean_env, {name: p[1] for name, p in PROGRAMS.items()}
-    )
+    programs = {name: p[1] for name, p in PROGRAMS.items()}
+    before = recorded(tmp_path_factory.mktemp("before"), clean_env, {**programs, **QUIET})
     after = {}
     for name, (code, program, written, instead) in PROGRAMS.items():
         fix = next((f.fix for f in before[name] if f.code == code), "")
@@ -260,6 +284,11 @@ def test_the_program_is_advised_in_these_words(found, name):
     code = PROGRAMS[name][0]
     assert [f.code for f in found[0][name]] == [code]
     assert WORDS[name] in found[0][name][0].fix
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_where_there_is_nothing_to_change_nothing_is_found(found, name):
+    assert [f.title for f in found[0][name]] == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -27,8 +27,8 @@ TOKEN = "!stablehlo.token"
 class Callback(msgspec.Struct, frozen=True):
     """``kind`` is the primitive's name in JAX, infeed or outfeed; None: not told by the location.
     ``ordered``: kept in order with the others by a token; None: cannot be told. ``count`` has calls
-    written out and loop bodies once; ``in_loop``: it runs in every turn of a loop. Bytes are those of one
-    call."""
+    written out and loop bodies once; ``in_loop``: it runs in every turn of a loop; ``in_branch``: only where a branch
+    is taken. Bytes are those of one call."""
 
     kind: str | None
     target: str | None
@@ -38,6 +38,7 @@ class Callback(msgspec.Struct, frozen=True):
     bytes_to_host: int | None
     bytes_from_host: int | None
     source: Frame | None
+    in_branch: bool = False
 
 
 def find(module: Module, sources: Sources) -> list[Callback]:
@@ -77,6 +78,7 @@ def _callback(
         bytes_to_host=_bytes(ops, inputs=True),
         bytes_from_host=_bytes(ops, inputs=False),
         source=sources.frame(indices[0]),
+        in_branch=sources.in_branch(indices[0]),
     )
 
 

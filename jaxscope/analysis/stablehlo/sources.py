@@ -7,7 +7,7 @@ that is, only the calls say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -20,6 +20,7 @@ from jaxscope.schema.standings import STANDING, Standing
 MAX_SITES = 64  # lines one function is called from
 MANY = 10**9  # calls of calls of calls multiply
 LOOPS = frozenset({"stablehlo.while", "mhlo.while"})
+BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -49,7 +50,8 @@ class Sources:
                 self.callees[op.function].add(target)
         self.order = self._calling_order()
         self.times = self._times()
-        self._looped, self._function_looped = self._loops()
+        self._looped, self._function_looped = self._inside(LOOPS, any)
+        self._branched, self._function_branched = self._inside(BRANCHES, all)
         self._backward: list[bool | None] = [None] * len(module.functions)
         self._differentiated()
         self._sites: list[tuple[Blame, ...]] = [()] * len(module.functions)
@@ -100,6 +102,10 @@ class Sources:
     def in_loop(self, index: int) -> bool:
         """Does it run once for every turn of a loop, here or around a call?"""
         return self._looped[index] or self._function_looped[self.module.ops[index].function]
+
+    def in_branch(self, index: int) -> bool:
+        """Does it run only where a branch is taken, here or around every call?"""
+        return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
         """Was it made by differentiation? JAX writes ``transpose(...)`` into the name of the operation or of
@@ -172,14 +178,19 @@ class Sources:
                     ready.append(callee)
         return order
 
-    def _loops(self) -> tuple[list[bool], list[bool]]:
+    def _inside(
+        self, names: Collection[str], calls: Callable[[list[bool]], bool]
+    ) -> tuple[list[bool], list[bool]]:
+        """Of each operation whether it is inside one of ``names``, and of each function whether any or all of its
+        ``calls`` are."""
         inside: list[bool] = []  # an operation's parent stands before it
         ops = self.module.ops
         for op in ops:
-            inside.append(op.parent is not None and (inside[op.parent] or ops[op.parent].name in LOOPS))
+            inside.append(op.parent is not None and (inside[op.parent] or ops[op.parent].name in names))
         looped = [False] * len(self.module.functions)
         for f in self.order:
-            looped[f] = any(inside[i] or looped[ops[i].function] for i in self.called[f])
+            around = [inside[i] or looped[ops[i].function] for i in self.called[f]]
+            looped[f] = bool(around) and calls(around)
         return inside, looped
 
     def _differentiated(self) -> None:

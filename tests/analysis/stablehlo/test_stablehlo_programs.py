@@ -207,6 +207,7 @@ def f(x):
     def body(i, c):
         jax.debug.callback(lambda v: None, c)  # mark debug
         return c + 1
+    y = jax.lax.cond(y.sum() > 1e9, lambda v: (jax.debug.callback(lambda w: None, v), v)[1], lambda v: v, y)  # mark cond
     return jax.lax.fori_loop(0, 3, body, y)
 save("callbacks", f, jnp.ones((4, 3)))
 save("none", jax.jit(lambda x: jnp.fft.fft(x)), jnp.ones(4))
@@ -215,7 +216,10 @@ save("none", jax.jit(lambda x: jnp.fft.fft(x)), jnp.ones(4))
     told = {
         c.kind: (c.source.line, c.ordered, c.in_loop, c.bytes_to_host, c.bytes_from_host)
         for c in read(found, "callbacks").callbacks
+        if not c.in_branch
     }
+    [branch] = [c for c in read(found, "callbacks").callbacks if c.in_branch]
+    assert (branch.kind, branch.source.line) == ("debug_callback", found.line("mark cond"))
     assert told == {
         "pure_callback": (found.line("mark pure"), False, False, 48, 48),
         "debug_print": (found.line("mark print"), False, False, 4, 0),
