@@ -77,6 +77,21 @@ PROGRAMS = {
         "net.init(",
         "{jitted}(",
     ),
+    "package_that_reads": (
+        "JX133",
+        """
+        import os, sys
+        import jax.numpy as jnp, numpy as np
+
+        sys.path.append(os.path.join(os.path.dirname(__file__), "site-packages"))
+        import plots_of_somebody as plots
+
+        x = jnp.ones(29)
+        plots.draw(x)
+        """,
+        "plots.draw(x)",
+        "plots.draw(np.asarray(x))",
+    ),
     "mutable_self": (
         "JX108",
         """
@@ -235,6 +250,7 @@ WORDS = {
     "haiku_init": "as in jax.jit(f.init, static_argnums=2)(...)",
     "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
     "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
+    "package_that_reads": "pass NumPy arrays (np.asarray(x)) to plots_of_somebody, where it only reads them",
     "mutable_self": "jit a function that is passed what it uses of self, its arrays and numbers, as arguments",
     "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with its fields in place of __init__",
     "new_function": "apply jax.value_and_grad to it, once, outside what defines it anew; what it takes from around it",
@@ -247,6 +263,9 @@ def recorded(folder, env, programs):
     for name, text in programs.items():
         (folder / f"p_{name}.py").write_text(textwrap.dedent(text))
     (folder / "run_all.py").write_text(RUNNER)
+    package = folder / "site-packages" / "plots_of_somebody"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def draw(x):\n    return [x[n:] * 2 for n in range(1, 25)]\n")
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "run", "-q", "--ir", "stablehlo", "-o", "recorded", "run_all.py"],
         cwd=folder,
