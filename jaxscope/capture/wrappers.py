@@ -169,13 +169,14 @@ class Hashed:
 
 
 def _hashed_with(value: Any) -> list[Any]:
-    if hasattr(value, "node_data") and hasattr(value, "children"):  # a PyTreeDef
+    kind = type(value)
+    if kind.__name__ == "PyTreeDef" and kind.__module__.partition(".")[0] == "jaxlib":
         data = value.node_data()
         return [*value.children(), *(data[1:] if data is not None else ())]
     if _whole(value):
         return []
-    if issubclass(type(value), (set, frozenset)):
-        return list(value)
+    if issubclass(kind, (set, frozenset)):
+        return list((set if issubclass(kind, set) else frozenset).__iter__(value))
     return [held for _, held in paths.children(value) or ()]
 
 
