@@ -170,7 +170,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
         if len(several) < BARRAGE:
             continue
         members, at = [c for c, _ in several], several[0][1]
-        fix = _what_to_do(members, at)
+        fix = _what_to_do(run, members, at)
         if fix is None:
             continue
         names = sorted({c.function.seen.name for c in members})
@@ -199,7 +199,7 @@ def _entrance(c: Compilation) -> Frame | None:
     return above[at] if 0 <= at < len(above) else c.site
 
 
-def _what_to_do(members: list[Compilation], at: Frame) -> str | None:
+def _what_to_do(run: Run, members: list[Compilation], at: Frame) -> str | None:
     """By the library that the line calls; None where nothing is known to help."""
     called = Counter(c.missed.library for c in members if c.missed is not None).most_common(1)
     library = called[0][0] if called else None
@@ -207,7 +207,7 @@ def _what_to_do(members: list[Compilation], at: Frame) -> str | None:
     if library is None or library in JAX_ROOTS:
         return AROUND
     if library in TRACED_WHOLE:
-        how = jitted.advice(sources.text(at.file), at.line, library)
+        how = jitted.advice(sources.of(run)(at.file), at.line, library)
         if within:
             return THROUGH_LIBRARY.format(how=how, library=library)
         return AROUND if how == jitted.GENERAL else f"jit what this line calls, {how}"

@@ -9,7 +9,7 @@ import msgspec
 
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.spelling import root, tokens
-from jaxscope.model import causes, lengthened, predictions
+from jaxscope.model import causes, lengthened, predictions, sources
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -45,7 +45,8 @@ class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
 
     ``came_back``: the array that lies elsewhere is what the function itself returned. ``lengthened``: so is the
-    array of another size, in most of the latest calls.
+    array of another size, in most of the latest calls. ``source``: the text of a file of the user's, where it may be
+    shown.
     """
 
     function: Function
@@ -53,6 +54,7 @@ class Group(msgspec.Struct, frozen=True):
     causes: list[Cause]
     came_back: bool = False
     lengthened: bool = False
+    source: Callable[[str], str | None] = sources.text
 
     @property
     def cause(self) -> Cause:
@@ -83,7 +85,7 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
     longer = lengthened.mostly(run, list(zip(compilations, found, strict=True)))
-    return Group(last.function, compilations, found, back, longer)
+    return Group(last.function, compilations, found, back, longer, sources.of(run))
 
 
 def container(cause: Cause) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from jaxscope.analysis import mutated
-from jaxscope.model import sources
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING
 from jaxscope.schema.keys import Static
@@ -179,7 +178,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> str:
     """
     name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
     files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]
-    texts = [text for file in dict.fromkeys(files) if file and (text := sources.text(file)) is not None]
+    texts = [text for file in dict.fromkeys(files) if file and (text := group.source(file)) is not None]
     changes = [found for text in texts if (found := mutated.changed(text, name)) is not None]
     method = (
         path == (group.function.seen.signature or "(").lstrip("(").partition(",")[0].partition(")")[0].strip()
