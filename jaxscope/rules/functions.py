@@ -44,7 +44,10 @@ def new_function_object(group: Group) -> str:
     seen = group.function.seen
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     if form == "method":
-        return "jit the bound method once, in __init__, and keep it: self.step = jax.jit(self.step)"
+        return (
+            "jit the bound method once, in __init__, and keep it: self.step = jax.jit(self.step); and make its object once,"
+            " before the loop"
+        )
     if form == "partial":
         return "make the partial and its jit once, before the loop, or pass the bound value as an argument"
     if form == "lambda":
