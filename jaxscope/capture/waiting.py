@@ -16,7 +16,7 @@ from jaxscope.capture import frames
 from jaxscope.schema.keys import Frame
 
 _WAITING = ("threading", "concurrent")  # packages whose functions wait for a thread or a result
-_NAMES = ("self", "fut", "fs", "pending")  # the locals of theirs that hold what they wait for
+_NAMES = ("self", "f", "fut", "fs", "pending")  # the locals of theirs that hold what they wait for
 _MOST = 10_000  # results of one call
 
 
