@@ -35,6 +35,7 @@ _MOVES = (
     "Slice",
     "Gather",
     "AssumeGather",
+    "ConcatBitcast",
 )
 # Products that XLA's GPU compiler gives to cuBLAS (xla/service/gpu/cublas_cudnn.cc).
 _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul")
