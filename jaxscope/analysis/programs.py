@@ -125,7 +125,7 @@ def _constrained(c: Collective, read: lowered.Reading, made: compiled.Program) -
     line = (c.source.file, c.source.line) if c.source is not None else None
     axes = None if c.axes is None else {axis.partition(":")[0] for axis in c.axes}
     found: Constraint | None = None
-    for one in read.constraints:
+    for one in read.sharding_constraints:
         here = (one.source.file, one.source.line)
         if line not in (here, *one.made_at) and (one.argument is None or c.op_name != one.argument):
             continue
@@ -156,7 +156,7 @@ def _beside(found: list[Collective], read: lowered.Reading) -> list[Collective]:
         if c.constrained_at is not None and c.kind == "all-gather":
             taken.setdefault((c.constrained_at, c.constraint), set()).update(c.axes or ())
     users: dict[tuple[str, int], set[Frame]] = {}
-    for one in read.constraints:
+    for one in read.sharding_constraints:
         for line in one.used_at:
             users.setdefault(line, set()).add(one.source)
 

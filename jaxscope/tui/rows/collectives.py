@@ -134,6 +134,10 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
             False: " · asynchronous, but nothing computes meanwhile",
         }.get(c.overlap, " · asynchronous")  # type: ignore[arg-type]
     made.append([told])
+    if c.constrained_at is not None:
+        made.append(
+            [f"your sharding constraint {c.constraint} at {places.frame(c.constrained_at)} asks for it"]
+        )
     if c.source is not None:
         made.append(
             [f"{places.frame(c.source)} in {c.source.function}", (f"   {(c.op_name or '')[:OP]}", "dim")]
