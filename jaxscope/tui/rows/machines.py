@@ -368,17 +368,17 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
     def memory(s: Seen, _: int) -> str:
         """What it takes of the memory; where nobody can tell, how far it came."""
         used = capacity = None
-        full = ""
         if s.program is not None and s.machine.target is None:
             own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled
             used = peak_bytes(own.memory) if own is not None and own.memory is not None else None
         elif s.program is not None:
             fit = retargeted.fit(s.run, s.program)
             used, capacity = (fit.used, fit.capacity) if fit is not None else (None, None)
-            full = ": does not fit" if fit is not None and fit.fits is False else ""
+            if fit is not None and fit.fits is False and used is not None:
+                return f"does not fit: {size(used)}"
         if used is None:
             return words(s)
-        return size(used) + (f" of {size(capacity)}" if capacity is not None else "") + full
+        return size(used) + (f" of {size(capacity)}" if capacity is not None else "")
 
     def bound(s: Seen, _: int) -> str:
         if s.machine.target is None or s.program is None or s.texts is None:
@@ -393,7 +393,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
         Column("fusions", lambda s, _: figure(s, lambda h: h.fusions.total), 7, right=True, wide=90),
         Column("coll.", lambda s, _: figure(s, lambda h: len(h.collectives)), 5, right=True),
         Column("sends", sends, 9, right=True, wide=76),
-        Column("memory of a device", memory, 20, right=True),
+        Column("memory of a device", memory, 22, right=True),
         Column("least (bound)", bound),
     ]  # fmt: skip
 
