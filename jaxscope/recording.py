@@ -32,8 +32,12 @@ class Recording:
         wrapper_libraries: Sequence[str] = (),
         arrays: bool = True,
         transfers: bool = True,
+        overwrite: bool = False,
+        redact: bool = False,
         passing: str | None = None,
     ) -> None:
+        self._overwrite = overwrite
+        self._redact = redact
         self._passing = passing
         self._path = Path(path) if path is not None else None
         self._ir = ir
@@ -47,8 +51,9 @@ class Recording:
     def start(self) -> Recording:
         """Begin recording. Imports jax.
 
-        Where the run directory cannot be made, one line on stderr says so and nothing is recorded;
-        where it holds a run already, a sibling is made (``exp1-2``).
+        Where the run directory cannot be made, or holds something else than a run, one line on stderr says so and
+        nothing is recorded; where it holds a run already, a sibling is made (``exp1-2``), or with ``overwrite`` the run
+        is replaced.
 
         Raises:
           UsageError: ``ir`` is not one of none, stats, stablehlo, hlo, all.
@@ -80,7 +85,13 @@ class Recording:
             self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session"
         )
         try:
-            self._run = store.create(_free(self._path), name=name, how="record", argv=list(sys.argv))
+            self._run = store.create(
+                self._path if self._overwrite else _free(self._path),
+                name=name,
+                overwrite=self._overwrite,
+                how="record",
+                argv=list(sys.argv),
+            )
         except LogError as e:
             sys.stderr.write(f"jaxscope: not recording: {e.message}; the program goes on\n")
             return self
@@ -89,6 +100,7 @@ class Recording:
             wrapper_libraries=self._libraries,
             arrays=self._arrays,
             transfers=self._transfers,
+            redact=self._redact,
             passing=self._passing,
         )
         session.start(self._run, how="record", options=options)
@@ -174,18 +186,29 @@ def record(
     wrapper_libraries: Sequence[str] = (),
     arrays: bool = True,
     transfers: bool = True,
+    overwrite: bool = False,
+    redact: bool = False,
 ) -> Recording:
     """Record a block without the command line.
 
     Args:
-      path: the run directory; default: a new one under ``.jaxscope/runs``.
+      path: the run directory, new or empty; default: a new one under ``.jaxscope/runs``.
       ir: which texts of user functions are kept: none, stats, stablehlo, hlo, all.
       name: what the run is called.
       wrapper_libraries: packages whose frames are not the user's, besides those known.
       arrays: look at the live arrays at the ends of steps and of the block.
       transfers: count what is copied between host and devices; for copies to the host, methods of JAX's
         array class are replaced meanwhile.
+      overwrite: a run that ``path`` holds is replaced; else a sibling of ``path`` is made.
+      redact: leave out the values of static arguments, lines of source and paths outside the project.
     """
     return Recording(
-        path, ir=ir, name=name, wrapper_libraries=wrapper_libraries, arrays=arrays, transfers=transfers
+        path,
+        ir=ir,
+        name=name,
+        wrapper_libraries=wrapper_libraries,
+        arrays=arrays,
+        transfers=transfers,
+        overwrite=overwrite,
+        redact=redact,
     )

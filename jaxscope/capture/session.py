@@ -10,22 +10,25 @@ import json
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from jaxscope.capture import announce, dying, frames, functions, seams, shield, stepping
+from jaxscope.capture import announce, dying, frames, functions, redaction, seams, shield, stepping
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts
+from jaxscope.capture.redaction import Redaction
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
 from jaxscope.capture.steps import Counter, Tally
 from jaxscope.capture.transfers import Transfers
+from jaxscope.log import confidential
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
@@ -45,6 +48,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     step_function: str | None = None
     arrays: bool = True
     transfers: bool = True
+    redact: bool = False
     passing: str | None = None
     targets: list[Target] = []
     forced_devices: int | None = None  # CPU devices that the environment was given for them
@@ -60,7 +64,9 @@ class Session:
         # A process started by a recorded one finds its log there already.
         self._how = "child" if how == "run" and run.logs() else how
         frames.configure(options.wrapper_libraries)
-        self.writer = Writer(run, self._first)
+        self.writer = Writer(run, self._first, of_program=True)
+        if options.redact:
+            self.writer.redaction = Redaction(redaction.project(sys.argv[0] if sys.argv else ""))
         shield.reset(self._degraded)
         self.probe = Probe(self.writer, options.ir)
         self.tally = Tally(
@@ -84,6 +90,7 @@ class Session:
             self.probe.puts = Puts(self.transfers)
             self._copies = HostCopies(self.transfers)
         self._unhook: Callable[[], None] | None = None
+        self._handler: Callable[[], object] = lambda: None  # of the exit, after handlers were run early
         if options.targets:
             ends_at = self._is_step if options.dry_run else None
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
@@ -111,8 +118,26 @@ class Session:
         atexit.register(self._leaving)
 
     def _leaving(self) -> None:
-        if current() is self:
+        if current() is self and not _goes_on():
             self._last_look(leaving=True)
+
+    def rest(self) -> None:
+        """The exit handlers run, but the program may go on: what is counted is written, and the log has an end until
+        there is more to say."""
+        self._flush()
+        self.writer.emit(ev.RunEnded(how="exit"))
+        self.writer.before = self._watch_for_the_end
+
+    def _watch_for_the_end(self) -> None:
+        # Python forgets all exit handlers when it has run them, also those registered meanwhile.
+        if self._handler() is None:
+
+            def leave() -> None:
+                self._leaving()
+                stop("exit")
+
+            atexit.register(leave)
+            self._handler = weakref.ref(leave)
 
     def _last_look(self, *, leaving: bool) -> None:
         sampler, self.sampler = self.sampler, None
@@ -130,10 +155,8 @@ class Session:
             shield.attempt("post_hook", self._unhook)
         if self.probe.stepping is not None:
             self.probe.stepping.ended()
-        self.tally.flush()
-        self.probe.flush()
-        if self.transfers is not None:
-            shield.attempt("transfers", self.transfers.flush)
+        self.writer.before = None
+        self._flush()
         self.probe.look("exit")
         retarget = self.probe.phases.retarget
         if self.options.dry_run and retarget is not None and not retarget.ended:
@@ -146,6 +169,13 @@ class Session:
             self.writer.emit(died)
         self.writer.emit(ev.RunEnded(how=how))
         self.writer.close()
+
+    def _flush(self) -> None:
+        """Write down what is counted."""
+        self.tally.flush()
+        self.probe.flush()
+        if self.transfers is not None:
+            shield.attempt("transfers", self.transfers.flush)
 
     def _is_step(self, function: str) -> bool:
         stepper = self.tally.stepper
@@ -223,7 +253,7 @@ class Session:
         return ev.RunStarted(
             name=self.run.path.name,
             how="fork" if forked else self._how,
-            argv=[str(a) for a in getattr(sys, "orig_argv", sys.argv)],
+            argv=confidential.words([str(a) for a in getattr(sys, "orig_argv", sys.argv)]),
             cwd=_cwd(),
             python=sys.version.split()[0],
             jax=jax.__version__,
@@ -245,6 +275,11 @@ def _cwd() -> str:
         return ""
 
 
+def _goes_on() -> bool:
+    """Is the program not at its end? Python ends the main thread before it runs the exit handlers."""
+    return threading.main_thread().is_alive()
+
+
 _lock = threading.Lock()
 
 
@@ -258,7 +293,7 @@ def _forked() -> None:
         if multiprocessing is not None:
             # Its children leave by os._exit, past atexit; its finalizers run, those made after the fork.
             multiprocessing.register_after_fork(
-                session, lambda s: multiprocessing.Finalize(None, stop, ("exit",), exitpriority=0)
+                session, lambda s: multiprocessing.Finalize(None, stop, ("exit", True), exitpriority=0)
             )
 
 
@@ -286,11 +321,21 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
     return session
 
 
-def stop(how: str = "stop") -> None:
-    """End the recording of this process; nothing happens where there is none."""
+def stop(how: str = "stop", certain: bool = False) -> None:
+    """End the recording of this process; nothing happens where there is none.
+
+    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``): then the recording goes on.
+
+    Args:
+      how: exit or stop.
+      certain: the process surely ends now.
+    """
     with _lock:
         session = current()
         if session is None:
+            return
+        if how == "exit" and not certain and _goes_on():
+            session.rest()
             return
         shield.attempt("stale_captures", session.probe.stale.exit)  # while the watched are attached
         announce.tell(None)

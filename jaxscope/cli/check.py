@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
@@ -15,6 +14,7 @@ from jaxscope.cli import config, held, pinned
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
+from jaxscope.log import store
 
 if TYPE_CHECKING:
     from jaxscope.log.store import RunDir
@@ -144,8 +144,6 @@ def _not_of_another_program(which: str | None, directory: RunDir) -> None:
     Raises:
       UsageError: the newest run is of another program, and has nothing to check.
     """
-    from jaxscope.log import store
-
     if which not in (None, "", "latest"):
         return
     newest = store.all_runs()[-1]
@@ -173,7 +171,10 @@ def holds(directory: RunDir, asked: dict[str, Any], parts: Sequence[Variant] | N
 
     run = load(directory) if parts is None else parts[0].run
     unchecked: list[UsageError] = []
-    found = held.findings(run, asked, None, directory, unchecked, parts)
+    found = [
+        *held.findings(run, asked, None, directory, unchecked, parts),
+        *held.unfinished(run, directory, parts),
+    ]
     wrong = failing(found, strict=bool(asked.get("strict")))
     if found:
         deliver_text(run, found, sys.stderr)
@@ -214,7 +215,7 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
 
     main = run.main
     cwd = main.started.cwd if main is not None and main.started is not None else ""
-    bases = [str(Path.cwd()), cwd]
+    bases = [str(store.here()), cwd]
     placed = place(found, bases)
     rules = registry.rules()
     if how == "json":

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from jaxscope.errors import UsageError
-from jaxscope.log import files
+from jaxscope.log import files, store
 from jaxscope.rules import limits
 
 FORMATS = ("concise", "full", "json", "github", "sarif", "junit")
@@ -44,6 +44,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "step-function": Option(str),
         "arrays": Option(bool),
         "transfers": Option(bool),
+        "redact": Option(bool),
         "tui": Option(bool),
         "target": Option(list),
         "wait-targets": Option(bool),
@@ -112,7 +113,7 @@ def load(start: Path | None = None) -> Config:
     Raises:
       UsageError: it cannot be read, holds a key that does not exist, or a value of the wrong kind.
     """
-    here = (start or Path.cwd()).absolute()
+    here = store.here() / (start or "")
     for folder in (here, *here.parents):
         path = folder / "pyproject.toml"
         if path.is_file():

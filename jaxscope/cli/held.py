@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxscope.cli import config, pinned
 from jaxscope.errors import UsageError
+from jaxscope.log import store
 from jaxscope.report.escape import escape
 
 if TYPE_CHECKING:
@@ -149,20 +150,58 @@ def argv_of(directory: RunDir | None) -> list[str]:
     return [str(word) for word in argv] if isinstance(argv, list) else []
 
 
-def unfinished(run: Run, directory: RunDir) -> list[Finding]:
-    """A note where the run may have more to say; a warning where the program died."""
+def unfinished(run: Run, directory: RunDir, parts: Sequence[Variant] | None = None) -> list[Finding]:
+    """Where the run may have more to say, or the program died; an error where the recording was cut short: what came
+    later is not known, so nothing holds. Of the runs within it, too; ``parts``: as in ``findings``."""
     from jaxscope.model import deaths
-    from jaxscope.model.load import state
+    from jaxscope.report import variants
     from jaxscope.rules import gate
 
+    found = []
     died = deaths.of_run(run)
     if died is not None:
-        return [gate.cut_short(died.text, died.source, surely=died.surely)]
-    how = {
-        "running": "the run is still going on: what is checked is what it has done so far",
-        "lost": "the run ended without a word: what it did last may not have been recorded",
-    }.get(state(run, directory))
-    return [] if how is None else [gate.not_known(how)]
+        found.append(gate.cut_short(died.text, died.source, surely=died.surely))
+    for v in variants.of(run, directory) if parts is None else parts:
+        assert v.directory is not None
+        named = f"{v.label}: " if v.run is not run else ""
+        found += [gate.unseen(f"{named}{text}") for text in _cut_short(v.run, v.directory)]
+        if v.run is run and going_on(run, directory):
+            found.append(
+                gate.not_known("the run is still going on: what is checked is what it has done so far")
+            )
+    return found
+
+
+def going_on(run: Run, directory: RunDir) -> bool:
+    from jaxscope.model.load import state
+
+    return state(run, directory) == "running"
+
+
+def _cut_short(run: Run, directory: RunDir) -> list[str]:
+    """Which recordings end before what they record."""
+    from jaxscope.model.load import state
+    from jaxscope.report.phrases import count
+
+    if run.stopped:
+        first = run.stopped[0]
+        assert first.stopped is not None
+        which = (
+            ""
+            if len(run.stopped) == 1 and first is run.main
+            else f" of {count(len(run.stopped), 'process', 'processes')}"
+        )
+        return [
+            f"the recording{which} stopped ({first.stopped.reason}): what was done from then on is not known"
+        ]
+    how, main = state(run, directory), run.main
+    if how == "lost":
+        return ["the run ended without a word: it was killed, or its log is cut short"]
+    if how == "exited" and main is not None and run.main_recorded and main.ended is None:
+        signal = run.exited is not None and run.exited.signal is not None
+        if not signal:  # that is said of its death
+            return ["the log of the program has no end: it left by os._exit, or could be recorded no further"]
+    return []
 
 
 def filter_of(wishes: dict[str, Any], run: Run | None = None) -> Filter:
@@ -182,7 +221,7 @@ def filter_of(wishes: dict[str, Any], run: Run | None = None) -> Filter:
     bases = [str(project.parent)] if project is not None else []
     return Filter(
         codes,
-        lambda file: relative(file, [*bases, str(Path.cwd())]),
+        lambda file: relative(file, [*bases, str(store.here())]),
         sources.text if run is None else sources.of(run),
     )
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from jaxscope.cli import Parser, config
@@ -38,23 +42,41 @@ PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put
 
 
 class OptionsParser(Parser):
-    """Our options alone: ``split`` has cut the program's words off before."""
+    """Our options alone: ``split`` has cut the program's words off before.
+
+    Attributes:
+      rest: those words.
+    """
+
+    rest: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
-        word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
-        if word != message and word[:1] == "-" and word[1:2] in PYTHONS_OWN:
-            hint = f"an option of Python goes before jaxscope: python {word} -m jaxscope run ..."
-            raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
+        given = message.removeprefix("unrecognized arguments: ")
+        word = given.split(" ")[0]
+        if given != message and word[:1] == "-":
+            if word[1:2] in PYTHONS_OWN:
+                hint = f"an option of Python goes before jaxscope: python {word} -m jaxscope run ..."
+                raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
+            ours = [o for action in self._actions for o in action.option_strings]
+            script = next((n for n, w in enumerate(self.rest) if w.endswith(".py") or Path(w).exists()), None)
+            if script is not None and not difflib.get_close_matches(word.partition("=")[0], ours, 1, 0.8):
+                meant = [self.rest[script], *given.split(" "), *self.rest[:script], *self.rest[script + 1 :]]
+                hint = f"the program's options come after the script: jaxscope run {shlex.join(meant)}"
+                raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
         super().error(message)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> OptionsParser:
     """One entry an option. What is not given is None: then the configuration is asked."""
     parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
     where = parser.add_argument_group("where it is recorded")
     where.add_argument(
-        "-o", "--out", metavar="DIR", help="this directory (default: a new one in .jaxscope/runs)"
+        "-o",
+        "--out",
+        metavar="DIR",
+        help="this directory, new or empty (default: a new one in .jaxscope/runs)",
     )
+    where.add_argument("--overwrite", action="store_true", help="replace the run that DIR holds")
     where.add_argument("--name", help="what the run is called (default: from the script)")
     what = parser.add_argument_group("what is recorded")
     what.add_argument(
@@ -75,6 +97,11 @@ def parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="count what is copied between host and devices; for copies to the host, methods of JAX's arrays"
         " are replaced while the program runs (default: yes)",
+    )
+    what.add_argument(
+        "--redact",
+        action=argparse.BooleanOptionalAction,
+        help="leave out the values of static arguments, lines of source and paths outside the project (default: no)",
     )
     what.add_argument(
         "--check",

@@ -27,6 +27,11 @@ def chosen(which: str | None) -> RunDir:
       RunNotFound: there is none.
     """
     found = store.find(which)
+    if which == found.name and which != found.path.name and not Path(which).is_dir():
+        same = [r for r in store.all_runs() if r.name == which]
+        if len(same) > 1:
+            this = escape(found.path.name)
+            sys.stderr.write(f"{len(same)} runs are called {escape(which)}: this is the newest, {this}\n")
     if which in (None, "", "latest"):
         newest = store.all_runs()[-1]
         if newest.path != found.path:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxscope.cli import config
 from jaxscope.errors import JaxscopeError
+from jaxscope.log import store
 
 if TYPE_CHECKING:
     from jaxscope.log.store import RunDir
@@ -83,6 +84,8 @@ def _whole(run: Run, how: str) -> None:
         wrong = f"was ended by signal {exited.signal}"
     elif exited is not None and exited.exit_code:
         wrong = f"failed with exit code {exited.exit_code}"
+    elif run.stopped:
+        wrong = "was not recorded to its end"
     elif not any(f.user and (f.traces or f.compiled) for f in run.functions.values()):
         wrong = "compiled nothing of yours"
     if wrong is not None:
@@ -102,4 +105,4 @@ def roots(path: Path) -> list[str]:
 def _project() -> Path:
     """Where pyproject.toml lies, else the current directory."""
     found = config.load().path
-    return found.parent if found is not None else Path.cwd()
+    return found.parent if found is not None else store.here()

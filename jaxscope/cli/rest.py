@@ -9,6 +9,7 @@ import sys
 from jaxscope.cli import targeting
 from jaxscope.cli.output import chosen
 from jaxscope.log import store
+from jaxscope.log.confidential import MARK
 from jaxscope.log.jobs import CRASHED, LATE, Queue
 from jaxscope.report.escape import escape
 
@@ -40,7 +41,7 @@ def handle(which: str) -> int:
         for t in read.targets:
             targeting.installed(t.platform, t.name)
         n = queue.again()
-        env = {**os.environ, **{k: v for k, v in run.settings if not k.startswith("-")}}
+        env = {**os.environ, **{k: v for k, v in run.settings if not k.startswith("-") and MARK not in v}}
         sys.stderr.write(f"jaxscope: {escape(store.address(run))}: {n} left to compile\n")
         queue.beat()
         worker = targeting.begin(run, env)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from jaxscope.cli import config, targeting, varying
 from jaxscope.cli.saying import say
 from jaxscope.cli.varying import Setting
-from jaxscope.errors import LogError, UsageError
+from jaxscope.errors import UsageError
 from jaxscope.launch.command import Command
 from jaxscope.launch.vitals import Ended
-from jaxscope.log import store
+from jaxscope.log import confidential, store
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
 
@@ -54,7 +54,7 @@ def asked(opts: argparse.Namespace, program: Command) -> list[Round]:
     found = []
     for settings in combinations:
         for targets in groups:
-            label = " ".join(f"{s.name}={s.value}" for s in settings)
+            label = " ".join(f"{s.name}={confidential.value(*s)}" for s in settings)
             if len(groups) > 1:
                 label += f"{'@' if label else ''}{targets[0].devices}"
             found.append(Round(label, varying.program(program, settings), settings, targets))
@@ -95,6 +95,9 @@ def all_of(
     """Run them one after the other. How the first that failed ended, else the last.
 
     What ends one ends that one; what somebody sends us to end it (Ctrl-C, kill) ends the rest, too.
+
+    Raises:
+      LogError: one has no place to be recorded in; it and the rest are not run.
     """
     failed = ended = None
     for n, each in enumerate(rounds, 1):
@@ -102,8 +105,6 @@ def all_of(
             sys.stderr.write(f"jaxscope: {n} of {len(rounds)}: {escape(each.shown)}\n")
             sys.stderr.flush()
         where = record if n == 1 else _within(record, each, **options)
-        if n > 1 and where is None:
-            continue
         ended = once(each, where)
         if failed is None and not ended.succeeded:
             failed = ended
@@ -118,19 +119,17 @@ def all_of(
     return ended if failed is None else failed
 
 
-def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir | None:
-    """The directory of a further round. None, with a word, where there can be none."""
+def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
+    """The directory of a further round.
+
+    Raises:
+      LogError: there can be none: what follows is not run.
+    """
     assert record is not None
-    try:
-        made = store.create(
-            store.sub_run(record, each.label),
-            name=f"{record.name}@{each.label}",
-            argv=each.program.words,
-            options=options["options"](each),
-            **each.meta(),
-        )
-        (made.path / "boot").mkdir(exist_ok=True)
-    except (LogError, OSError) as e:
-        sys.stderr.write(f"jaxscope: not run: {e}\n")
-        return None
-    return made
+    return store.create(
+        store.sub_run(record, each.label),
+        name=f"{record.name}@{each.label}",
+        argv=each.program.words,
+        options=options["options"](each),
+        **each.meta(),
+    )

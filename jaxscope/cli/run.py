@@ -21,7 +21,8 @@ from jaxscope.cli.saying import say
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, runner, vitals
 from jaxscope.launch.command import Command
-from jaxscope.log import store
+from jaxscope.log import files, store
+from jaxscope.log.alive import Heartbeat
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jaxscope.report.variants import Ended
 
 CHECK_FAILED = 3
+LAST_WORDS = 10_000  # bytes
 
 
 def add_parser(subparsers: Any) -> None:
@@ -49,6 +51,7 @@ def handle(args: argparse.Namespace) -> int:
     """Run it. The program's own exit code; a signal that ended it ends us too."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
+    parser.rest = words
     if not args.words:
         parser.print_help(sys.stderr)
         return 2
@@ -138,6 +141,7 @@ def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
 
 def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
     from jaxscope.cli import attach
+    from jaxscope.report import phrases
 
     program, env = each.program, _environment(record, opts, each)
     worker = targeting.begin(record, env) if each.targets else None
@@ -151,6 +155,8 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[
         return left.code
     if worker is not None:
         targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+    if not left.succeeded and phrases.wanted_input(_last_words(record)):
+        say("the program reads its input, and behind the view it has none", phrases.WITH_INPUT)
     read = _read(record)
     if not opts.quiet:
         say(f"the program's output: {record.output}")
@@ -158,13 +164,28 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[
     return _checked(record, left, wishes, read)
 
 
+def _last_words(record: RunDir) -> str:
+    try:
+        with files.open_regular(record.output, within=record.path) as f:
+            f.seek(max(0, os.fstat(f.fileno()).st_size - LAST_WORDS))
+            return f.read(LAST_WORDS).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
-    """None: there is nothing to record, or nowhere to; the program runs all the same."""
+    """None: there is nothing to record, or nowhere to; the program runs all the same.
+
+    Raises:
+      LogError: it cannot be recorded where somebody asked for it, or not at all and it is to be checked.
+    """
     if not each.program.runnable:
         return None  # Python says so, in the words people know
     try:
         return _create(each, opts)
     except LogError as e:
+        if opts.out or opts.check is not None:
+            raise  # who asks for this run, or what it is to be held to, is not served by another
         say(f"not recording: {e.message}", f"{e.hint}; the program runs without" if e.hint else None)
         return None
 
@@ -172,16 +193,17 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
 def _create(each: Round, opts: argparse.Namespace) -> RunDir:
     name, where = opts.name or (None if opts.out else each.program.stem), Path(opts.out) if opts.out else None
     wished = _wishes(opts, each)
-    run = store.create(where, name=name, argv=each.program.words, options=wished, **each.meta())
-    try:
-        (run.path / "boot").mkdir(exist_ok=True)
-        vitals.beat(run)
-    except OSError as e:
-        raise LogError(
-            f"cannot write in the run directory {run.path}: {e.strerror}",
-            hint="choose another with --out DIR",
-            slug="run-unwritable",
-        ) from e
+    run = store.create(
+        where,
+        name=name,
+        overwrite=bool(opts.overwrite),
+        argv=each.program.words,
+        options=wished,
+        **each.meta(),
+    )
+    first = Heartbeat(run.heartbeat, hold=False)  # of us, until somebody watches
+    first.beat()
+    first.close()
     return run
 
 
@@ -193,6 +215,7 @@ def _wishes(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
         "wrapper-libraries": opts.wrapper_libraries,
         "arrays": opts.arrays,
         "transfers": opts.transfers,
+        "redact": opts.redact or None,
         "targets": targeting.as_options(each.targets) if each.targets else None,
         "dry-run": opts.dry_run or None,
     }
@@ -276,5 +299,5 @@ def _checked(
 
 
 def _how_to_see(record: RunDir) -> str:
-    at_home = record.path.parent == store.runs_home().absolute()
+    at_home = record.path.parent == store.here() / store.runs_home()
     return f"jaxscope report {record.path.name if at_home else record.path}"

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxscope.errors import UsageError
-from jaxscope.log import store
+from jaxscope.errors import LogError, UsageError
+from jaxscope.log import removal, store
+from jaxscope.log.alive import STALE_S, beat_of
+from jaxscope.log.counts import SUFFIX
+from jaxscope.log.jobs import Queue
 from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
+
+if TYPE_CHECKING:
+    from jaxscope.model.run import Run
 
 DESCRIPTION = "List the recorded runs of this directory, remove some, or clear out old ones."
 EXAMPLES = """\
@@ -22,8 +30,13 @@ examples:
   jaxscope runs gc --keep 20              all but the 20 newest
   jaxscope runs gc --older-than 30 --dry-run
 """
+REMOVAL = """\
+Remove runs by name or directory: the files that jaxscope wrote, and the directory where nothing else is in it.
+"""
 DAY_S = 86_400
+OLD_S = 60 * DAY_S
 KEEP = 20
+SHOWN = 5
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,10 +48,11 @@ def add_parser(subparsers: Any) -> None:
     verbs = parser.add_subparsers(metavar="{list,rm,gc}")
     listing = verbs.add_parser("list", help="what is recorded (default)")
     listing.set_defaults(handler=handle_list)
-    remove = verbs.add_parser("rm", help="remove runs", description="Remove runs by name or directory.")
+    remove = verbs.add_parser("rm", help="remove runs", description=REMOVAL)
     remove.add_argument(
         "names", nargs="+", metavar="NAME", help="the whole name, as the list shows it, or a directory"
     )
+    remove.add_argument("-y", "--yes", action="store_true", help="do not ask")
     remove.set_defaults(handler=handle_rm)
     clear = verbs.add_parser(
         "gc",
@@ -49,6 +63,7 @@ def add_parser(subparsers: Any) -> None:
     clear.add_argument("--keep", type=_natural, metavar="N", help="keep the N newest")
     clear.add_argument("--older-than", type=_natural, metavar="DAYS", help="remove only what is older")
     clear.add_argument("--dry-run", action="store_true", help="say what would be removed")
+    clear.add_argument("-y", "--yes", action="store_true", help="do not ask")
     clear.set_defaults(handler=handle_gc)
 
 
@@ -107,7 +122,6 @@ def _rows(directory: RunDir) -> list[Row]:
 def row(directory: RunDir) -> Row:
     """What the list says of one run; reads its log."""
     from jaxscope.model.load import load
-    from jaxscope.report.escape import escape
     from jaxscope.report.header import ending
     from jaxscope.report.phrases import command, seconds, size
 
@@ -144,55 +158,118 @@ def handle_rm(args: argparse.Namespace) -> int:
             )
         chosen.append(found)
     for found in chosen:
-        _remove(found)
+        if not removal.is_run(found.path):
+            raise LogError(f"{found.path} is not a jaxscope run; nothing was removed", slug="not-a-run")
+    if _agreed(chosen, yes=args.yes):
+        for found in chosen:
+            _remove(found)
     return 0
 
 
 def handle_gc(args: argparse.Namespace) -> int:
-    """Remove old runs, never one that is still going on."""
+    """Remove old runs, never one that is still going on. One that cannot be removed is passed over, and is exit code 2."""
     from jaxscope.report.phrases import count, size
 
     asked = args.keep is not None or args.older_than is not None
     keep = args.keep if asked else KEEP
-    runs = store.all_runs()
+    runs = [r for r in store.all_runs() if removal.is_run(r.path)]
     old = runs[: max(0, len(runs) - keep)] if keep is not None else runs
     if args.older_than is not None:
         limit = time.time() - args.older_than * DAY_S
         old = [r for r in old if r.started < limit]
     old = [r for r in old if not _going_on(r)]
-    freed = 0
+    freed, done, failed = 0, 0, 0
+    removes = asked and not args.dry_run
+    if removes and old and not _agreed(old, yes=args.yes):
+        return 0
     for found in old:
-        freed += found.bytes_on_disk()
-        if args.dry_run or not asked:
-            print(found.path)  # noqa: T201
-        else:
-            _remove(found)
-    done = "removed" if asked and not args.dry_run else "would be removed"
-    sys.stderr.write(f"{count(len(old), 'run')} {done}, {size(freed)}; {len(runs) - len(old)} kept\n")
+        bytes = found.bytes_on_disk()
+        try:
+            if not removes:
+                print(found.path)  # noqa: T201
+            elif not _remove(found):
+                continue
+        except LogError as e:
+            failed += 1
+            sys.stderr.write(f"jaxscope: {escape(e.message)}\n")
+            continue
+        freed += bytes
+        done += 1
+    what = "removed" if removes else "would be removed"
+    sys.stderr.write(f"{count(done, 'run')} {what}, {size(freed)}; {len(runs) - len(old) + failed} kept\n")
     if old and not asked and not args.dry_run:
         sys.stderr.write(f"nothing was removed; to do it: jaxscope runs gc --keep {KEEP}\n")
-    return 0
+    return 2 if failed else 0
 
 
-def _remove(found: RunDir) -> None:
-    from jaxscope.errors import LogError
+def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
+    """Ask a person at a terminal; nobody else is asked."""
+    from jaxscope.report.phrases import count, size
 
+    if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):
+        return True
+    for found in chosen[:SHOWN]:
+        sys.stderr.write(f"  {escape(str(found.path))}\n")
+    if len(chosen) > SHOWN:
+        sys.stderr.write(f"  and {len(chosen) - SHOWN:,} more\n")
+    total = size(sum(found.bytes_on_disk() for found in chosen))
+    sys.stderr.write(f"remove {count(len(chosen), 'run')}, {total}? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().casefold() in ("y", "yes"):
+        return True
+    sys.stderr.write("nothing was removed\n")
+    return False
+
+
+def _remove(found: RunDir) -> bool:
+    """Remove it and say so; what is not jaxscope's stays, and is named. False: somebody else has removed it.
+
+    Raises:
+      LogError: it cannot be removed.
+    """
     try:
-        found.remove()
+        left = found.remove()
     except OSError as e:
         raise LogError(f"{found.path} cannot be removed: {e.strerror}", slug="run-unremovable") from e
+    except LogError:
+        if found.path.exists():
+            raise
+        return False
     print(f"removed {found.path}")  # noqa: T201
+    if left:
+        named = ", ".join(escape(name) for name in sorted(left)[:SHOWN])
+        more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
+        sys.stderr.write(f"  what jaxscope did not write stays there: {named}{more}\n")
+    return True
 
 
 def _going_on(found: RunDir) -> bool:
-    from jaxscope.model.load import load, state
+    """Does a process write in it, or in a run within it? Where this machine cannot know, it has a day's grace."""
+    from jaxscope.model.load import going_on, load
 
-    try:
-        if time.time() - found.heartbeat.stat().st_mtime > DAY_S:
-            return False  # spares reading old logs
-    except OSError:
-        pass
-    return state(load(found), found) == "running"
+    for each in (found, *store.sub_runs(found)):
+        queue = Queue(each)
+        if queue.waiting() and not queue.abandoned():
+            return True
+        if time.time() - each.started > OLD_S and not removal.in_use(each.path):
+            continue  # spares reading old logs
+        run = load(each)
+        known = going_on(run, each)
+        if known or (known is None and time.time() - _last_sign(run, each) < DAY_S):
+            return True
+    return False
+
+
+def _last_sign(run: Run, directory: RunDir) -> float:
+    """When the latest event, count or heartbeat came; what the future holds is no sign."""
+    times = [directory.started, *(p.last_ns / 1e9 for p in run.processes.values())]
+    beat = beat_of(directory.heartbeat)
+    if beat is not None:
+        times.append(beat.at)
+    for path in directory.logs():
+        with contextlib.suppress(OSError):
+            times.append(path.with_suffix(SUFFIX).stat().st_mtime)
+    return max((t for t in times if t <= time.time() + STALE_S), default=0.0)
 
 
 def _when(started: object) -> str:

@@ -24,6 +24,8 @@ from jaxscope.launch.overhear import Listener
 from jaxscope.launch.runner import FORWARDED, LINGER_S, Beside, spawn
 from jaxscope.launch.tee import open_terminal, read_some
 from jaxscope.launch.vitals import Ended
+from jaxscope.log import files
+from jaxscope.log.alive import Heartbeat
 from jaxscope.log.store import RunDir
 
 QUIET_S = 0.2
@@ -46,7 +48,7 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
       JaxscopeError: the program could not be started, or its output not be kept.
     """
     try:
-        log = os.open(run.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = files.append(run.output, within=run.path)
     except OSError as e:
         raise JaxscopeError(
             f"cannot keep the program's output in {run.output}: {e.strerror}",
@@ -104,7 +106,8 @@ def _keep(
         os.write(answer, json.dumps({"error": e.message}).encode())
         return
     with contextlib.suppress(OSError):
-        (run.path / "keeper.json").write_text(json.dumps({"keeper": os.getpid(), "program": pid}) + "\n")
+        said = json.dumps({"keeper": os.getpid(), "program": pid}) + "\n"
+        files.write(run.path / "keeper.json", said, within=run.path)
     os.write(answer, json.dumps({"program": pid}).encode())
     os.close(answer)
     listener = Listener(run, env)
@@ -144,12 +147,12 @@ def _listen() -> int:
 
 def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: Listener) -> int:
     """The program's wait status."""
-    beat_at = 0.0
+    beat_at, heartbeat = 0.0, Heartbeat(run.heartbeat)  # held until this process ends
     while True:
         now = time.monotonic()
         if now >= beat_at:
             beat_at = now + vitals.HEARTBEAT_S
-            vitals.beat(run)
+            heartbeat.beat()
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status

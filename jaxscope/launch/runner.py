@@ -20,6 +20,7 @@ from jaxscope.launch import vitals
 from jaxscope.launch.tee import Tee
 from jaxscope.launch.vitals import Ended
 from jaxscope.launch.witness import Witness
+from jaxscope.log.alive import Heartbeat
 from jaxscope.log.store import RunDir
 
 Beside = Callable[[threading.Event], None]
@@ -104,6 +105,7 @@ def run(
             copy.finish()
         if record is not None:
             vitals.write_end(record, end)
+        watch.over()
         ended.set()
         if thread:
             thread.join(LINGER_S)
@@ -154,7 +156,7 @@ class _Watch:
         self.pid = pid
         self.held = held
         self.witness = witness
-        self.record = record
+        self.heartbeat = Heartbeat(record.heartbeat) if record is not None else None
         self.seen: dict[int, float] = {}  # signal -> when the group had it
         self.passed_on = 0
         self.heard: set[int | None] = set()
@@ -166,8 +168,8 @@ class _Watch:
             now = time.monotonic()
             if now >= beat_at:
                 beat_at = now + vitals.HEARTBEAT_S
-                if self.record is not None:
-                    vitals.beat(self.record)
+                if self.heartbeat is not None:
+                    self.heartbeat.beat()
             # Asked each time round, not only on SIGCHLD: several of them may be one by the time we look.
             pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
             if pid and os.WIFSTOPPED(status):
@@ -176,6 +178,11 @@ class _Watch:
                 return status
             else:
                 self._hear(_next_signal(self.held, beat_at - now))
+
+    def over(self) -> None:
+        """The end is written down: nobody watches any more."""
+        if self.heartbeat is not None:
+            self.heartbeat.close()
 
     def _hear(self, arrived: tuple[int, bool | None, int] | None) -> None:
         """Pass a signal on, unless the program has it already.

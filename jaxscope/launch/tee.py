@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from jaxscope.launch.apart import fork_apart
 from jaxscope.launch.overhear import Listener
+from jaxscope.log import files
 from jaxscope.log.store import RunDir
 
 CHUNK = 1 << 16
@@ -43,7 +44,7 @@ class Tee:
         """
         fds: list[int] = []
         try:
-            log = os.open(run.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            log = files.append(run.output, within=run.path)
             fds.append(log)
             if terminal := os.isatty(STDERR):
                 read_end, write_end = open_terminal(like=STDERR)

@@ -1,6 +1,6 @@
 """What the process that watches the program writes into the run directory: a pulse, and the end.
 
-Owns the heartbeat, the ``ProgramExited`` event, and how we take our leave as the program took its own.
+Owns how often the heartbeat comes, the ``ProgramExited`` event, and how we take our leave as the program took its own.
 Must not know whether a runner or a keeper is watching.
 """
 
@@ -68,12 +68,6 @@ class Ended(NamedTuple):
         os.kill(os.getpid(), self.signal)
         time.sleep(0.1)
         return 128 + self.signal  # process 1 of a container cannot be ended by its own signal
-
-
-def beat(run: RunDir) -> None:
-    """Touch the heartbeat. A run directory that is gone or full is no reason to stop watching."""
-    with contextlib.suppress(OSError):
-        run.heartbeat.touch()
 
 
 def write_end(run: RunDir, ended: Ended) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from jaxscope.log import counts, files
-from jaxscope.log.store import RunDir
+from jaxscope.log.store import LAST, LAST_BYTES, RunDir
 from jaxscope.schema.events import AnyEvent, Unknown
 
 
@@ -82,6 +82,7 @@ class _File:
         self._torn = -1  # size of the file when it had no whole line more
         self._skipping = False  # the line at ``offset`` has begun before, and is too long
         self._full = False  # nothing more is read
+        self.last = False  # has the event that its recording stopped been read?
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
         """The events that are new."""
@@ -101,6 +102,20 @@ class _File:
                 progress(self.offset - before)
             yield events
             before = self.offset
+        if (last := self._stopped()) is not None:
+            yield [last]
+
+    def _stopped(self) -> AnyEvent | Unknown | None:
+        """The event that the recording stopped, where the log itself had no room for it; None: as before."""
+        if self.last:
+            return None
+        try:
+            data = files.read(self.path.with_suffix(LAST), LAST_BYTES, within=self._within)
+        except OSError:
+            return None
+        event = decode(data.rstrip(b"\0"))
+        self.last = event is not None
+        return event
 
     def _lines(self, size: int) -> list[bytes]:
         """Whole lines from ``offset`` on, at least one where there is one; past those that are too long."""

@@ -4,9 +4,10 @@
         meta.json            what was started: name, argv, options
         events/<pid>-<id>.jsonl   one append-only log per process (log.writer)
         events/<pid>-<id>.counts  its numbers that grow between events (log.counts)
+        events/<pid>-<id>.stopped room for the event that its recording stopped; gone after an orderly end
         blobs/<sha256>.zst   StableHLO and HLO texts
         output.log           the program's output, where a keeper owned its terminal
-        heartbeat            touched every second while a keeper watches the program
+        heartbeat            written every second, and locked, while somebody watches the program (log.alive)
         sub/<label>/         the same program once more (other devices, another setting), a run of its own
 
 Knows nothing of what the events mean.
@@ -21,7 +22,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from jaxscope.errors import LogError, RunNotFound
-from jaxscope.log import files
+from jaxscope.log import confidential, files, removal
 
 HOME = ".jaxscope"
 SCHEMA = 1  # of meta.json and the logs
@@ -44,13 +44,24 @@ MAX_META_BYTES = 1 << 20
 MAX_WINDOW = 1 << 26  # bytes that a decompressor may hold; what we write needs 2^19
 LATEST = 1e11  # seconds since 1970: a later start is no time
 PIECE = 1 << 20
+MOST_NAMED = 8
+LAST = ".stopped"  # beside a log: its last event, where the log itself took no more
+LAST_BYTES = 512
+
+
+def here() -> Path:
+    """The current directory. Where it has been removed, a path at which nothing is and nothing can be made."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/proc/self/cwd")
 
 
 def runs_home(start: Path | None = None) -> Path:
     """``.jaxscope/runs`` under ``start`` (default: $JAXSCOPE_HOME, else the current directory)."""
     if start is None:
         home = os.environ.get("JAXSCOPE_HOME")
-        start = Path(home) if home else Path.cwd() / HOME
+        start = Path(home) if home else here() / HOME
         return start / "runs"
     return start / HOME / "runs"
 
@@ -72,34 +83,36 @@ def _clean(text: str, also: str = "") -> str:
     return name.rstrip("-.")
 
 
-def create(path: Path | None = None, *, name: str | None = None, **meta: Any) -> RunDir:
-    """Make a run directory.
+def create(
+    path: Path | None = None, *, name: str | None = None, overwrite: bool = False, **meta: Any
+) -> RunDir:
+    """Make a run directory that nobody else can read.
 
     Args:
-      path: where; None makes a new one under ``runs_home()`` from ``name`` and the time.
+      path: where: a directory that is not there yet, or is empty; None makes a new one under ``runs_home()`` from
+        ``name`` and the time.
       name: what the run is called; default: from the path.
+      overwrite: a run that ``path`` holds is removed first.
       meta: further entries of ``meta.json``; must be JSON.
 
     Raises:
-      LogError: the directory cannot be made, or holds a recorded run already.
+      LogError: the directory cannot be made, or holds something.
     """
     now = time.time()
     stem = clean_name(name or (path.name if path else "run"))
     path = path or fresh(stem)
     try:
-        if (path / "meta.json").exists():
-            raise LogError(
-                f"{path} already holds a recorded run",
-                hint="choose another directory with --out, or remove it: jaxscope runs rm " + str(path),
-                slug="run-exists",
-            )
-        (path / "events").mkdir(parents=True, exist_ok=True)
-        (path / "blobs").mkdir(exist_ok=True)
+        _make_room(path, overwrite=overwrite)
         home = path.parent.parent
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
-            (home / ".gitignore").write_text("*\n")
-        record = {"schema": SCHEMA, "name": stem if name is None else name, "started": now, **meta}
-        (path / "meta.json").write_text(json.dumps(record, indent=1) + "\n")
+            files.write(home / ".gitignore", "*\n", mode=files.SHARED)
+        files.make_directory(path)
+        path.chmod(files.PRIVATE_DIRECTORY)  # of an empty one that was there
+        record = {"schema": SCHEMA, "name": stem if name is None else name, "started": now, **_harmless(meta)}
+        _write_first(path / removal.META, (json.dumps(record, indent=1) + "\n").encode())
+        for part in ("events", "blobs", "boot"):
+            files.make_directory(path / part, within=path)
     except OSError as e:
         raise LogError(
             f"cannot make the run directory {path}: {e.strerror or e}",
@@ -107,6 +120,73 @@ def create(path: Path | None = None, *, name: str | None = None, **meta: Any) ->
             slug="run-unwritable",
         ) from e
     return RunDir(path)
+
+
+def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
+    """``meta`` without what looks like a secret."""
+    argv, settings = meta.get("argv"), meta.get("settings")
+    found = dict(meta)
+    if isinstance(argv, list):
+        found["argv"] = confidential.words([str(word) for word in argv])
+    if isinstance(settings, dict):
+        found["settings"] = {
+            name: confidential.value(name, text) if isinstance(text, str) else text
+            for name, text in settings.items()
+        }
+    return found
+
+
+def _make_room(path: Path, *, overwrite: bool) -> None:
+    """See that ``path`` is not there, or is empty.
+
+    Raises:
+      LogError: it holds something else than a run, or a run that is to stay.
+      OSError: it cannot be read.
+    """
+    try:
+        held = files.names(path)
+    except FileNotFoundError:
+        return
+    if not held:
+        return
+    if not removal.is_run(path):
+        raise LogError(
+            f"{path} is not empty, and holds no run",
+            hint="choose a new or an empty directory with --out",
+            slug="run-directory-in-use",
+        )
+    if not overwrite:
+        raise LogError(
+            f"{path} already holds a recorded run",
+            hint="choose another directory with --out, or replace the run: --overwrite",
+            slug="run-exists",
+        )
+    if removal.in_use(path):
+        raise LogError(f"{path} holds a run that still goes on", slug="run-goes-on")
+    others = sorted(removal.foreign(path))
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        raise LogError(
+            f"{path} holds more than a run: {', '.join(others[:3])}{more}",
+            hint="choose a directory of its own with --out",
+            slug="run-directory-in-use",
+        )
+    removal.remove(path)
+
+
+def _write_first(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet: of two who make the same run one gets it.
+
+    Raises:
+      OSError: somebody else was first, or there is no room.
+    """
+    fd = files.descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, within=path.parent)
+    try:
+        with os.fdopen(fd, "wb") as f:
+            f.write(data)
+    except OSError:
+        files.remove(path, within=path.parent)
+        raise
 
 
 def fresh(name: str) -> Path:
@@ -119,7 +199,7 @@ class RunDir:
     """One run's directory. Cheap: holds a path, opens files only when asked."""
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path).absolute()
+        self.path = here() / path
         self.everything = False  # read texts of any size: --all
         self._meta: dict[str, Any] = {}
 
@@ -192,13 +272,8 @@ class RunDir:
         blob = hashlib.sha256(data).hexdigest()
         target = self.path / "blobs" / f"{blob}.zst"
         if not target.exists():
-            part = target.with_name(f"{blob}.{os.getpid()}.{secrets.token_hex(3)}.part")
-            try:
-                part.write_bytes(zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data))
-                part.replace(target)  # whole or not there at all
-            except OSError:
-                part.unlink(missing_ok=True)
-                raise
+            compressed = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data)
+            files.write(target, compressed, within=self.path)
         return blob, len(data)
 
     def text(self, blob: str) -> str:
@@ -230,23 +305,23 @@ class RunDir:
 
     def bytes_on_disk(self) -> int:
         total = 0
-        for p in self.path.rglob("*"):
-            try:
-                if p.is_file():
-                    total += p.stat().st_size
-            except OSError:  # a text's .part was renamed under us
-                continue
+        for folder, _, names in os.walk(self.path):  # what is removed under us is passed over
+            for name in names:
+                with contextlib.suppress(OSError):
+                    total += files.status(Path(folder, name), within=Path(folder)).st_size
         return total
 
-    def remove(self) -> None:
-        """Delete the run. Refuses a directory that is no run.
+    def remove(self) -> list[str]:
+        """Delete what jaxscope wrote here, and the directory where that was all.
+
+        Returns:
+          What is left, by its path from here.
 
         Raises:
-          LogError: there is no meta.json in it.
+          LogError: this is no run.
+          OSError: something cannot be removed.
         """
-        if not (self.path / "meta.json").is_file():
-            raise LogError(f"{self.path} is not a jaxscope run; nothing was removed", slug="not-a-run")
-        shutil.rmtree(self.path)
+        return removal.remove(self.path)
 
 
 def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
@@ -310,7 +385,7 @@ def address(run: RunDir) -> str:
     parent = parent_of(run)
     if parent is not None:
         return f"{address(parent)}/{_name_within(run, [parent, *sub_runs(parent)])}"
-    return run.path.name if run.path.parent == runs_home().absolute() else str(run.path)
+    return run.path.name if run.path.parent == here() / runs_home() else str(run.path)
 
 
 def all_runs(home: Path | None = None) -> list[RunDir]:
@@ -325,12 +400,13 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 
 
 def find(which: str | None = None) -> RunDir:
-    """The run meant by ``which``: a directory, a name, the beginning of one, or latest (None).
+    """The run meant by ``which``: a directory, a name, the beginning of one, or latest (None). Of several runs with one
+    name it is the newest.
 
     ``RUN/NAME`` is a run within another: ``latest/MESH=4x4`` by its setting, ``latest/16`` by its directory. The latest is the newest in which something was recorded, where there is one.
 
     Raises:
-      RunNotFound: none, with the nearest names there are.
+      RunNotFound: none, with the nearest names there are; or the beginning of several names.
     """
     runs = all_runs()
     if which in (None, "", "latest"):
@@ -349,11 +425,20 @@ def find(which: str | None = None) -> RunDir:
         inside = _within(which)
         if inside is not None:
             return inside
-    named = [r for r in runs if which in (r.name, r.path.name)] or [
-        r for r in runs if r.path.name.startswith(which)
-    ]
+    named = [r for r in runs if which == r.path.name] or [r for r in runs if which == r.name]
     if named:
         return named[-1]
+    begun = [r for r in runs if r.path.name.startswith(which)]
+    if len(begun) > 1:
+        shown = ", ".join(r.path.name for r in begun[-MOST_NAMED:])
+        more = f" and {len(begun) - MOST_NAMED} more" if len(begun) > MOST_NAMED else ""
+        raise RunNotFound(
+            f"{which!r} is the beginning of {len(begun)} runs",
+            hint=f"give the whole name of one: {shown}{more}",
+            slug="run-ambiguous",
+        )
+    if begun:
+        return begun[0]
     if path.is_dir():
         raise RunNotFound(
             f"{path} is a directory, but not a jaxscope run (no meta.json in it)",

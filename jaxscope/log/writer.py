@@ -4,26 +4,41 @@ There is no buffer and no thread: an event is in the kernel's hands when ``emit`
 ``kill -9`` loses nothing that was said, and every phase edge is on disk before the phase begins.
 Events are rare (some per cache miss, never one per warm call): measured about 20 us each.
 
-A disk that is full, or a directory that vanished, ends the recording with one line on stderr.
+A disk that is full, or a directory that vanished, ends the recording with one line on stderr, and as the log's last
+event. Where the log takes no more, that event stands in a file that was made for it when there was room.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import secrets
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from jaxscope.log import alive, files
 from jaxscope.log.counts import SUFFIX, Cells
-from jaxscope.log.store import RunDir
-from jaxscope.schema.events import AnyEvent, Degraded, Event
+from jaxscope.log.store import LAST, LAST_BYTES, RunDir
+from jaxscope.schema.events import Event, RecordingStopped, RunStarted
 
 E = TypeVar("E", bound=Event)
+
+
+class Redaction(Protocol):
+    """Leaves out what may not be written."""
+
+    def event(self, event: Any) -> Any:
+        """As plain data."""
+
+    def text(self, text: str) -> str: ...
+
 
 MAX_LOG_BYTES = 1 << 30
 MAX_BLOB_BYTES = 8 << 30
@@ -36,23 +51,30 @@ class Writer:
       run: where.
       first: makes the event that opens a process's log; called again in a forked child, which
         gets a log of its own as soon as it has something to say.
+      of_program: this is a process of the program: it holds a lock on its log for as long as it lives, and has room
+        for the event that its recording stopped.
     """
 
-    def __init__(self, run: RunDir, first: Callable[[bool], Event]) -> None:
+    def __init__(self, run: RunDir, first: Callable[[bool], Event], *, of_program: bool = False) -> None:
         self.run = run
+        self._of_program = of_program
         self.process_index: int | None = None
+        self.redaction: Redaction | None = None  # what is left out of events and texts
+        self.before: Callable[[], None] | None = None  # called before each event
         self._first = first
         self._encoder = msgspec.json.Encoder()
         self._reset(forked=False)
 
     def forked(self) -> None:
         """To be called in a forked child: from now on it writes to a log of its own."""
+        self._let_go()  # with this copy open the parent's lock would outlive the parent
         self._reset(forked=True)
 
     def _reset(self, *, forked: bool) -> None:
         # A thread of the parent may have held the lock at the fork: the child gets a new one.
         self._lock = threading.RLock()
-        self._fd: int | None = None
+        self._fd: int | None = None  # kept when the recording stops: the lock is on it
+        self._path: Path | None = None
         self._forked = forked
         self._seq = 0
         self._bytes = 0
@@ -71,6 +93,8 @@ class Writer:
 
     def emit(self, event: E) -> None:
         """Append ``event`` with its sequence number, time and origin. Never raises."""
+        if self.before is not None:
+            self.before()
         with self._lock:
             if self.stopped is None:
                 if self._fd is None:
@@ -82,7 +106,7 @@ class Writer:
         if self.stopped is not None:
             return None
         try:
-            blob, size = self.run.put_text(text)
+            blob, size = self.run.put_text(text if self.redaction is None else self.redaction.text(text))
         except OSError as e:
             self._stop(e)
             return None
@@ -105,25 +129,53 @@ class Writer:
 
     def close(self) -> None:
         with self._lock:
-            fd, self._fd = self._fd, None
-            self.stopped = self.stopped or "closed"
-            if fd is not None and _file(fd) == self._file:
+            if self.stopped is None:
+                self.stopped = "closed"
+                if self._path is not None and self._of_program:
+                    with contextlib.suppress(OSError):
+                        files.remove(self._path.with_suffix(LAST), within=self.run.path)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Close the log, and its lock with it."""
+        fd, self._fd = self._fd, None
+        if fd is not None and _file(fd) == self._file:
+            with contextlib.suppress(OSError):
                 os.close(fd)
 
     def _open(self) -> None:
         path = self.run.events / f"{self._pid}-{secrets.token_hex(4)}.jsonl"
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._fd = files.descriptor(path, flags, within=self.run.path)
         except OSError as e:
             self._stop(e)
             return
+        self._path = path
         self._file = _file(self._fd)
         self._cells = Cells(path.with_suffix(SUFFIX))
-        self._append(self._first(self._forked))
+        locked = self._of_program and alive.lock(self._fd)
+        if self._of_program:
+            with contextlib.suppress(OSError):
+                files.write(path.with_suffix(LAST), bytes(LAST_BYTES), within=self.run.path)
+        first = self._first(self._forked)
+        if isinstance(first, RunStarted) and self._of_program:
+            first = msgspec.structs.replace(first, machine=alive.machine(), locked=locked)
+        self._append(first)
 
     def _append(self, event: Event) -> None:
         if self._fd is None:
             return
+        try:
+            self._put(self._line(event))
+        except OSError as e:
+            self._stop(e)
+            return
+        self._seq += 1
+        if self._bytes > MAX_LOG_BYTES and self.stopped is None:
+            self._limit("events", MAX_LOG_BYTES)
+
+    def _line(self, event: Event) -> bytes:
         stamped = msgspec.structs.replace(
             event,
             seq=self._seq,
@@ -132,45 +184,56 @@ class Writer:
             thread=threading.get_ident(),
             process_index=self.process_index,
         )
+        said = stamped if self.redaction is None else self.redaction.event(stamped)
         try:
-            line = self._encoder.encode(stamped) + b"\n"
+            return self._encoder.encode(said) + b"\n"
         except UnicodeEncodeError:  # a file name or an argument that is not UTF-8 (os.fsdecode)
-            line = self._encoder.encode(_spelled_out(msgspec.to_builtins(stamped))) + b"\n"
+            return self._encoder.encode(_spelled_out(msgspec.to_builtins(said))) + b"\n"
+
+    def _put(self, line: bytes) -> None:
+        """Append ``line``, whole or not at all.
+
+        Raises:
+          OSError: why not.
+        """
+        # A program may close descriptors it does not know (os.closerange) and get ours for a file of its own.
+        if self._fd is None or _file(self._fd) != self._file:
+            self._fd = None
+            raise OSError(errno.EBADF, "the program closed the log's descriptor")
+        written = os.write(self._fd, line)
         try:
-            # A program may close descriptors it does not know (os.closerange) and get ours for a file of its own.
-            if _file(self._fd) != self._file:
-                self._fd = None
-                raise OSError(9, "the program closed the log's descriptor")
-            written = os.write(self._fd, line)
-            if written != len(line):
-                raise OSError(28, f"wrote {written} of {len(line)} bytes")
-        except OSError as e:
-            self._stop(e)
-            return
-        self._seq += 1
+            while written < len(line):  # a disk that is full takes a part, and says why with the rest
+                written += os.write(self._fd, line[written:])
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, self._bytes)
+            raise
         self._bytes += len(line)
-        if self._bytes > MAX_LOG_BYTES and self.stopped is None:
-            self._limit("events", MAX_LOG_BYTES)
 
     def _limit(self, what: str, limit: int) -> None:
-        reason = f"{what} of this process exceeded {limit >> 20} MiB"
-        self._append_last(Degraded(seam="log", reason=reason))
-        self._say(reason)
-
-    def _append_last(self, event: AnyEvent) -> None:
-        self.stopped = "limit"
-        self._append(event)
+        self._ended_early(f"{what} of this process exceeded {limit >> 20} MiB")
 
     def _stop(self, e: OSError) -> None:
-        self._say(f"{self.run.path}: {e.strerror or e}")
+        self._ended_early(e.strerror or str(e), f"{self.run.path}: ")
 
-    def _say(self, reason: str) -> None:
-        self.stopped = reason
-        fd, self._fd = self._fd, None
+    def _ended_early(self, reason: str, where: str = "") -> None:
+        """Nothing more is recorded: write so where it can be written, and on stderr."""
+        self.stopped = where + reason
         try:
-            if fd is not None and _file(fd) == self._file:
-                os.close(fd)
-            sys.stderr.write(f"jaxscope: recording stopped: {reason}; the program goes on\n")
+            line = self._line(RecordingStopped(reason=reason))
+            try:
+                self._put(line)
+            except OSError:
+                if self._path is not None and self._of_program:
+                    fd = files.descriptor(self._path.with_suffix(LAST), os.O_WRONLY, within=self.run.path)
+                    try:
+                        os.pwrite(fd, line[:LAST_BYTES], 0)
+                    finally:
+                        os.close(fd)
+        except Exception:  # a disk that takes nothing: then a reader sees a log without an end
+            pass
+        try:
+            sys.stderr.write(f"jaxscope: recording stopped: {self.stopped}; the program goes on\n")
         except Exception:  # stderr may be closed: the program must not notice
             pass
 

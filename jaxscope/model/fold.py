@@ -49,6 +49,7 @@ class Fold:
         ] = {}  # checksums of the files that functions and calls stand in
         self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
         self.damaged = 0  # lines of the logs that were no events
+        self.going_on: bool | None = None  # does the program run? model.load says it
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
         self.earlier: dict[str, object] = {}  # keys by function id; model.earlier keeps it
@@ -82,8 +83,11 @@ class Fold:
             return None
         self.shared.of(event)
         process = self._process(event, log)
-        if log and kind in _COUNTED and isinstance(event, Counted) and event.cell is not None:
-            self._cells.setdefault(log, {})[event.cell] = event
+        if kind in _COUNTED and isinstance(event, Counted):
+            if log and event.cell is not None:
+                self._cells.setdefault(log, {})[event.cell] = event
+        else:
+            process.ended = None  # a program that ran its exit handlers early has gone on
         found: Compilation | None = handler(self, process, event)
         if found is not None:
             found.function.version += 1
@@ -295,6 +299,12 @@ class Fold:
     def _run_ended(self, process: Process, event: ev.RunEnded) -> None:
         process.ended = event
 
+    def _recording_stopped(self, process: Process, event: ev.RecordingStopped) -> None:
+        process.stopped = event
+        lost = Lost("log", f"the recording of process {process.pid} stopped: {event.reason}")
+        if lost not in self.lost:
+            self.lost.append(lost)
+
     # -- records, made on demand: the event that introduces one may be lost -----------------------
 
     def _function(self, id: str) -> Function:
@@ -405,6 +415,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Degraded: Fold._degraded,
     ev.Died: Fold._died,
     ev.RunEnded: Fold._run_ended,
+    ev.RecordingStopped: Fold._recording_stopped,
     ev.TargetsWanted: Fold._targets,
     ev.Retargeted: Fold._retargeted,
     ev.SourceSeen: Fold._source,

@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from jaxscope.log import reader
+from jaxscope.log import alive, reader
 from jaxscope.log.jobs import Queue
 from jaxscope.log.store import RunDir
 from jaxscope.model.programs import Reader
-from jaxscope.model.records import Compilation
+from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 from jaxscope.schema.events import AnyEvent, Unknown
 
 Progress = Callable[[int, int], None]
-STALE_S = 10.0  # ten missed heartbeats: a loaded machine skips some
 
 
 class Queued(NamedTuple):
@@ -99,7 +98,15 @@ class Tail:
                 program.abandoned = id in batch.queue.abandoned
                 program.behind = batch.queue.behind
             self.run.version += 1
-        self.run.alive_ns = _alive_ns(self.run, self.directory)
+        self._look_whether_it_lives()
+
+    def _look_whether_it_lives(self) -> None:
+        how = state(self.run, self.directory)
+        beat = alive.beat_of(self.directory.heartbeat)
+        self.run.going_on = how == "running"
+        self.run.alive_ns = None  # without a heartbeat only the events say
+        if beat is not None and how in ("running", "lost"):
+            self.run.alive_ns = time.time_ns() if how == "running" else int(beat.at * 1e9)
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:
@@ -109,33 +116,45 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
     return tail.run
 
 
-def _alive_ns(run: Run, directory: RunDir) -> int | None:
-    """When the program was last known to be alive: now, or at the last heartbeat before it was lost."""
-    try:
-        beat = directory.heartbeat.stat().st_mtime_ns
-    except OSError:
-        return None  # nobody watches: only the events say
-    return {"running": time.time_ns(), "lost": beat}.get(state(run, directory))
-
-
 def state(run: Run, directory: RunDir) -> str:
     """``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
 
-    ``lost``: the log ends without a word and nobody is watching any more: killed, or the machine went down.
+    ``lost``: the log has no end, and nobody writes or watches any more: killed, or the machine went down.
     """
     if run.exited is not None:
         return "exited"
-    try:
-        if time.time() - directory.heartbeat.stat().st_mtime < STALE_S:
-            return "running"
-        watched = True
-    except OSError:
-        watched = False
+    if _watched(directory):
+        return "running"
     main = run.main
     if main is not None and main.ended is not None:
         return "stopped"
-    if watched:
-        return "lost"
-    # Nobody watches a recording begun in code: only its own log says that it is alive.
-    latest = max((p.last_ns for p in run.processes.values()), default=0)
-    return "running" if time.time() - latest / 1e9 < STALE_S else "lost"
+    return "running" if any(_writes(directory, log, p) for log, p in run.logs()) else "lost"
+
+
+def going_on(run: Run, directory: RunDir) -> bool | None:
+    """Does a process still write here, or watch the program? None: nobody can tell from this machine."""
+    signs = [_writes(directory, log, p) for log, p in run.logs()]
+    if run.exited is not None:
+        return any(signs)  # what it had no lock for has been watched to its end
+    if alive.beat_of(directory.heartbeat) is not None:
+        signs.append(_watched(directory))
+    elif not signs and directory.meta.get("how") is not None:
+        signs.append(alive.recent(directory.started))  # made in code, which imports jax before it writes
+    return True if True in signs else None if None in signs else False
+
+
+def _watched(directory: RunDir) -> bool | None:
+    beat = alive.beat_of(directory.heartbeat)
+    if beat is None:
+        return False
+    return beat.going if beat.going is not None else alive.recent(beat.at) or None
+
+
+def _writes(directory: RunDir, log: str, process: Process) -> bool | None:
+    """Is ``process`` there, and has it not ended its log?"""
+    said = process.started
+    if process.ended is not None or said is None:
+        return False
+    path = directory.events / f"{log}.jsonl"
+    found = alive.holds(path, said.machine, said.locked) if said.machine is not None else None
+    return found if found is not None else alive.recent(process.last_ns / 1e9) or None

@@ -30,6 +30,7 @@ from jaxscope.schema.events import (
     Lowered,
     Missed,
     PhaseFailed,
+    RecordingStopped,
     Retargeted,
     RunEnded,
     RunStarted,
@@ -60,6 +61,7 @@ class Process(msgspec.Struct, eq=False):
     index: int | None = None  # JAX's process index
     started: RunStarted | None = None
     ended: RunEnded | None = None
+    stopped: RecordingStopped | None = None  # nothing of it was recorded from then on, though it went on
     died: Died | None = None
     backend: BackendSeen | None = None
     step: int | None = None  # the latest step that ended by a mark

@@ -38,6 +38,10 @@ class Run(Fold):
         first = [p for p in recorded if p.started is not None and p.started.how in MAIN] or recorded
         return min(first, key=lambda p: (p.first_ns, p.id), default=None)
 
+    def logs(self) -> list[tuple[str, Process]]:
+        """The processes with the names of their logs."""
+        return list(self._by_log.items())
+
     @property
     def started(self) -> list[Process]:
         """The processes beside the program's own that recorded something: its pool's workers, say."""
@@ -82,13 +86,29 @@ class Run(Fold):
         if main is None or last is None:
             return None
         return main.compiling_seconds(
-            [(p.since_ns, last) for p in self.in_progress() if p.compilation.process is main]
+            [(p.since_ns, last) for p in self.lasting() if p.compilation.process is main]
         )
 
     @property
+    def recorded_seconds(self) -> float | None:
+        """Wall time until nothing of the main process was recorded any more; without such a moment as ``seconds``."""
+        main, begin = self.main, self.began_ns
+        if main is None or main.stopped is None or begin is None:
+            return self.seconds
+        return max(0, main.stopped.t_ns - begin) / 1e9
+
+    @property
+    def stopped(self) -> list[Process]:
+        """The processes that went on when nothing of them was recorded any more, the first to stop first."""
+        found = [p for p in self.processes.values() if p.stopped is not None]
+        return sorted(found, key=lambda p: p.stopped.t_ns if p.stopped is not None else 0)
+
+    @property
     def complete(self) -> bool:
-        """Did the main process end its log in an orderly way?"""
+        """Did the main process end its log in an orderly way, and was every process recorded to its end?"""
         main = self.main
+        if self.stopped:
+            return False
         if main is not None:
             return main.ended is not None
         return self.exited is not None and self.exited.signal is None
@@ -133,9 +153,16 @@ class Run(Fold):
         found = [
             InProgress(c, c.phase, c.phase_ns)
             for c in list(self._open.values())
-            if c.phase is not None and c.process.ended is None
+            if c.phase is not None and c.process.ended is None and c.process.stopped is None
         ]
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
+
+    def lasting(self) -> list[InProgress]:
+        """Those of ``in_progress`` of which it is known how long they took: they go on, or the program was killed in
+        them. Else the log was cut short, and the phase may have ended long before the program."""
+        killed = self.exited is not None and self.exited.signal is not None
+        lasts = self.exited is None and self.going_on is not False
+        return self.in_progress() if killed or lasts else []
 
     def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
         """The calls of ``function`` that traced, lowered or compiled (or tried to), counted from 1.

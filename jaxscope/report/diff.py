@@ -19,6 +19,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.report import phrases
 from jaxscope.report.escape import escape
+from jaxscope.report.header import cut_short
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
 
@@ -95,7 +96,7 @@ def _runs(found: RunDiff, pair: Pair, *, everything: bool) -> Iterator[Line]:
 
 def _cost_of(run: Run) -> str:
     compiled = sum(f.compiled for f in run.functions.values())
-    return f"  {count(compiled, 'compilation')}, {seconds(run.compiling_seconds)} of {seconds(run.seconds)} tracing, lowering and compiling"
+    return f"  {count(compiled, 'compilation')}, {seconds(run.compiling_seconds)} of {seconds(run.seconds)} tracing, lowering and compiling{cut_short(run)}"
 
 
 def _function(f: FunctionDiff, places: _Both, *, everything: bool) -> Iterator[Line]:

@@ -51,7 +51,7 @@ def compiling(run: Run, *, shares: bool = True) -> tuple[str, str] | None:
 
     Processes run side by side: their seconds are no share of the run's.
     """
-    total, started = run.seconds, run.started
+    total, started = run.recorded_seconds, run.started
     if total is None:
         return None
     work = "went into tracing, lowering and compiling"
@@ -66,13 +66,17 @@ def compiling(run: Run, *, shares: bool = True) -> tuple[str, str] | None:
     spent = run.compiling_seconds
     if spent is None:
         return None
+    open_ended = bool(run.in_progress()) and not run.lasting()  # a phase of which only the beginning is known
+    shares = shares and not open_ended
     share = f" ({100 * spent / total:.0f} %)" if shares and total > 0 and spent <= total else ""
-    told = f" of {seconds(total)}{share} {work}" + (" in the main process" if started else "")
+    cut = run.main is not None and run.main.stopped is not None
+    told = f" of {seconds(total)}{' that were recorded' if cut else ''}{share} {work}"
+    told += " in the main process" if started else ""
     if elsewhere:
         others = count(len(elsewhere), "other process", "other processes")
         told += f", and {seconds(sum(elsewhere))} in {others}"
         told += f" (at most {seconds(max(elsewhere))} in one)" if len(elsewhere) > 1 else ""
-    return seconds(spent), told
+    return ("at least " if open_ended else "") + seconds(spent), told
 
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
@@ -94,23 +98,36 @@ def _settings(directory: RunDir | None) -> Iterator[Line]:
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
     """How the run ended, and whether that is bad news."""
     where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
+    cut = cut_short(run)
     if run.exited is not None:
+        code = run.exited.exit_code
         if run.exited.signal is not None:
             try:
                 name = signal.Signals(run.exited.signal).name
             except ValueError:
                 name = f"signal {run.exited.signal}"
-            return f"ended by {name}", True
-        code = run.exited.exit_code
+            return f"ended by {name}{cut}", True
         orderly = run.complete or not run.main_recorded
-        return f"exit code {'?' if code is None else code}" + (
-            "" if orderly else ", its log not closed"
-        ), bool(code)
-    return {
+        closed = "" if orderly or cut else ", its log not closed"
+        return f"exit code {'?' if code is None else code}{closed}{cut}", bool(code or cut)
+    how, bad = {
         "running": ("still running", False),
         "stopped": ("recording complete", False),
-        "lost": ("ended without a word: killed?", True),
+        "lost": ("no end recorded: it was killed, or its log is cut short", True),
     }.get(where, ("no end recorded", False))
+    return ("recording not complete" if cut and where == "stopped" else how) + cut, bad or bool(cut)
+
+
+def cut_short(run: Run) -> str:
+    """Of which process nothing more was recorded from some moment on, and why, behind a comma; empty: of none."""
+    if not run.stopped:
+        return ""
+    first = run.stopped[0]
+    assert first.stopped is not None
+    at = run.seconds_at(first.stopped.t_ns)
+    others = "" if first is run.main else " of a process that it started"
+    after = f" after {seconds(max(0.0, at))}" if at is not None else ""
+    return f", the recording{others} stopped{after}: {escape(first.stopped.reason, 200)}"
 
 
 def _ending(run: Run, directory: RunDir | None) -> tuple[str, str]:

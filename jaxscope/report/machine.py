@@ -169,6 +169,11 @@ def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
         "exit_code": exited.exit_code if exited is not None else None,
         "signal": exited.signal if exited is not None else None,
         "complete": run.complete,
+        "recording_stopped": [
+            {"pid": p.pid, "time_seconds": run.seconds_at(p.stopped.t_ns), "reason": p.stopped.reason}
+            for p in run.stopped
+            if p.stopped is not None
+        ],
         "died": _died(main),
         "state": state(run, directory) if directory is not None else None,
         "jax": started.jax if started is not None else None,

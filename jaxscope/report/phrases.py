@@ -145,3 +145,11 @@ def command(argv: Sequence[str]) -> str:
     if words and words[0] == "-c":
         words = ["-c", "…", *words[2:]]
     return escape(" ".join(words), 200)
+
+
+WITH_INPUT = "run it with jaxscope run --no-tui: then it reads from this terminal"
+
+
+def wanted_input(text: str) -> bool:
+    """Is this the end of the output of a program that read its input where there is none?"""
+    return "EOFError: EOF when reading a line" in text

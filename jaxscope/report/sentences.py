@@ -6,8 +6,9 @@ No colours and no width: what prints them decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
+from jaxscope.log import store
 from jaxscope.report.escape import escape
 from jaxscope.report.phrases import seconds
 from jaxscope.schema.findings import CERTAIN, Finding
@@ -42,7 +43,7 @@ def place(frame: Frame | None) -> str | None:
         return None
     name = frame.file
     try:
-        name = str(PurePath(name).relative_to(Path.cwd()))
+        name = str(PurePath(name).relative_to(store.here()))
     except (ValueError, OSError):  # elsewhere, or the directory is gone
         pass
     inside = frame.function.replace(".<locals>", "")

@@ -166,6 +166,8 @@ def _in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator
     if not open_phases:
         return
     running = directory is not None and state(run, directory) == "running"
+    lasting = {p.compilation.id for p in run.lasting()}
+    ended = "Unfinished when it ended: " if lasting else "Unfinished where its log ends: "
     yield BLANK
     for p in open_phases:
         c = p.compilation
@@ -173,13 +175,13 @@ def _in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator
         since = run.last_ns or p.since_ns
         site = places.frame(c.site)
         yield line(
-            ("In progress: " if running else "Unfinished when it ended: ", "bold" if running else "bold red"),
+            ("In progress: " if running else ended, "bold" if running else "bold red"),
             {"trace": "tracing ", "lower": "lowering ", "compile": "compiling "}.get(
                 p.phase, f"{escape(p.phase)} of "
             ),
             (function_name(c.function), "bold"),
             f" #{n}" if n else "",
-            f", for {seconds(max(0, since - p.since_ns) / 1e9)}",
+            f", for {seconds(max(0, since - p.since_ns) / 1e9)}" if c.id in lasting else "",
             (f"  ({site})" if site else "", "dim"),
             hang=2,
         )
@@ -389,7 +391,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
     """
     if directory is None:
         return ""
-    home = store.runs_home().absolute()
+    home = store.here() / store.runs_home()
     if directory.path.parent != home:
         return " " + _shell(store.address(directory))
     if latest is not None and store.all_runs(home)[-1:] and store.all_runs(home)[-1].path == directory.path:

@@ -366,6 +366,11 @@ def not_known(text: str, c: Compilation | None = None) -> Finding:
     )
 
 
+def unseen(text: str) -> Finding:
+    """A part of the run was not recorded: an error, as what happened there is not known."""
+    return msgspec.structs.replace(not_known(text), severity=ERROR)
+
+
 def cut_short(how: str, source: Frame | None, *, surely: bool) -> Finding:
     """The program failed before its end: what it would have done then is not known."""
     found = not_known(f"{how}: what is checked is what it did until then")

@@ -31,7 +31,8 @@ TRACE, LOWER, COMPILE = "trace", "lower", "compile"
 class RunStarted(Event, frozen=True, tag="RunStarted"):
     """A process began recording. ``how``: run, record, env, child (spawned) or fork.
 
-    ``transfers``: whether what crosses between host and devices is counted.
+    ``transfers``: whether what crosses between host and devices is counted. ``machine``, ``locked``: where it writes, and
+    whether it holds a lock on its log meanwhile (log.alive).
     """
 
     schema: int = SCHEMA
@@ -46,6 +47,8 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
     parent: int | None = None
     ir: str | None = None
     transfers: bool | None = None
+    machine: str | None = None
+    locked: bool = False
 
 
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
@@ -275,6 +278,12 @@ class RunEnded(Event, frozen=True, tag="RunEnded"):
     how: str = "exit"
 
 
+class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
+    """Nothing of this process is recorded any more, though it goes on: its files cannot be written, or are too large."""
+
+    reason: str = ""
+
+
 class ProgramExited(Event, frozen=True, tag="ProgramExited"):
     """Written by the keeper: the program's end as the operating system saw it."""
 
@@ -376,6 +385,6 @@ AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
     | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
     | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
-    | StderrWatched | CompilerWarned | Transferred | TargetsWanted | Retargeted | TargetCompiling | TargetCompiled
-    | SourceSeen
+    | StderrWatched | CompilerWarned | RecordingStopped | Transferred | TargetsWanted | Retargeted | TargetCompiling
+    | TargetCompiled | SourceSeen
 )  # fmt: skip

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from jaxscope.log.alive import beat_of
 from jaxscope.log.jobs import CRASHED, FAILED, LATE, Job, Queue, Result
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
@@ -116,10 +117,10 @@ class Worker:
         """Whether nobody watches the program any more; False where nobody ever did."""
         if not self._run.path.is_dir():
             return True
-        try:
-            return time.time() - self._run.heartbeat.stat().st_mtime > DEAD_S
-        except OSError:
-            return False
+        beat = beat_of(self._run.heartbeat)
+        if beat is None or beat.going is not None:
+            return beat is not None and not beat.going
+        return time.time() - beat.at > DEAD_S
 
 
 def _event(job: Job, result: Result) -> TargetCompiled:

@@ -106,6 +106,25 @@ def test_a_full_disk_stops_the_recording_with_one_line_and_not_the_program(recor
     (line,) = [text for text in run.err.splitlines() if "jaxscope" in text]
     assert "recording stopped" in line and "the program goes on" in line
     assert run.of(ev.Compiled), "what was written before is still readable"
+    assert run.of(ev.RecordingStopped)[0].reason == "File too large" and not load(run.run).complete
+
+
+def test_a_program_that_runs_its_exit_handlers_early_is_recorded_to_its_real_end(record):
+    run = record(
+        """
+        import atexit, os, jax, jax.numpy as jnp
+        f = jax.jit(lambda x: x * 2)
+        f(jnp.ones(3))
+        for n in (4, 5):
+            atexit._run_exitfuncs()  # as chex's own tests do
+            f(jnp.ones(n))
+        atexit.register(f, jnp.ones(6))
+        """
+    )
+    read = load(run.run)
+    assert sum(f.compiled for f in read.functions.values() if f.user) == 4
+    assert read.complete and [type(e).__name__ for e in run.events][-1] == "RunEnded"
+    assert len(run.of(ev.RunEnded)) == 3
 
 
 def test_a_run_directory_that_vanishes_stops_the_recording_only(record):

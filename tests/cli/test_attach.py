@@ -72,6 +72,16 @@ def test_stopping_in_the_view_gives_the_program_its_say_and_its_exit_code(termin
     assert "saving before the end" in run.output.read_text()
 
 
+def test_a_program_that_reads_its_input_behind_the_view_is_to_be_run_without_it(terminal, tmp_path):
+    (tmp_path / "asks.py").write_text("input('name? ')")
+    t = terminal("run", "asks.py")
+    t.wait_for("EOFError")
+    t.press("q")
+    t.wait_for("behind the view it has none")
+    t.wait_for("jaxscope run --no-tui")
+    assert t.code() == 1
+
+
 def test_detaching_leaves_the_program_running_and_view_shows_it_again(terminal):
     t = terminal("run", "--tui", "program.py")
     t.wait_for("running")

@@ -141,7 +141,7 @@ def test_a_run_that_ended_without_a_word_is_said_to_have(check, home):
     log.say(step)
     log.compiled(step, written.key(written.leaf("x", 3)), step=1)
     code, out, _ = check("killed-1", "--no-recompiles-after", "1")
-    assert code == 0 and "JX901" in out and "ended without a word" in out
+    assert code == 1 and "JX901" in out and "ended without a word" in out
     assert check("killed-1", "--no-recompiles-after", "1", "--strict")[0] == 1
 
 

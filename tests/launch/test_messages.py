@@ -1,6 +1,7 @@
 """What ``jaxscope run`` says on stderr, and when it says nothing."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -180,23 +181,59 @@ def test_where_nothing_can_be_written_the_program_runs_all_the_same(place):
     program = place.program(
         "a.py", "import os, sys; print('JAXSCOPE_RUN' in os.environ, 'PYTHONPATH' in os.environ); sys.exit(3)"
     )
-    for how in ({"env": {"JAXSCOPE_HOME": str(unwritable(place))}}, {}):
-        words = [] if how else ["-o", unwritable(place)]
-        ours = place.run("-q", *words, program, **how)
-        assert (ours.returncode, ours.stdout) == (3, "False False\n")
-        assert ours.stderr.startswith("jaxscope: not recording: cannot make the run directory")
-        assert ours.stderr.count("\n") == 2
-        assert "the program runs without" in ours.stderr
+    ours = place.run("-q", program, env={"JAXSCOPE_HOME": str(unwritable(place))})
+    assert (ours.returncode, ours.stdout) == (3, "False False\n")
+    assert ours.stderr.startswith("jaxscope: not recording: cannot make the run directory")
+    assert ours.stderr.count("\n") == 2
+    assert "the program runs without" in ours.stderr
 
 
-def test_a_directory_that_holds_a_run_is_not_written_over(place):
+def test_who_names_the_directory_or_asks_for_a_check_is_refused_before_the_program_starts(place):
+    home = {"JAXSCOPE_HOME": str(unwritable(place))}
+    (place.path / "sources").mkdir()
+    program = place.program("sources/a.py", "print('ran')")
+    for words, env, said in (
+        (["-o", unwritable(place)], {}, "cannot make the run directory"),
+        (["-o", place.path / "sources"], {}, "is not empty, and holds no run"),
+        (["--check", "no-recompiles-after=0"], home, "cannot make the run directory"),
+    ):
+        ours = place.run("-q", *words, program, env=env)
+        assert (ours.returncode, ours.stdout) == (2, "") and said in ours.stderr
+    assert [p.name for p in (place.path / "sources").iterdir()] == ["a.py"]
+
+
+def test_a_directory_that_holds_a_run_is_not_written_over_unless_that_is_asked_for(place):
     out = place.path / "one"
     place.run("-q", "-o", out, "-c", "pass")
     before = (out / "meta.json").read_text()
     ours = place.run("-q", "-o", out, "-c", "print('ran')")
-    assert (ours.returncode, ours.stdout) == (0, "ran\n")
-    assert "already holds a recorded run" in ours.stderr
+    assert (ours.returncode, ours.stdout) == (2, "")
+    assert "already holds a recorded run" in ours.stderr and "--overwrite" in ours.stderr
     assert (out / "meta.json").read_text() == before
+    (out / "mine.txt").write_text("precious")
+    ours = place.run("-q", "--overwrite", "-o", out, "-c", "print('ran')")
+    assert (ours.returncode, ours.stdout) == (2, "") and "holds more than a run: mine.txt" in ours.stderr
+    (out / "mine.txt").unlink()
+    ours = place.run("-q", "--overwrite", "-o", out, "-c", "print('ran')")
+    assert (ours.returncode, ours.stdout) == (0, "ran\n")
+    assert (out / "meta.json").read_text() != before
+
+
+def test_in_a_directory_that_is_gone_the_program_runs_as_with_python(place):
+    program = place.program("a.py", "import os\ntry: os.getcwd()\nexcept OSError: print('gone')")
+    for words in (["-o", str(place.path / "run")], []):
+        (place.path / "here").mkdir()
+        code = (
+            "import os, sys; os.rmdir(os.getcwd())\n"
+            f"os.execv(sys.executable, [sys.executable, '-m', 'jaxscope', 'run', '-q', *{words!r}, {program!r}])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=place.path / "here", env=place.env | {"JAXSCOPE_HOME": ""},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (0, "gone\n"), done.stderr
+        assert not (place.path / "here").exists()
+    assert (place.path / "run" / "meta.json").exists() and "not recording" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ RUN = [
     "seconds",
     "exit_code",
     "complete",
+    "recording_stopped",
     "jax",
     "jaxlib",
     "python",

@@ -217,6 +217,18 @@ def test_a_dead_program_says_what_it_died_of_first(tmp_path):
     assert "train.py:140 in main" in plain(said[1])
 
 
+def test_a_program_that_read_its_input_behind_the_view_is_to_be_run_without_it(tmp_path):
+    run = store.create(tmp_path / "asks")
+    written.exited(run, 1)
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1',
+        "EOFError: EOF when reading a line",
+    ]
+    said = [plain(line) for line in death.why(load(run), lines, Places(load(run)))]
+    assert "EOFError" in said[0] and "jaxscope run --no-tui" in said[1]
+
+
 def test_a_program_that_ended_well_has_not_died(typical):
     assert death.why(load(typical), ["ValueError: not the end"], Places(load(typical))) == []
 

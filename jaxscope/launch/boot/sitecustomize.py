@@ -14,7 +14,7 @@ def _note(word):
     try:
         # No mkdir: where the run directory is gone, there is nobody to tell.
         path = os.path.join(os.environ["JAXSCOPE_RUN"], "boot", str(os.getpid()))
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
             os.write(fd, word)
         finally:

@@ -9,6 +9,7 @@ from jaxscope.model import arrays as model
 from jaxscope.model import deaths
 from jaxscope.model.run import Run
 from jaxscope.report import arrays as report
+from jaxscope.report import phrases
 from jaxscope.report.header import ending
 from jaxscope.report.phrases import Places, count, function_name, size
 from jaxscope.tui.cells import Part
@@ -34,12 +35,17 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
     ended_badly = run.exited is not None and (run.exited.exit_code or run.exited.signal is not None)
     if not ended_badly and died is None:
         return []
+    printed = "\n".join(output[-LAST:])
+    wanted = died.error == "EOFError" if died is not None else phrases.wanted_input(printed)
+    advice: Lines = [[("  → ", "good"), f"it reads its input, and has none: {phrases.WITH_INPUT}"]]
+    advice = advice if wanted else []
     if died is None and look is None:
-        return _from_output(run, output)
+        made = _from_output(run, output)
+        return [*made[:1], *advice, *made[1:]]
     error = died.error if died is not None else "RESOURCE_EXHAUSTED"
     message = (died.message if died is not None else look.error or "" if look is not None else "").strip()
     first = message.splitlines()[0][:WORDS] if message else ""
-    made: Lines = [[("✖ ", "error"), (error, "error"), f": {first}" if first else ""]]
+    made = [[("✖ ", "error"), (error, "error"), f": {first}" if first else ""], *advice]
     if died is not None:
         for n, frame in enumerate(died.stack[: 1 if brief else FRAMES]):
             made.append([("  at " if n == 0 else "  called at ", "dim"), (places.frame(frame) or "?", "bold" if n == 0 else ""), f" in {frame.function}"])  # fmt: skip

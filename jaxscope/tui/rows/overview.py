@@ -36,11 +36,11 @@ def now(run: Run, *, running: bool) -> list[Part]:
             if running
             else [("✖ unfinished when it ended: ", "error"), f"{verb} "]
         )
-        made += [(name, "bold"), f" for {spent}"]
+        made += [(name, "bold"), f" for {spent}" if run.lasting() else ""]
         if len(phases) > 1:
             made.append((f", inside {function_name(phases[0].compilation.function)}", "dim"))
         return made
-    spent_all, total = run.compiling_seconds, run.seconds
+    spent_all, total = run.compiling_seconds, run.recorded_seconds
     if spent_all is not None and total:
         made = [(seconds(spent_all), "bold"), f" of {seconds(total)} ({100 * min(spent_all, total) / total:.0f} %) went into tracing, lowering and compiling"]  # fmt: skip
     return made

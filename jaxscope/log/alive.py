@@ -1,0 +1,149 @@
+"""Whether the process that writes a file is alive: a lock that the kernel releases at its death, else a heartbeat.
+
+A lock that is held says it on any machine. A lock that is free says that the process is gone only on the machine that took
+it: a file system of several machines may keep each machine's locks apart, or know no locks at all. For everybody else
+there is the heartbeat, a line that names the machine and the moment and is written again every second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxscope.log import files
+
+STALE_S = 10.0  # ten missed heartbeats: a loaded machine skips some
+BEAT_BYTES = 256  # always as many: a full disk has room for what is there already
+_TRIES = 5  # a reader that looks at the lock holds it for some microseconds
+
+
+@functools.cache
+def machine() -> str:
+    """This machine since it was started: the kernel's own number of that, else the machine's name."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with contextlib.suppress(Exception):
+        if sys.platform == "darwin":
+            import ctypes
+
+            text, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
+            libc = ctypes.CDLL(None)
+            if libc.sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0) == 0:
+                return text.value.decode()
+    return f"host:{os.uname().nodename}"
+
+
+def lock(fd: int) -> bool:
+    """Hold a lock on the open file ``fd`` until it is closed or this process ends. False: none can be had there.
+
+    A forked child must close its copy of ``fd``: the lock lasts as long as one of them is open.
+    """
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(0.0005)
+        except OSError:  # the file system has no locks
+            break
+    return False
+
+
+def locked(path: Path) -> bool | None:
+    """Does a process hold the lock on the file ``path``? None: that cannot be found out."""
+    try:
+        fd = files.descriptor(path, os.O_RDONLY, within=path.parent)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def holds(path: Path, where: str | None, took: bool) -> bool | None:
+    """As ``locked``, of a lock that ``took`` says was taken on the machine ``where``. None: nobody can tell from here."""
+    found = locked(path)
+    if found is False and not (took and where == machine()):
+        return None
+    return found
+
+
+def recent(seconds: float) -> bool:
+    """Was ``seconds`` (since 1970) just now? What is in the future was written by a clock that is wrong."""
+    return abs(time.time() - seconds) < STALE_S
+
+
+class Heartbeat:
+    """The sign of life of the process that watches a program: a file with a lock, written every second.
+
+    Args:
+      path: the file.
+      hold: take the lock, for as long as this process lives or until ``close``.
+    """
+
+    def __init__(self, path: Path, *, hold: bool = True) -> None:
+        self._path = path
+        self._hold = hold
+        self._fd: int | None = None
+        self._locked = False
+
+    def beat(self) -> None:
+        """Write the moment. A directory that is gone, or a disk that fails, is no reason to stop watching."""
+        with contextlib.suppress(OSError):
+            if self._fd is None:
+                self._fd = files.descriptor(self._path, os.O_RDWR | os.O_CREAT, within=self._path.parent)
+                self._locked = self._hold and lock(self._fd)
+            said = {"machine": machine(), "host": os.uname().nodename, "pid": os.getpid()}
+            line = json.dumps({**said, "locked": self._locked, "at": round(time.time(), 3)})
+            os.pwrite(self._fd, line.encode()[: BEAT_BYTES - 1].ljust(BEAT_BYTES - 1) + b"\n", 0)
+
+    def close(self) -> None:
+        """Give the lock up."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+class Beat(NamedTuple):
+    """A heartbeat as it was read.
+
+    Attributes:
+      at: when it was written last, in seconds since 1970.
+      going: whether the process that wrote it is there; None: nobody can tell from here, but by ``at``.
+    """
+
+    at: float
+    going: bool | None
+
+
+def beat_of(path: Path) -> Beat | None:
+    """The heartbeat at ``path``; None: there is none.
+
+    Of an older jaxscope it is empty: then the file's own time counts.
+    """
+    try:
+        with files.open_regular(path, within=path.parent) as f:
+            at = os.fstat(f.fileno()).st_mtime
+            text = f.read(BEAT_BYTES)
+    except OSError:
+        return None
+    try:
+        said = json.loads(text)
+        where, took, wrote = said["machine"], said["locked"] is True, float(said["at"])
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return Beat(at, None)
+    return Beat(wrote, holds(path, where, took))

@@ -1,0 +1,111 @@
+"""What looks like a secret in a command line or a setting is not written down: by the option's name, by the value's shape.
+
+A marker stands in its place. It errs towards leaving out: nothing is computed from what it hides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+MARK = "<left out>"
+
+# Parts of a name, between dashes, dots, underscores and humps.
+_SECRET = {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials", "auth", "bearer",
+           "authorization", "cookie", "apikey", "authtoken", "accesstoken", "privatekey", "accesskey", "secretkey"}  # fmt: skip
+_SECRET_AT_THE_END = {"token", "key", "pat", "dsn"}
+# ``--pad-token``, ``--sort-key``: of texts and of data.
+_HARMLESS_BEFORE = {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "sort", "rng", "prng", "group", "label",
+                    "image", "text", "target", "input", "output", "stop", "start", "end"}  # fmt: skip
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NUMBER = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
+_ASSIGNED = re.compile(r"(?P<name>[+~]*-{0,2}[A-Za-z_][\w.@/-]*)(?P<sign>=|:=)(?P<value>.+)", re.DOTALL)
+_OPTION = re.compile(r"--?[A-Za-z_][\w.-]*")
+
+_SHAPES = [
+    re.compile(shape)
+    for shape in (
+        r"(?<![\w-])sk-[\w-]{16,}",
+        r"(?<!\w)(?:gh[opusr]_|github_pat_|glpat-|hf_|npm_|pypi-|dop_v1_|shpat_|xapp-|xox[abeoprs]-|ya29\.|AIza|wandb_v\d_)[\w.-]{16,}",
+        r"(?<!\w)(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,}",
+        r"(?<!\w)eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?",
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.)*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+        r"(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{8,}",
+        r"(?<=://)[^/\s:@]{16,}(?=@)",  # a token before the host
+    )
+]
+_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)")
+_QUOTED = re.compile(
+    r"""(?P<name>[\w.-]+)(?P<between>["']?\s*[:=]\s*)(?P<quote>["'])(?P<value>.*?)(?P=quote)"""
+)
+_QUERY = re.compile(r"(?<=[?&])(?P<name>[\w.-]+)=(?P<value>[^&\s#]+)")
+_RUN = re.compile(r"[A-Za-z0-9+/]{36,}|[A-Za-z0-9]{20,}")
+_CLASSES = re.compile(r"[a-z]+|[A-Z]+|\d+|[+/]+")
+
+
+def named_like_one(name: str) -> bool:
+    """Does an option or a variable of this name hold a secret?"""
+    parts = [part.casefold() for part in _PART.findall(name)]
+    if any(part in _SECRET for part in parts) or "".join(parts[-2:]) in _SECRET:
+        return True
+    if not parts or parts[-1] not in _SECRET_AT_THE_END:
+        return False
+    return len(parts) < 2 or parts[-2] not in _HARMLESS_BEFORE
+
+
+def _surely(name: str) -> bool:
+    return any(part.casefold() in _SECRET for part in _PART.findall(name))
+
+
+def value(name: str, text: str) -> str:
+    """``text`` as it may be written down, the value of ``name``."""
+    if text and named_like_one(name):
+        parts = [part.casefold() for part in _PART.findall(name)]
+        harmless = parts[-1:] == ["key"] and _NUMBER.fullmatch(text)  # ``--key 0`` is a random seed
+        return text if harmless else MARK
+    return without(text)
+
+
+def words(argv: Sequence[str]) -> list[str]:
+    """A command line as it may be written down."""
+    found: list[str] = []
+    before = ""  # the option whose value may come next
+    for word in argv:
+        given = _ASSIGNED.fullmatch(word)
+        if before and not (word.startswith("--") or (_OPTION.fullmatch(word) and not _surely(before))):
+            found.append(value(before, word))
+            before = ""
+        elif given is not None and "\n" not in given["name"]:
+            found.append(f"{given['name']}{given['sign']}{value(given['name'], given['value'])}")
+            before = ""
+        else:
+            found.append(without(word))
+            before = word if _OPTION.fullmatch(word) and named_like_one(word) else ""
+    return found
+
+
+def without(text: str) -> str:
+    """``text`` without what has the shape of a secret."""
+    text = _URL_PASSWORD.sub(lambda m: m[1] + MARK, text)
+    for pattern in (_QUOTED, _QUERY):
+        text = pattern.sub(_of_its_name, text)
+    for shape in _SHAPES:
+        text = shape.sub(MARK, text)
+    if text[:1] in ("/", ".", "~") or "://" in text or os.path.exists(text):  # noqa: PTH110
+        return text
+    return _RUN.sub(lambda m: MARK if _random(m[0]) else m[0], text)
+
+
+def _of_its_name(match: re.Match[str]) -> str:
+    if not match["value"] or not named_like_one(match["name"]):
+        return match[0]
+    at, end = match.span("value")
+    return match[0][: at - match.start()] + MARK + match[0][end - match.start() :]
+
+
+def _random(run: str) -> bool:
+    """Do letters and digits change places as nobody would write them?"""
+    kinds = _CLASSES.findall(run)
+    mixed = any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
+    return mixed and len(kinds) > len(run) / 3.5

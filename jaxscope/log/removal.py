@@ -1,0 +1,163 @@
+"""Removing a run: the files that jaxscope wrote, by their names, and the directory where nothing else is in it.
+
+The names that a run directory can hold are a closed list. What has another name was put there by somebody else and stays,
+and so does what a link leads to: every directory is opened without following one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxscope.errors import LogError
+from jaxscope.log import alive, files
+
+META, MOST_META = "meta.json", 1 << 20
+_PART = r"|\.[0-9a-f]{16}\.part|[0-9a-f]{16,64}(\.[a-z]+)?(\.\d+\.[0-9a-f]{6})?\.part"
+_FILES = re.compile(r"meta\.json|keeper\.json|output\.log|heartbeat" + _PART)
+_WITHIN = {
+    "events": re.compile(r"\d+-[0-9a-z]+\.(jsonl|counts|stopped)" + _PART),
+    "blobs": re.compile(r"[0-9a-f]{64}\.zst" + _PART),
+    "derived": re.compile(r"[0-9a-f]{32}\.msgpack" + _PART),
+    "boot": re.compile(r"\d+"),
+    "targets": re.compile(
+        r"[0-9a-f]{16}\.(mlir|job|done|lost|result|tried)|alive|closed|compiler\.log" + _PART
+    ),
+}
+_SUB = "sub"
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def is_run(path: Path) -> bool:
+    """Is ``path`` itself, no link, a directory that jaxscope made? Other tools have a meta.json, too."""
+    if path.is_symlink():
+        return False
+    try:
+        said: Any = json.loads(files.read(path / META, MOST_META, within=path))
+    except OSError:
+        return False
+    except (ValueError, RecursionError):  # a full disk left a part of it
+        said = None
+    if said is None:
+        return (path / "events").is_dir() and not list(foreign(path))
+    return isinstance(said, dict) and all(
+        isinstance(said.get(key), kind) for key, kind in (("name", str), ("started", (int, float)))
+    )
+
+
+def in_use(path: Path) -> bool:
+    """Does a process of this machine still write in the run directory ``path``, or watch its program?"""
+    beat = alive.beat_of(path / "heartbeat")
+    if beat is not None and beat.going:
+        return True
+    try:
+        logs = [name for name in files.names(path / "events", within=path) if name.endswith(".jsonl")]
+    except OSError:
+        return False
+    return any(alive.locked(path / "events" / name) for name in logs)
+
+
+def foreign(path: Path) -> Iterator[str]:
+    """What lies in the run directory ``path`` that jaxscope did not write, each by its path from there."""
+    with contextlib.suppress(OSError):
+        fd = os.open(path, _OPEN)
+        try:
+            yield from _walk(fd, "", lambda name, at: None, lambda name, at: None)
+        finally:
+            os.close(fd)
+
+
+def remove(path: Path) -> list[str]:
+    """Remove the run in ``path``. What is left there, which jaxscope did not write; empty: the directory is gone, too.
+
+    Raises:
+      LogError: it is no run.
+      OSError: something cannot be removed.
+    """
+    if not is_run(path):
+        link = " itself: it is a link" if path.is_symlink() else ""
+        raise LogError(f"{path} is not a jaxscope run{link}; nothing was removed", slug="not-a-run")
+    fd = os.open(path, _OPEN)
+    try:
+        # meta.json last: what is left when this is interrupted is a run still, and can be removed.
+        left = list(_walk(fd, "", _unless_gone(os.unlink), _unless_gone(os.rmdir)))
+        _unless_gone(os.unlink)(META, fd)
+    finally:
+        os.close(fd)
+    if not left:
+        with contextlib.suppress(FileNotFoundError):
+            path.rmdir()
+    return left
+
+
+Each = Callable[[str, int], None]
+
+
+def _unless_gone(action: Callable[..., None]) -> Each:
+    def act(name: str, at: int) -> None:
+        with contextlib.suppress(FileNotFoundError):  # somebody else removes it, too
+            action(name, dir_fd=at)
+
+    return act
+
+
+def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
+    """Go through a run: ``file`` and ``directory`` of what is ours, the paths of what is not."""
+    for name, kind in _entries(fd):
+        if stat.S_ISREG(kind) and _FILES.fullmatch(name):
+            if above or name != META:
+                file(name, fd)
+        elif stat.S_ISDIR(kind) and (name in _WITHIN or (name == _SUB and not above)):
+            inner = os.open(name, _OPEN, dir_fd=fd)
+            try:
+                if name == _SUB:
+                    left = list(_subs(inner, f"{name}/", file, directory))
+                else:
+                    left = list(_plain(inner, f"{above}{name}/", _WITHIN[name], file))
+            finally:
+                os.close(inner)
+            yield from left
+            if not left:
+                directory(name, fd)
+        else:
+            yield above + name
+
+
+def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[str]:
+    for name, kind in _entries(fd):
+        if stat.S_ISREG(kind) and ours.fullmatch(name):
+            file(name, fd)
+        else:
+            yield above + name
+
+
+def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
+    """The runs within a run."""
+    for name, kind in _entries(fd):
+        if not stat.S_ISDIR(kind):
+            yield above + name
+            continue
+        inner = os.open(name, _OPEN, dir_fd=fd)
+        try:
+            ours = any(found == META for found, _ in _entries(inner))
+            left = list(_walk(inner, f"{above}{name}/", file, directory)) if ours else [above + name]
+        finally:
+            os.close(inner)
+        yield from left
+        if not left:
+            directory(name, fd)
+
+
+def _entries(fd: int) -> list[tuple[str, int]]:
+    found = []
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                found.append((entry.name, entry.stat(follow_symlinks=False).st_mode))
+    return sorted(found, key=lambda each: each[0] == META)
