@@ -19,7 +19,7 @@ class Follower:
     def poll(self):
         return [f"live: {type(e).__name__} of {e.function}" for e in self.reader.poll() if hasattr(e, "function")]
 live = types.ModuleType("jaxscope.report.live"); live.Follower = Follower
-text = types.ModuleType("jaxscope.report.text"); text.summary = lambda run, **_: f"summary of {run.name}"
+text = types.ModuleType("jaxscope.report.text"); text.summary = lambda run, parts, **_: f"summary of {run.name}"
 jaxscope.report.text, jaxscope.report.live = text, live
 sys.modules.update({"jaxscope.report.text": text, "jaxscope.report.live": live})
 from jaxscope.cli import main
