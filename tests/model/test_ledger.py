@@ -1,6 +1,5 @@
 """Seconds by cause, function and line; sizes to pad to."""
 
-import hashlib
 import io
 
 import pytest
@@ -77,7 +76,6 @@ def test_the_line_that_makes_a_partial_anew_is_named_where_the_source_is_at_hand
     log = Log(run)
     f = function("step", str(source), 1, form="partial", wrappers=["functools.partial"])
     log.say(f)
-    log.say(ev.SourceSeen(file=str(source), sha256=hashlib.sha256(source.read_bytes()).hexdigest()))
     from jaxscope.model import causes
     from jaxscope.schema.keys import Frame
 
