@@ -1,6 +1,6 @@
 """Reads run directories made to hurt: every shape of tests/faults/hurting.py, then mutated ones, with every verb.
 
-    python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--only SHAPE] [-o FILE]
+    python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--processes 1] [--only SHAPE] [-o FILE]
 
 Nothing may raise, take longer than 30 s or more than 1 GiB, leave exit code 1 without a finding, show a file of the
 reader's or change one. Four verbs look at each mutated run, the view at each 25th. What fails is printed with what was
@@ -39,6 +39,7 @@ def main() -> int:
     options.add_argument(
         "--views", type=int, default=25, help="the view looks at each Nth mutated run; 0: never"
     )
+    options.add_argument("--processes", type=int, default=1)
     options.add_argument("--only", help="shapes whose name contains this, and no mutations")
     options.add_argument("-o", type=Path, default=Path(__file__).with_suffix(".json"))
     given = options.parse_args()
@@ -49,12 +50,9 @@ def main() -> int:
         os.environ.pop("CI", None)
         hurting.base(work / "base" / "run")
         shapes = [name for name in hurting.SHAPES if given.only is None or given.only in name]
-        made = [_apart(work, _shape, name) for name in shapes]
-        numbers = range(given.first, given.first + given.mutations) if given.only is None else ()
-        for n in numbers:
-            made.append(_apart(work, _mutation, (given.seed, n, given.views)))
-            if n % 100 == 99:
-                print(f"{n + 1:,} mutated runs, {time.monotonic() - began:,.0f} s", flush=True)
+        numbers = range(given.first, given.first + given.mutations) if given.only is None else range(0)
+        jobs: list[tuple[Any, Any]] = [(_mutation, (given.seed, n, given.views)) for n in numbers]
+        made = _all(work, [(_shape, name) for name in shapes] + jobs, given.processes)
     wrong = [f"{m['name']}: {verb}: {why}" for m in made for verb, _, why in m["looks"] if why]
     wrong += [f"{m['name']}: {m['bytes'] >> 20:,} MiB" for m in made if m["bytes"] > hurting.MEMORY]
     wrong += [f"{m['name']}: a file of the reader's was changed" for m in made if m["harmed"]]
@@ -71,6 +69,34 @@ def main() -> int:
     if given.only is None:
         given.o.write_text(json.dumps(record, indent=1) + "\n")
     return 1 if wrong else 0
+
+
+def _all(work: Path, jobs: list[tuple[Any, Any]], processes: int) -> list[dict[str, Any]]:
+    """The results of ``jobs``, shared out among so many children of this process."""
+    began, children = time.monotonic(), []
+    for k in range(processes):
+        if pid := os.fork():
+            children.append(pid)
+            continue
+        try:
+            place = work / str(k)
+            place.mkdir()
+            shutil.copytree(work / "base", place / "base")
+            with (place / "made").open("w") as f:
+                for n, (make, what) in enumerate(jobs[k::processes], 1):
+                    f.write(json.dumps(_apart(place, make, what)) + "\n")
+                    if n % 50 == 0:
+                        print(f"{k}: {n:,} runs, {time.monotonic() - began:,.0f} s", flush=True)
+        finally:
+            os._exit(0)
+    for pid in children:
+        os.waitpid(pid, 0)
+    made = [
+        json.loads(x) for k in range(processes) for x in (work / str(k) / "made").read_text().splitlines()
+    ]
+    if len(made) != len(jobs):
+        raise SystemExit(f"{len(jobs) - len(made)} of {len(jobs)} runs were not looked at")
+    return made
 
 
 def _apart(work: Path, make: Any, what: Any) -> dict[str, Any]:
