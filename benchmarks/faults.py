@@ -2,7 +2,7 @@
 
     python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--processes 1] [--only SHAPE] [-o FILE]
 
-Nothing may raise, take longer than 30 s or more than 1 GiB, leave exit code 1 without a finding, show a file of the
+Nothing may raise, take more than 30 s of the processor or more than 1 GiB, leave exit code 1 without a finding, show a file of the
 reader's or change one. Four verbs look at each mutated run, the view at each 25th. What fails is printed with what was
 done to the run; a mutation is made again by ``--seed`` and ``--first N --mutations 1``. No JAX is needed.
 """
@@ -145,7 +145,7 @@ def _new(path: Path) -> Path:
 def _shape(run: Path, reader: Path, name: str, wanted: str | None) -> Any:
     if wanted is None:
         return hurting.SHAPES[name](run, reader)
-    return name, [*hurting.VERBS, "view"]
+    return name, [*hurting.VERBS, *(["view"] if name in hurting.VIEWED else [])]
 
 
 def _mutation(run: Path, _: Path, what: tuple[int, int, int], wanted: str | None) -> Any:
@@ -153,7 +153,7 @@ def _mutation(run: Path, _: Path, what: tuple[int, int, int], wanted: str | None
     chance = random.Random(f"{seed} {n}")
     if wanted is None:
         return hurting.mutate(run, chance)
-    verbs = random.Random(f"{seed} {n} verbs").sample(hurting.VERBS, SOME)
+    verbs = random.Random(f"{seed} {n} verbs").sample([*hurting.VERBS, "all"], SOME)
     return f"{seed} {n}", [*verbs, *(["view"] if views and n % views == 0 else [])]
 
 

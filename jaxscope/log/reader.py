@@ -33,6 +33,11 @@ class _Timed(_Kind):
 
 _decoder = msgspec.json.Decoder(AnyEvent)
 _timed_decoder, _kind_decoder = msgspec.json.Decoder(_Timed), msgspec.json.Decoder(_Kind)
+_ALIKE, _LONG = (
+    bytes.maketrans(b"123456789", b"0" * 9),
+    b"0" * 21,
+)  # no number of ours is as long; a name may be
+MOST = 10**21
 MAX_KIND = 200  # letters
 MAX_KEPT_BYTES = 1 << 16  # of an event of a kind that is not known; of a longer one its kind and time alone
 CHUNK = 1 << 20  # bytes read at a time, of all logs together
@@ -49,6 +54,8 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
     """One line of a log. None: not an event at all (damaged)."""
     try:
         event: AnyEvent = _decoder.decode(line)
+        if _LONG in line.translate(_ALIKE) and not _sound(msgspec.to_builtins(event)):
+            return None
         return event
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
@@ -162,6 +169,14 @@ class _File:
             events.append(event)
         else:
             self.damaged += 1
+
+
+def _sound(value: object) -> bool:
+    """Is every whole number in plain data one that can be divided? 10^400 is no size, no time and no count."""
+    if isinstance(value, int):
+        return abs(value) < MOST
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return all(map(_sound, inside))
 
 
 def _values(line: bytes) -> int:

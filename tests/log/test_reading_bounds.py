@@ -122,3 +122,10 @@ def test_a_run_is_looked_for_through_no_link_below_it(run, tmp_path):
     (run.path / "sub").rmdir()
     (run.path / "sub").symlink_to(tmp_path)
     assert store.sub_runs(run) == []
+
+
+def test_a_number_that_nothing_can_be_makes_an_event_damaged_and_a_long_name_does_not(run):
+    log(run, b'{"kind":"Step","index":1,"t_ns":1%s}\n' % (b"0" * 400))
+    log(run, b'{"kind":"FunctionSeen","function":"f","name":"%s"}\n' % (b"1" * 400))
+    found = reader.Reader(run)
+    assert [type(e) for e in found.poll()] == [ev.FunctionSeen] and found.damaged == 1
