@@ -12,6 +12,7 @@ import msgspec
 from jaxscope.analysis.hlo import reader as hlo_reader
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.programs import MAX_ANALYSED
 from jaxscope.analysis.stablehlo import reader as stablehlo_reader
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS
 from jaxscope.analysis.stablehlo.sources import Sources
@@ -56,11 +57,12 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """The same of two texts by their hashes; a text that cannot be read has no links."""
+    """The same of two texts by their hashes; a text that cannot be read, or is too large, has no links."""
     texts = []
     for blob in (hlo, stablehlo):
         try:
-            texts.append(directory.text(blob) if blob else "")
+            data = directory.data(blob, MAX_ANALYSED) if blob else b""
+            texts.append(data.decode("utf-8", "backslashreplace"))
         except Exception:  # damaged or gone: the other is still worth reading
             texts.append("")
     return of_texts(*texts)

@@ -383,7 +383,8 @@ def mutate(run: Path, chance: random.Random) -> list[str]:
             elif kind == 2:
                 p.mkdir()
             elif kind == 3:
-                shutil.copy(chance.choice(there) if chance.choice(there).exists() else __file__, p)
+                other = chance.choice(there)
+                shutil.copy(other if other.is_file() else __file__, p)
             elif kind == 4:
                 shutil.rmtree(p.parent if p.parent != run else run / "blobs", ignore_errors=True)
         elif p.suffix == ".zst" and how != "bytes":

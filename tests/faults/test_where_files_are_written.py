@@ -11,6 +11,16 @@ WRITES = {"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "mk
 TEMPORARY = {"NamedTemporaryFile", "mkstemp", "mktemp"}
 OPENS_FOR_WRITING = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}
 OF_OS = {"replace", "rename", "link", "symlink", "truncate"}
+# A file with none of these has nothing to look for, and need not be parsed.
+WORDS = [
+    *WRITES,
+    *TEMPORARY,
+    *OPENS_FOR_WRITING,
+    *(f"os.{name}" for name in OF_OS),
+    "open(",
+    "shutil.",
+    "GzipFile",
+]
 # Where else, and why.
 EXCEPTIONS = {
     "log/files.py": "the one place",
@@ -54,7 +64,8 @@ def _writing(tree: ast.AST) -> Iterator[int]:
 def test_only_one_place_opens_files_for_writing():
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        lines = list(_writing(ast.parse(path.read_text())))
+        text = path.read_text()
+        lines = list(_writing(ast.parse(text))) if any(word in text for word in WORDS) else []
         if lines and str(path.relative_to(PACKAGE)) not in EXCEPTIONS:
             found[str(path.relative_to(PACKAGE))] = lines
     assert found == {}
