@@ -108,7 +108,8 @@ def create(
         if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
             files.write(home / ".gitignore", "*\n", mode=files.SHARED)
         files.make_directory(path)
-        path.chmod(files.PRIVATE_DIRECTORY)  # of an empty one that was there
+        with contextlib.suppress(PermissionError):  # an empty one that was there, and is somebody else's
+            path.chmod(files.PRIVATE_DIRECTORY)
         record = {"schema": SCHEMA, "name": stem if name is None else name, "started": now, **_harmless(meta)}
         _write_first(path / removal.META, (json.dumps(record, indent=1) + "\n").encode())
         for part in ("events", "blobs", "boot"):
