@@ -68,7 +68,8 @@ def test_two_sizes_leave_nothing_to_choose(run):
     assert sizes.varying(load(run)) == []
 
 
-def test_the_line_that_makes_a_partial_anew_is_named_where_the_source_is_at_hand(run, tmp_path):
+def test_the_line_that_makes_a_partial_anew_is_named_where_the_source_is_at_hand(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the project: of files outside of it only what was recorded is read
     source = tmp_path / "train.py"
     source.write_text(
         "import functools, jax\nfor _ in range(3):\n    g = jax.jit(functools.partial(step, 2))\n    g(x)\n"
