@@ -169,8 +169,9 @@ MACHINES: dict[str, Machine] = {
         ),
         Machine(
             "v5p", "TPU v5p", TPU, 3, 1, 8960, (*(c for c in _CUBES if c != "2x2x4"), "16x16x24"),
-            # Rounded down on the page: the compiler refuses a program as too large for 95.74 GiB (0.0.42), 95.73 (0.0.50).
-            memory=Figure(95 * GIB, _CLOUD + "v5p", "95 GB, read as binary; its compiler gives more, see usable"),
+            # Rounded down on the page: the compiler refuses a program as too large for 95.74 GiB (0.0.42),
+            # 95.73 (0.0.50).
+            memory=Figure(95 * GIB, _CLOUD + "v5p", "95 GB, read as binary; the compiler gives more"),
             usable=_libtpu(95.74),
             flops={
                 "bf16": Figure(459 * TERA, _CLOUD + "v5p"),

@@ -116,9 +116,10 @@ def _weight(c: Collective, read: lowered.Reading) -> Collective:
 def _constrained(c: Collective, read: lowered.Reading, made: compiled.Program) -> Collective:
     """``c`` with the user's sharding constraint that makes the partitioner insert it, where there is one.
 
-    An all-gather brings together what a constraint says is not split over its axes, an all-to-all splits along
-    another dimension what a constraint wants split over its axes there. It stands at the line of the constraint, or
-    of what makes the constrained value; and its result on one device is the constrained value, or a step there.
+    An all-gather brings together what a constraint says is not split over its axes, an all-to-all splits
+    along another dimension what a constraint wants split over its axes there. It stands at the line of the
+    constraint, or of what makes the constrained value; and its result on one device is the constrained value,
+    or a step there.
     """
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
@@ -149,8 +150,9 @@ def _constrained(c: Collective, read: lowered.Reading, made: compiled.Program) -
 
 
 def _beside(found: list[Collective], read: lowered.Reading) -> list[Collective]:
-    """``found`` with the gathers that follow from others: where a constraint brings one operand of a product together
-    over an axis, the partitioner brings the other one together over it, too, at the line of the product."""
+    """``found`` with the gathers that follow from others: where a constraint brings one operand of a product
+    together over an axis, the partitioner brings the other one together over it, too, at the line of the
+    product."""
     taken: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in found:
         if c.constrained_at is not None and c.kind == "all-gather":
@@ -174,8 +176,8 @@ def _beside(found: list[Collective], read: lowered.Reading) -> list[Collective]:
 
 
 def _is_step(size: int, whole: int, most: int) -> bool:
-    """Is ``size`` all of ``whole`` bytes, or one of its parts, of which ``most`` devices make at most so many? A type of
-    half or double size, to which the compiler may convert first, counts as the same."""
+    """Is ``size`` all of ``whole`` bytes, or one of its parts, of which ``most`` devices make at most so
+    many? A type of half or double size, to which the compiler may convert first, counts as the same."""
     return any(
         total % (2 * size) == 0 < total and most % (total // (2 * size)) == 0
         for total in (whole, 2 * whole, 4 * whole)

@@ -3,8 +3,8 @@
 ``<id>.mlir`` is the module, ``<id>.job`` what its compilation needs besides; both are gone when the result is
 in the log, and ``<id>.done`` says so. Of one that its compiler did not survive both stay, the job as ``<id>.lost``: it
 can be asked for again. Every file appears whole: written beside and renamed. Nobody waits for
-anybody: whoever compiles looks for jobs, whoever asked looks for results. ``alive`` is touched while somebody compiles,
-and ``behind`` names the processes of other runs that somebody waits for before.
+anybody: whoever compiles looks for jobs, whoever asked looks for results. ``alive`` is touched while somebody
+compiles, and ``behind`` names the processes of other runs that it waits for before.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ class Queue:
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Say that compiling waits for ``processes``, which compile for other runs; for none any more where it is empty."""
+        """Say that compiling waits for ``processes``, which compile for other runs; for none any more where
+        it is empty."""
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
@@ -195,7 +196,8 @@ class Queue:
                 (self.path / "behind").unlink()
 
     def behind(self) -> tuple[int, ...]:
-        """The processes that compile for other runs and that this one waits for; empty: it does not wait for any."""
+        """The processes that compile for other runs and that this one waits for; empty: it does not wait for
+        any."""
         try:
             if (self.path / "alive").stat().st_mtime < time.time() - STALE_S:
                 return ()

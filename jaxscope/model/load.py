@@ -20,8 +20,8 @@ Progress = Callable[[int, int], None]
 
 
 class Queued(NamedTuple):
-    """Of the programs for targets: those whose compiler's process has ended, and the processes of other runs that the
-    others wait for."""
+    """Of the programs for targets: those whose compiler's process has ended, and the processes of other runs
+    that the others wait for."""
 
     abandoned: frozenset[str] = frozenset()
     behind: tuple[int, ...] = ()

@@ -57,8 +57,8 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 
 def _memory(m: Machine) -> str:
-    """What the vendor states of a chip, and what the compiler gives a program of a device; the compiler's first where it
-    gives more than the vendor states: a page may round down."""
+    """What the vendor states of a chip, and what the compiler gives a program of a device; the compiler's
+    first where it gives more than the vendor states: a page may round down."""
     stated = size(m.memory.value) if m.memory else "not stated"
     if m.usable is None:
         return stated

@@ -48,8 +48,8 @@ def in_vain(packages: Iterable[str]) -> str:
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
     verb = "are" if " and " in named else "is"
     return (
-        f"{named} {verb} installed, and there is no such accelerator here: what JAX prints about that when it starts "
-        "does no harm, and JAX_PLATFORMS=cpu in the environment leaves it out"
+        f"{named} {verb} installed, and there is no such accelerator here: what JAX prints about that when it "
+        "starts does no harm, and JAX_PLATFORMS=cpu in the environment leaves it out"
     )
 
 

@@ -270,10 +270,10 @@ def float64(run: Run) -> Iterator[Finding]:
 def inserted_communication(run: Run) -> Iterator[Finding]:
     """## What it does
     Finds collectives of at least 1 MiB in one call that nobody asked for: the partitioner inserted an all-gather or
-    an all-to-all because an operation needs its operand otherwise than it lies. Where a sharding constraint of your own
-    makes it do so, the finding is at that constraint and says so. What brings a weight together for a
-    product with a batch that is split over the same axis is not told: that is what fully sharded parameters (FSDP)
-    ask for. ``jaxscope report --function`` names it.
+    an all-to-all because an operation needs its operand otherwise than it lies. Where a sharding constraint
+    of your own makes it do so, the finding is at that constraint and says so. What brings a weight together
+    for a product with a batch that is split over the same axis is not told: that is what fully sharded
+    parameters (FSDP) ask for. ``jaxscope report --function`` names it.
 
     ## Why is this bad?
     The time of a sharded step is often the time of its communication. For activations or a batch it is usually a
@@ -357,7 +357,8 @@ def _constrained(p: Program, f: Function, found: Sequence[Collective], sizes: st
     ]
     if c.kind == "all-gather":
         over = ", ".join(dict.fromkeys(axis for o in found for axis in o.axes or ()))
-        fix = f"remove this sharding constraint, or keep the array split over {over or 'the axes it is split over'} in it"
+        kept = over or "the axes it is split over"
+        fix = f"remove this sharding constraint, or keep the array split over {kept} in it"
     else:
         fix = "remove this sharding constraint, or split the array in it as it is split before"
     return Finding(

@@ -54,8 +54,8 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
     """Written when the program itself has started its backend: recording never starts one.
 
-    ``in_vain``: packages of accelerators that JAX tried and that found none: the backend is the CPU's, and nothing told
-    JAX which one to start (JAX_PLATFORMS).
+    ``in_vain``: packages of accelerators that JAX tried and that found none: the backend is the CPU's, and
+    nothing told JAX which one to start (JAX_PLATFORMS).
     """
 
     platform: str = ""

@@ -153,8 +153,8 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Hold one of this machine's places for compilers, whoever's run they are for; after ``limit`` seconds go on
-    without one.
+    """Hold one of this machine's places for compilers, whoever's run they are for; after ``limit`` seconds go
+    on without one.
 
     Args:
       waits: takes the processes that have the places, while there is none free; [] when that is over.

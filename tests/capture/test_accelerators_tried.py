@@ -1,4 +1,5 @@
-"""JAX tries each accelerator whose package is installed, and prints errors where there is none: who is told why."""
+"""JAX tries each accelerator whose package is installed, and prints errors where there is none: who is told
+why."""
 
 import pytest
 

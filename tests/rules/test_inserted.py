@@ -119,7 +119,9 @@ arguments = (
     jax.device_put(jnp.ones((2048, 1024)), split("model")),
     jax.device_put(jnp.ones((2048, 1024)), split("data")),
 )
-for f in (replicated, replicated_removed, in_a_loop, in_a_loop_kept, turned, turned_kept, of_an_argument, needed_by_the_operation):
+for f in (replicated, replicated_removed, in_a_loop, in_a_loop_kept):
+    f(*arguments)
+for f in (turned, turned_kept, of_an_argument, needed_by_the_operation):
     f(*arguments)
 """
 
@@ -134,9 +136,10 @@ def test_weights_that_are_gathered_for_a_split_batch_are_no_finding(record):
 
 def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
     (f,) = inserted(record, TWO.replace("SPLIT", ""))
+    said = "both: the sharding constraint of this line, P(None, None), takes 2 all-gathers over data: "
     assert f.title in (
-        "both: the sharding constraint of this line, P(None, None), takes 2 all-gathers over data: 1 of 4.0 MiB, 1 of 2.0 MiB a call",
-        "both: the sharding constraint of this line, P(None, None), takes 2 all-gathers over data: 1 of 2.0 MiB, 1 of 4.0 MiB a call",
+        f"{said}1 of 4.0 MiB, 1 of 2.0 MiB a call",
+        f"{said}1 of 2.0 MiB, 1 of 4.0 MiB a call",
     )
     assert inserted(record, TWO.replace("SPLIT", '"data"')) == []
 

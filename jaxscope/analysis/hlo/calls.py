@@ -3,7 +3,8 @@
 Calls: ``calls=`` (fusion, call, async), ``body=`` and ``condition=`` (while),
 ``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
 reducers of reduce, all-reduce, scatter, sort, map and the like (``to_apply=`` of the others) are
-arithmetic on elements, not a part of the program's flow. Each of them may be started asynchronously (``fusion-start``).
+arithmetic on elements, not a part of the program's flow. Each of them may be started asynchronously
+(``fusion-start``).
 """
 
 from __future__ import annotations

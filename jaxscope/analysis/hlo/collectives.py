@@ -65,8 +65,9 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       weight: the argument that an all-gather brings together for a matrix product with what is split over the same
         axes, as fully sharded parameters ask for (module ``weights``).
       gathered: that, where this text alone does not show what is split.
-      constraint: what the user's own sharding constraint asks for that makes the partitioner communicate, as JAX
-        spells it, and ``constrained_at`` its line; None: no such constraint, or no lowered text to see it in.
+      constraint: what the user's own sharding constraint asks for that makes the partitioner communicate, as
+        JAX spells it, and ``constrained_at`` its line; None: no such constraint, or no lowered text to see it
+        in.
     """
 
     kind: str

@@ -39,8 +39,8 @@ class Instruction(msgspec.Struct, frozen=True, gc=False):  # never in a circle
     def operation(self) -> str:
         """What it does, whether at once or asynchronously: ``fusion`` of ``fusion-start``.
 
-        XLA prints any operation that runs asynchronously alone in a computation as ``NAME-start`` with the operation's
-        own attributes, ``NAME-update`` and ``NAME-done``.
+        XLA prints any operation that runs asynchronously alone in a computation as ``NAME-start`` with the
+        operation's own attributes, ``NAME-update`` and ``NAME-done``.
         """
         return self.opcode.removesuffix("-start")
 

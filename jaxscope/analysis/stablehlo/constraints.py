@@ -76,8 +76,8 @@ class Constraint(msgspec.Struct, frozen=True):
 
     Attributes:
       bytes: of the whole value; ``parts``: of each dimension, as it is asked for.
-      made_at: the lines (file, line) of the operation that makes the value and of those that only go through it
-        element by element, the nearest first.
+      made_at: the lines (file, line) of the operation that makes the value and of those that only go through
+        it element by element, the nearest first.
       used_at: the lines of the operations that read the constrained value.
       argument: the name of the program's argument that it takes; None: something computed.
       backward: did differentiation make it; None: not known.

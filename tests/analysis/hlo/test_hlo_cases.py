@@ -10,7 +10,8 @@ from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.program import analyse
 from jaxscope.analysis.hlo.reader import read
 
-# Programs that communicate by hand, in a shard_map or a pmap; in the others the partitioner inserts everything.
+# Programs that communicate by hand, in a shard_map or a pmap; in the others the partitioner inserts
+# everything.
 ASKED = ("allcoll", "dyn_while", "manual", "moe_a2a", "pipeline", "pmap", "ragged", "tuples", "zero_nested")
 KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCustom": "custom"}
 SYNTAXES = {

@@ -56,9 +56,11 @@ def test_a_fusion_tells_what_it_holds_and_moves():
 
 STARTED = (
     "HloModule jit_f, is_scheduled=true, num_partitions=8\n\n"
-    "%product (p: f32[8,16], q: f32[16,8]) -> f32[8,8] {\n  %p = f32[8,16] parameter(0)\n  %q = f32[16,8] parameter(1)\n"
+    "%product (p: f32[8,16], q: f32[16,8]) -> f32[8,8] {\n"
+    "  %p = f32[8,16] parameter(0)\n  %q = f32[16,8] parameter(1)\n"
     "  ROOT %d = f32[8,8] dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n\n"
-    "%row (t: f32[99,8], r: f32[1,8], i: s32[]) -> f32[99,8] {\n  %t = f32[99,8] parameter(0)\n  %r = f32[1,8] parameter(1)\n"
+    "%row (t: f32[99,8], r: f32[1,8], i: s32[]) -> f32[99,8] {\n"
+    "  %t = f32[99,8] parameter(0)\n  %r = f32[1,8] parameter(1)\n"
     "  %i = s32[] parameter(2)\n  ROOT %u = f32[99,8] dynamic-update-slice(%t, %r, %i, %i)\n}\n\n"
     + module(
         "%a = f32[8,16] parameter(0)",
@@ -67,7 +69,8 @@ STARTED = (
         "%e = f32[1,8] parameter(3)",
         "%n = s32[] constant(3)",
         "%s = ((f32[8,16], f32[16,8]), f32[8,8], u32[]) fusion-start(%a, %b), kind=kLoop, calls=%product",
-        "%x = ((f32[99,8], f32[1,8], s32[]), f32[99,8], u32[]) fusion-start(%c, %e, %n), kind=kInput, calls=%row",
+        "%x = ((f32[99,8], f32[1,8], s32[]), f32[99,8], u32[]) fusion-start(%c, %e, %n), kind=kInput, "
+        "calls=%row",
         "%f = f32[8,8] fusion-done(%s)",
         "%y = f32[99,8] fusion-done(%x)",
         "ROOT %z = (f32[8,8], f32[99,8]) tuple(%f, %y)",
@@ -96,8 +99,10 @@ def test_a_fusion_that_runs_asynchronously_is_a_fusion_and_what_it_holds_runs():
 
 
 def test_a_product_in_an_asynchronous_custom_call_is_counted_and_one_nobody_knows_makes_the_sum_unknown():
-    config = 'backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
-    line = "%s = ((f32[8,16], f32[16,8]), (f32[8,8], s8[64]), u32[]) custom-call-start(%a, %a), custom_call_target={}, {}"
+    numbers = '{"lhs_contracting_dimensions":["1"]}'
+    config = f'backend_config={{"gemm_backend_config":{{"dot_dimension_numbers":{numbers}}}}}'
+    shape = "((f32[8,16], f32[16,8]), (f32[8,8], s8[64]), u32[])"
+    line = f"%s = {shape} custom-call-start(%a, %a), custom_call_target={{}}, {{}}"
     for target, flops in (('"__cublas$gemm"', 2048), ('"mine"', None)):
         text = module("%a = f32[8,16] parameter(0)", line.format(target, config))
         assert analyse(text).matrix_flops == flops
