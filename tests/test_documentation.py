@@ -1,4 +1,4 @@
-"""What the README says to put into CI is run as it stands there."""
+"""What the documentation says to put into CI is run as it is printed there."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs" / "ci.md").read_text()
 FLAGS = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
 
-pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.xdist_group("readme")]
+pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.xdist_group("documentation")]
 
 
 def block(language, holding):
-    (found,) = [b for b in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if holding in b]
+    (found,) = [b for b in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) if holding in b]
     return found
 
 
@@ -85,12 +85,12 @@ def test_the_gate_in_a_test_fails_with_the_words_that_stand_there(project):
     code = block("python", "test_nothing_is_compiled_after_the_first_step")
     (project / "tests" / "test_training.py").write_text(code)
     _, out, _ = session(project, "-p", "no:xdist", "tests/test_training.py")
-    text = "no_recompiles: " + README.partition("```\nno_recompiles: ")[2].partition("```")[0]
+    text = "no_recompiles: " + PAGE.partition("```\nno_recompiles: ")[2].partition("```")[0]
     for line in text.replace(", 53 ms", "").splitlines():
         assert line in out
 
 
-def test_the_limits_of_the_readme_are_limits(tmp_path):
+def test_the_limits_in_the_documentation_are_read(tmp_path):
     from jaxscope.cli import config
 
     (tmp_path / "pyproject.toml").write_text(block("toml", "max-collectives"))
