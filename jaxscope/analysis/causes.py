@@ -56,7 +56,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       effects: names of the function's effects.
       other_program: under a transform, and so was the call compared with, which was for another program: not the
         same transform, or its forward one and its backward one.
-      made_at: the line that makes the function object anew, where it was found; ``made_there``: it is certain.
+      made_at: the line that makes the function object anew, where it was found.
+      made_there: that line is certain.
       number_before: what people call the compilation compared with.
     """
 

@@ -1,7 +1,7 @@
 """How a call that stands on a line of the user's is written under jit: ``jax.jit(f.init, static_argnums=2)``.
 
-Reads source as text. What is written out among the arguments, a bool, a string, a size, a shape, is for Python and
-stays static; of a name nobody knows what it holds.
+Reads source as text. What is written out among the arguments, a bool, a string, a size, a shape, is for
+Python and stays static; of a name nobody knows what it holds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import ast
 
 from jaxscope.analysis.makers import parsed
 
-ELSE = "static_argnums or static_argnames for what is a Python bool, a string, a size or a function among its arguments"
+ELSE = (
+    "static_argnums or static_argnames for what is a Python bool, a string, a size or a function among its"
+    " arguments"
+)
 GENERAL = f"as in jax.jit(net.init)(key, x), with {ELSE}"
 FIRST = frozenset(
     {"init", "init_with_output", "apply", "tabulate"}
@@ -23,7 +26,8 @@ MOST = 60  # characters of a function's name
 
 
 def advice(source: str | None, line: int, library: str | None) -> str:
-    """What to write instead of the call on ``line``, from ``as in`` on; in general where it cannot be told."""
+    """What to write instead of the call on ``line``, from ``as in`` on; in general where it cannot be
+    told."""
     tree = parsed(source) if source is not None else None
     calls = (
         [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == line]
@@ -55,7 +59,8 @@ def advice(source: str | None, line: int, library: str | None) -> str:
 
 
 def _for_python(node: ast.expr) -> bool:
-    """Is it written out, and neither a float, which may well be traced, nor None, which is no argument to jit?"""
+    """Is it written out, and neither a float, which may well be traced, nor None, which is no argument to
+    jit?"""
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
     if isinstance(node, ast.Tuple):

@@ -84,8 +84,8 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
 def same_static(a: Static, b: Static) -> bool:
     """Does JAX take the one for the other, as far as the record tells?
 
-    By value: text, type and hash (a text may be cut, the hash tells). By identity: the serial, and whatever the one
-    object holds by now; of a method, which is one of an object's, the text too.
+    By value: text, type and hash (a text may be cut, the hash tells). By identity: the serial, and whatever
+    the one object holds by now; of a method, which is one of an object's, the text too.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):

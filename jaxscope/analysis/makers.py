@@ -1,8 +1,8 @@
 """The line that makes a function object anew: ``jax.jit(partial(f, scale))`` inside a loop.
 
-Reads the user's source as text. A recording does not say who called jit, so a line is named only where something that
-was recorded leads to it: the line where the function's code begins, or a line on the stack of its call. That some other
-line of the file wraps a function of that name says nothing.
+Reads the user's source as text. A recording does not say who called jit, so a line is named only where
+something that was recorded leads to it: the line where the function's code begins, or a line on the stack of
+its call. That some other line of the file wraps a function of that name says nothing.
 """
 
 from __future__ import annotations
@@ -82,15 +82,17 @@ class Makers:
     def where_defined(self, name: str, begins: int) -> Maker | None:
         """The definition of ``name`` whose code begins at line ``begins``, where that line wraps it, too.
 
-        A decorated def, or a lambda inside a call of jit or the like: each time the definition runs, both are made.
+        A decorated def, or a lambda inside a call of jit or the like: each time the definition runs, both are
+        made.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """The expression that wraps ``name`` in the function that line ``site``, which made the call, belongs to.
+        """The expression that wraps ``name`` in the function that line ``site``, which made the call, belongs
+        to.
 
-        Certain where it is part of the call itself, as in ``jax.jit(partial(name, 2))(x)``; likely where it is the
-        only one in that function.
+        Certain where it is part of the call itself, as in ``jax.jit(partial(name, 2))(x)``; likely where it
+        is the only one in that function.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])

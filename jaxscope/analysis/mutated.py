@@ -38,7 +38,8 @@ def changed(source: str, name: str) -> bool | None:
 
 
 def holds_itself(source: str, name: str) -> bool:
-    """Does the class ``name`` make its objects in an ``__init__`` of its own, which a frozen dataclass does not allow?"""
+    """Does the class ``name`` make its objects in an ``__init__`` of its own, which a frozen dataclass does
+    not allow?"""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)

@@ -84,7 +84,8 @@ def is_user(frame: FrameType) -> bool:
 
 @functools.lru_cache(4096)
 def file_standing(file: str) -> Standing:
-    """Whose a file is, where only its name is known: also that of a library which is imported from a clone."""
+    """Whose a file is, where only its name is known: also that of a library which is imported from a
+    clone."""
     cloned = any(
         file.startswith(folder + os.sep)
         for name in _skipped
@@ -94,7 +95,8 @@ def file_standing(file: str) -> Standing:
 
 
 def is_library_file(file: str) -> bool:
-    """Where only a file name tells: installed, of Python's own, or in a package of JAX's, a wrapper's or ours."""
+    """Where only a file name tells: installed, of Python's own, or in a package of JAX's, a wrapper's or
+    ours."""
     return file_standing(file) != Standing.USER
 
 
@@ -110,7 +112,8 @@ def location(frame: FrameType) -> Frame:
 
 
 def column(frame: FrameType) -> int | None:
-    """Where the expression that ``frame`` is at begins on its line, in bytes of UTF-8; None: the code does not say."""
+    """Where the expression that ``frame`` is at begins on its line, in bytes of UTF-8; None: the code does
+    not say."""
     at = next(itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     return at[2] if at is not None else None
 
@@ -147,7 +150,8 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def _between(frame: FrameType) -> bool:
-    """Is it nobody's entrance: a watched function, an import, JAX's trimming of tracebacks around flax's functions?"""
+    """Is it nobody's entrance: a watched function, an import, JAX's trimming of tracebacks around flax's
+    functions?"""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == "jax._src.traceback_util"
     return own or frame.f_code.co_filename.startswith("<frozen")
@@ -156,10 +160,11 @@ def _between(frame: FrameType) -> bool:
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
     """Where the user's lines enter a library that JAX works under: what is below is not the user's to wrap.
 
-    Returns (position among ``user_frames`` of the outermost line that called such a library, that library's name);
-    where none did 0, and the name of an installed package that the innermost line called, or None. A line inside ``hk.transform(f)`` is the user's, and called by the library from
-    another line of theirs. Whatever else runs the user's code, a decorator, Python's own modules, pytest, is no such
-    library. ``callbacks``: JAX's functions that run the user's for a compiled program; no line above them enters here.
+    Returns (position among ``user_frames`` of the outermost line that called such a library, that library's
+    name); where none did 0, and the name of an installed package that the innermost line called, or None. A
+    line inside ``hk.transform(f)`` is the user's, and called by the library from another line of theirs.
+    Whatever else runs the user's code, a decorator, Python's own modules, pytest, is no such library.
+    ``callbacks``: JAX's functions that run the user's for a compiled program; no line above them enters here.
     """
     own = set(users(walk(frame)))
     found: tuple[int, str | None] = (0, None)

@@ -1,7 +1,9 @@
-"""The thread that waits for the work of another: whose work it is, where no line of the user's is on the stack.
+"""The thread that waits for the work of another: whose work it is, where no line of the user's is on the
+stack.
 
-``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of their own. The
-line that joins that thread, or wants that result, is found in another thread's stack by what it waits for.
+``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of their
+own. The line that joins that thread, or wants that result, is found in another thread's stack by what it
+waits for.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _MOST = 10_000  # results of one call
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """The user's lines, innermost first, of the thread that waits for what runs at ``frame``; empty: none does."""
+    """The user's lines, innermost first, of the thread that waits for what runs at ``frame``; empty: none
+    does."""
     work = _work(frame)
     if not work:
         return []

@@ -135,8 +135,8 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | None:
 class Hashed:
     """What JAX compares by value in the key of a call: its static arguments, and the static data of its tree.
 
-    A wrapper's own containers (graph definitions, partitions) and what compares by its parts are looked into; an
-    object that compares by identity is in the key as a whole.
+    A wrapper's own containers (graph definitions, partitions) and what compares by its parts are looked into;
+    an object that compares by identity is in the key as a whole.
     """
 
     def __init__(self, tree: Any, static: Iterable[Any]) -> None:

@@ -252,8 +252,9 @@ def _effects(c: Compilation) -> list[str]:
 def _made_at(run: Run, c: Compilation) -> tuple[str, bool] | None:
     """``train.py:12``, and whether that is certain: where a function object was made anew.
 
-    A lambda's or a def's own line, where nothing wraps it elsewhere; else the line that wraps it, of those that were
-    running; else, of a function that is defined inside another, its definition. None: no record leads to a line.
+    A lambda's or a def's own line, where nothing wraps it elsewhere; else the line that wraps it, of those
+    that were running; else, of a function that is defined inside another, its definition. None: no record
+    leads to a line.
     """
     seen = c.function.seen
     if not seen.file or seen.line is None:

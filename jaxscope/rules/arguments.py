@@ -71,7 +71,8 @@ def changing_shape(group: Group) -> str | None:
         return f"pass {cause.path or 'it'} with the same number of axes in every call"
     if _a_size_each(group):
         return (
-            "nothing, where each of these calls has a size of its own (a training set and a test set): a program each;"
+            "nothing, where each of these calls has a size of its own (a training set and a test set): a "
+            "program each;"
             " else pad it to one size, with a mask for what is padding"
         )
     seen = Counter(_shapes(group))

@@ -119,7 +119,7 @@ explain(
     the like, by kind.
     """,
     _PINNED.format(
-        why="The device waits for the host; before JAX 0.11 such a program is not kept in the persistent cache, either.",
+        why="The device waits for the host; before JAX 0.11 the persistent cache keeps no such program, either.",
         what="Return the value and look at it outside.",
     ),
 )

@@ -45,7 +45,8 @@ def new_function_object(group: Group) -> str:
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     if form == "method":
         return (
-            "jit the bound method once, in __init__, and keep it: self.step = jax.jit(self.step); and make its object once,"
+            "jit the bound method once, in __init__, and keep it: self.step = jax.jit(self.step); and "
+            "make its object once,"
             " before the loop"
         )
     if form == "partial":
@@ -53,7 +54,8 @@ def new_function_object(group: Group) -> str:
     if form == "lambda":
         return f"define the function once, at module level, and jit it there; {TAKEN}"
     if seen.wrappers and "<locals>" in seen.qualname:
-        return f"define the function, and apply {seen.wrappers[0]} to it, once, outside what defines it anew; {TAKEN}"
+        outside = f"apply {seen.wrappers[0]} to it, once, outside what defines it anew"
+        return f"define the function, and {outside}; {TAKEN}"
     if seen.wrappers:
         return f"apply {seen.wrappers[0]} once, before the loop, and keep what it returns"
     return f"define and jit the function once, outside the function or loop that defines it anew; {TAKEN}"

@@ -24,11 +24,13 @@ BARRAGE = 20  # eager compilations from one line
 SMALL_S = 1.0  # a compilation that takes longer is none of a barrage: a library's scan or loop
 THROUGH_LIBRARY = "jit what this line calls, {how}; not the lines of yours that {library} calls"
 GROWING = (
-    "where what {library} is given here changes its size from call to call, give it one size: pad the data, with a mask"
+    "where what {library} is given here changes its size from call to call, give it one size: pad the "
+    "data, with a mask"
     " or weights for what is padding, and make what computes with them once; where it does not, nothing"
 )
 READING = (
-    "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it computes with JAX itself, jit what"
+    "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it computes with JAX "
+    "itself, jit what"
     " this line calls, if it can be traced"
 )
 AROUND = "put the computation around this line into one jax.jit, or do it in NumPy"

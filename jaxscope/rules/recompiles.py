@@ -45,8 +45,8 @@ class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
 
     ``came_back``: the array that lies elsewhere is what the function itself returned. ``lengthened``: so is the
-    array of another size, in most of the latest calls. ``source``: the text of a file of the user's, where it may be
-    shown.
+    array of another size, in most of the latest calls. ``source``: the text of a file of the user's, where it
+    may be shown.
     """
 
     function: Function

@@ -185,18 +185,24 @@ def _of_class(group: Group, s: Static | None, path: str) -> str:
     )
     if any(changes) or (not changes and method and "." in group.function.seen.qualname):
         return (
-            f"jit a function that is passed what it uses of {path}, its arrays and numbers, as arguments instead of"
+            f"jit a function that is passed what it uses of {path}, its arrays and numbers, as arguments "
+            f"instead of"
             f" {path} itself" + (f": the program changes what a {name} holds" if changes else "")
         )
     if not changes:
-        return f"make {path} once, before the loop; or give its class an __eq__ and a __hash__ of what it holds, where that never changes"
+        return (
+            f"make {path} once, before the loop; or give its class an __eq__ and a __hash__ of what it holds,"
+            " where that never changes"
+        )
     if any(mutated.holds_itself(text, name) for text in texts):
         return (
-            f"make {path} once, before the loop; or write {name} as a @dataclasses.dataclass(frozen=True), with its fields"
+            f"make {path} once, before the loop; or write {name} as a "
+            f"@dataclasses.dataclass(frozen=True), with its fields"
             " in place of __init__, if what it holds can be hashed (no arrays)"
         )
     return (
-        f"make {path} once, before the loop, or give {name} __eq__ and __hash__: @dataclasses.dataclass(frozen=True),"
+        f"make {path} once, before the loop, or give {name} __eq__ and __hash__: "
+        f"@dataclasses.dataclass(frozen=True),"
         " if what it holds can be hashed (no arrays)"
     )
 

@@ -20,8 +20,8 @@ WRAPPER_ROOTS = frozenset(
         *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
     }
 )
-# Of these, what a line calls can be traced as a whole: ``jax.jit(net.init)``. A sampler or a solver that loops in Python
-# cannot, or not without knowing its insides.
+# Of these, what a line calls can be traced as a whole: ``jax.jit(net.init)``. A sampler or a solver that
+# loops in Python cannot, or not without knowing its insides.
 TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})
 OWN_ROOT = "jaxscope"
 

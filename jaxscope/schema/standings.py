@@ -32,7 +32,8 @@ STANDARD_LIBRARY = re.compile(
 # The scripts pip writes for a package's commands: a line that only calls main(). Also ~/bin/train,
 # which is then blamed only where nothing else is the user's.
 LAUNCHER = re.compile(r"[\\/](?:bin|Scripts)[\\/][^\\/.]+$")
-# Code without a file. Python's own; what decorators and attrs write for a class; what somebody typed or passed as text.
+# Code without a file. Python's own; what decorators and attrs write for a class; what somebody typed or
+# passed as text.
 GLUE = re.compile(
     r"<(frozen |unknown>|attrs generated|@?beartype|decorator-gen|makefun|__array_function__|__jax)"
 )

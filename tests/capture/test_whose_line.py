@@ -1,4 +1,5 @@
-"""Whose line a compilation is put down to: the user's, wherever Python's own modules or packages run the work."""
+"""Whose line a compilation is put down to: the user's, wherever Python's own modules or packages run the
+work."""
 
 import linecache
 

@@ -1,4 +1,5 @@
-"""What is static and what is an ordinary argument is what JAX's own key says, through every wrapper of jit."""
+"""What is static and what is an ordinary argument is what JAX's own key says, through every wrapper of
+jit."""
 
 import json
 from pathlib import Path

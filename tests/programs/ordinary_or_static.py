@@ -1,7 +1,9 @@
-"""Calls through wrappers of jit whose arguments differ in one value: does JAX trace again, and what does the key say?
+"""Calls through wrappers of jit whose arguments differ in one value: does JAX trace again, and what does the
+key say?
 
-For each case three calls: with a first value, with a second one, and with the second one and a larger array, which
-is traced in any case. Prints as JSON whether the second call was traced, by the name of the jitted function.
+For each case three calls: with a first value, with a second one, and with the second one and a larger array,
+which is traced in any case. Prints as JSON whether the second call was traced, by the name of the jitted
+function.
 """
 
 import functools

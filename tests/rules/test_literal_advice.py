@@ -1,4 +1,5 @@
-"""Advice that is followed to the letter: the finding is gone, the program still runs, and nothing new is found.
+"""Advice that is followed to the letter: the finding is gone, the program still runs, and nothing new is
+found.
 
 All programs run in one recorded process, and once more as the advice has them in another.
 """
@@ -25,8 +26,8 @@ for program in sorted(Path(__file__).parent.glob("p_*.py")):
     runpy.run_path(str(program), run_name="__main__")
 """
 
-# Name: code of the finding, program, and how the advice's words become the program: (what is written, what of it is
-# replaced). "{jitted}" is what the advice says after "as in".
+# Name: code of the finding, program, and how the advice's words become the program: (what is written, what of
+# it is replaced). "{jitted}" is what the advice says after "as in".
 PROGRAMS = {
     "haiku_init": (
         "JX133",
@@ -251,9 +252,12 @@ WORDS = {
     "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
     "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
     "package_that_reads": "pass NumPy arrays (np.asarray(x)) to plots_of_somebody, where it only reads them",
-    "mutable_self": "jit a function that is passed what it uses of self, its arrays and numbers, as arguments",
-    "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with its fields in place of __init__",
-    "new_function": "apply jax.value_and_grad to it, once, outside what defines it anew; what it takes from around it",
+    "mutable_self": "jit a function that is passed what it uses of self, its arrays and numbers, as "
+    "arguments",
+    "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with its fields "
+    "in place of __init__",
+    "new_function": "apply jax.value_and_grad to it, once, outside what defines it anew; what it takes "
+    "from around it",
     "ordinary_number_through_nnx": "pad the odd batch to the usual size",
 }
 
