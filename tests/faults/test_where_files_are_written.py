@@ -29,11 +29,8 @@ EXCEPTIONS = {
     "launch/apart.py": "/dev/null",
     "cli/__init__.py": "/dev/null",
     "targets/worker.py": "a lock in the temporary directory, O_NOFOLLOW",
-    # The recording process in the directory that it has just made for itself, which nobody else can write to.
-    "log/store.py": "makes it", "log/writer.py": "its logs", "launch/keeper.py": "its output",
-    "launch/tee.py": "its output", "launch/vitals.py": "its heartbeat", "cli/run.py": "its marks",
-    "cli/rounds.py": "its marks",
-}  # fmt: skip
+    "log/store.py": "directories above a run's, as the user would make them",
+}
 
 
 def _writing(tree: ast.AST) -> Iterator[int]:
