@@ -238,6 +238,8 @@ class Watch:
             if not failed:
                 self._raise_for(self._findings(session), session, at_end=True)
         finally:
+            if self._block is not None:
+                self._block.alarm = None  # it leads back to us: a cycle
             _Own.leave(session)
 
     # -- the verdict ----------------------------------------------------------------------------------

@@ -116,25 +116,23 @@ def attributes(value: Any) -> list[tuple[str, Any]]:
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """(attribute, item) for what of the static data an attribute holds too; a container is looked into."""
-    left = list(named)
     found: list[tuple[str, Any]] = []
-
-    def take(value: Any, depth: int) -> None:
-        for i, (name, held) in enumerate(left):
-            plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
-            if held is value or (plain and held == value):
-                del left[i]
-                found.append((name, value))
-                return
-        if depth < MAX_DEPTH and type(value) in (tuple, list):
-            for v in value[:MAX_STATICS]:
-                take(v, depth + 1)
-        elif depth < MAX_DEPTH and type(value) is dict:
-            for v in list(value.values())[:MAX_STATICS]:
-                take(v, depth + 1)
-
-    take(aux, 0)
+    _take(aux, list(named), found, 0)
     return found
+
+
+def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
+    for i, (name, held) in enumerate(left):
+        plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
+        if held is value or (plain and held == value):
+            del left[i]
+            found.append((name, value))
+            return
+    if depth >= MAX_DEPTH:
+        return
+    items = value if type(value) in (tuple, list) else list(value.values()) if type(value) is dict else ()
+    for v in items[:MAX_STATICS]:
+        _take(v, left, found, depth + 1)
 
 
 def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
