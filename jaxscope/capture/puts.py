@@ -62,6 +62,8 @@ class Puts(threading.local):
             if isinstance(part, (np.ndarray, np.generic)):
                 sent += _numpy_bytes(part)
             elif isinstance(part, seams.array_class()):
+                if part.is_deleted():
+                    return []  # nothing will be put anywhere: the program is told so
                 between += 0 if part.devices() == {device} else int(part.nbytes)
             else:
                 sent += _bytes(local.get("aval"))
@@ -78,7 +80,7 @@ class Puts(threading.local):
         local = frames.read(frame, "batch_xs", "batch_devs")
         sizes = {False: 0, True: 0}  # to one device, to several
         for array, devices in zip(local.get("batch_xs", ()), local.get("batch_devs", ()), strict=False):
-            if not seams.is_on(array, devices):
+            if not array.is_deleted() and not seams.is_on(array, devices):
                 sizes[len(devices) > 1] += int(array.nbytes)
         for several, size in sizes.items():
             row = self._transfers.row(frame, BETWEEN, "device_put", in_calls=several) if size else None

@@ -1,8 +1,12 @@
 """No exception of ours reaches the user's program.
 
 Every callback and every seam runs inside ``attempt``. What fails is reported once, as a Degraded
-event with its reason; what fails STRIKES times with no success between is switched off for the rest of
-the process (one odd object must not blind us to all others). Everything else goes on.
+event with its reason. What fails STRIKES times with no success between costs time at each call: it rests,
+first for as many calls and then for twice as many each time it fails again, and is back with its first success.
+What a JAX does not have is switched off for good.
+
+Where the program's own code raised, or an array that was read has been deleted, nothing of ours has failed: the
+program's own call meets the same.
 
 KeyboardInterrupt and SystemExit pass: they are the user's, even when they arrive in our code.
 """
@@ -14,12 +18,16 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from jaxscope.capture import frames
+
 T = TypeVar("T")
 
 STRIKES = 8
+LONGEST_REST = 1024  # calls
 
 _off: set[str] = set()
 _failures: dict[str, int] = {}  # since the last success
+_rests: dict[str, int] = {}  # for how many more calls
 _reported: set[str] = set()
 _report: Callable[[str, str], None] | None = None
 _local = threading.local()
@@ -33,6 +41,7 @@ def reset(report: Callable[[str, str], None] | None) -> None:
     global _report
     _off.clear()
     _failures.clear()
+    _rests.clear()
     _reported.clear()
     _report = report
 
@@ -40,7 +49,7 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 def switch_off(name: str, reason: str) -> None:
     """Do without ``name`` from now on: this JAX does not have it."""
     _off.add(name)
-    _failed(name, reason)
+    _report_once(name, reason)
 
 
 def works(name: str) -> bool:
@@ -49,14 +58,11 @@ def works(name: str) -> bool:
 
 
 def is_off(name: str) -> bool:
-    """Is ``name`` done without?"""
-    return name in _off
+    """Is ``name`` done without, for good or for some calls?"""
+    return name in _off or name in _rests
 
 
-def _failed(name: str, reason: str) -> None:
-    _failures[name] = _failures.get(name, 0) + 1
-    if _failures[name] >= STRIKES:
-        _off.add(name)
+def _report_once(name: str, reason: str) -> None:
     if name not in _reported and _report is not None:
         _reported.add(name)
         try:
@@ -65,10 +71,40 @@ def _failed(name: str, reason: str) -> None:
             pass
 
 
+def _failed(name: str, error: Exception) -> None:
+    _failures[name] = failures = _failures.get(name, 0) + 1
+    if failures >= STRIKES:
+        _rests[name] = min(STRIKES << (failures - STRIKES), LONGEST_REST)
+    try:
+        reason = f"{type(error).__name__}: {str(error)[:300]}"
+    except Exception:  # a class of the program's
+        reason = type(error).__name__
+    # Text only: the exception's traceback holds frames, and frames hold arrays.
+    _report_once(name, reason)
+
+
+def _is_the_programs(error: Exception) -> bool:
+    """Was it raised in code of the program's, or because an array has been deleted?"""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frames.is_user(frame) and not frames.is_library_file(frame.f_code.co_filename):
+            return True
+        trace = trace.tb_next
+    return isinstance(error, RuntimeError) and any(
+        type(text) is str and "deleted" in text for text in error.args
+    )
+
+
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """``action(*args)``, or None where it fails or is switched off."""
+    """``action(*args)``, or None where it fails, rests or is switched off."""
     if name in _off:
         return None
+    if _rests and name in _rests:
+        _rests[name] -= 1
+        if _rests[name] >= 0:
+            return None
+        del _rests[name]
     try:
         if name in FAULTS:
             raise RuntimeError(f"fault asked for in {name}")
@@ -77,8 +113,11 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
             _failures.pop(name, None)
         return result
     except Exception as e:
-        # Text only: the exception's traceback holds frames, and frames hold arrays.
-        _failed(name, f"{type(e).__name__}: {str(e)[:300]}")
+        try:
+            if not _is_the_programs(e):
+                _failed(name, e)
+        except Exception:  # an odd exception is no reason for another
+            pass
         return None
 
 

@@ -542,3 +542,19 @@ def test_the_json_has_the_keys_of_the_contract(record):
     assert set(t) >= {"direction", "kind", "count", "bytes", "blocked_seconds", "steps", "source"}
     assert (t["kind"], t["count"], t["bytes"], t["steps"]) == ("float", 1, 4, None)
     assert t["source"]["line"] == 2 and set(t["source"]) == {"file", "line"}
+
+
+def test_putting_a_deleted_array_again_and_again_leaves_the_counting_as_it_was(record):
+    run = record(
+        """
+        import jax, jax.numpy as jnp, numpy as np
+        x = jnp.arange(10.)
+        x.delete()
+        for _ in range(20):
+            try: jax.device_put(x, jax.devices()[0])
+            except RuntimeError: pass
+        for i in range(5): y = jax.device_put(np.ones(3 + i, "float32"))  # five, afterwards
+        """
+    )
+    puts = [e for e in run.of(ev.Transferred) if e.via == "device_put"]
+    assert max(e.count for e in puts) == 5 and max(e.bytes for e in puts) == 4 * (3 + 4 + 5 + 6 + 7)
