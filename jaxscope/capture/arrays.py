@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import frames, holders, host, origins, owners, seams, shield, signature
+from jaxscope.capture import buffers, frames, holders, host, origins, owners, seams, shield, signature
 from jaxscope.capture.devices import device_ranges
 from jaxscope.capture.shardings import Shardings
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
@@ -66,12 +66,12 @@ class Look:
         Of ``suspects``, what holds them is looked for.
         """
         live, self._live = self._live, []
-        found = _Kinds(shield.attempt("shard_views", seams.shard_views, live) or set())
+        found = _Kinds()
         found.add(live)
         del live
-        wanted = found.wanted()
-        named = owners.Owners(wanted, found.skip())
+        named = owners.Owners(found.wanted(), found.skip())
         shield.attempt("array_names", named.look, _stacks(frame, trace))
+        shield.attempt("shared_memory", found.share, named)
         groups = found.groups(named, suspects)
         return ArraysSeen(
             why=why,
@@ -79,6 +79,8 @@ class Look:
             count=sum(g.count for g in groups),
             shardings=found.shardings.table,
             groups=groups,
+            parts=found.parts,
+            overlap=found.shared.overlap,
             addressable=shield.attempt("addressable", _addressable),
             memory=shield.attempt("device_memory", _memory) or [],
             host_limit=shield.attempt("host_memory", host.limit) if _on_cpu() else None,
@@ -93,15 +95,15 @@ def lost_as(k: _Kind | ArrayGroup, origin: Frame | None) -> Lost:
 
 
 class _Alike:
-    """Arrays of one kind that one stack made, by id."""
+    """Arrays of one kind that one stack made, by id; ``devices``: those of this process that hold them."""
 
-    __slots__ = ("arrays", "kind", "origin", "part_of")
+    __slots__ = ("arrays", "devices", "kind", "origin")
 
-    def __init__(self, kind: _Kind, origin: Frame | None, part_of: tuple[Any, ...] | None) -> None:
+    def __init__(self, kind: _Kind, origin: Frame | None, devices: tuple[int, ...]) -> None:
         self.arrays: list[int] = []
         self.kind = kind
         self.origin = origin
-        self.part_of = part_of  # on one device: what it shares with an array whose part it may be
+        self.devices = devices
 
 
 class _Kinds:
@@ -109,19 +111,18 @@ class _Kinds:
 
     JAX leaves arrays behind that nobody holds and that share the memory of another: the parts that
     ``addressable_shards``, ``float``, ``np.asarray`` or a reshard took of an array, held by it in C++ (0.10:
-    up to two a device after one ``np.asarray``; 0.12: one). They carry the stack that made the whole.
-    They are not counted: on one device, one for each array of their kind that has a name.
+    up to two a device after one ``np.asarray``; 0.12: one). Those are no group: ``parts`` is how many there are.
     """
 
-    def __init__(self, views: set[int]) -> None:
+    def __init__(self) -> None:
         self.shardings = Shardings()
+        self.shared = buffers.Shared()
+        self.parts = 0
         self._where: dict[Any, int | None] = {}
         self._kinds: dict[Any, _Alike] = {}
         self._equal: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
-        self._parts: set[tuple[Any, ...]] = set()  # what parts of arrays on several devices look like
         self._lines: dict[Any, Frame | None] = {}
         self._frames: dict[Frame | None, Frame | None] = {}
-        self._views = views
         self._arrays: list[Any] = []
 
     def add(self, live: list[Any]) -> None:
@@ -131,21 +132,22 @@ class _Kinds:
                 sharding, place, committed, stack, layout = makeup(array)
                 # An aval's id is its own as long as its array lives.
                 key = (id(array.aval), place, committed, stack, layout)
-                kind = kinds.get(key)
-                if kind is None:
-                    kind = kinds[key] = self._read(array, sharding, key)
+                alike = kinds.get(key)
+                if alike is None:
+                    alike = kinds[key] = self._read(array, sharding, key)
             except RuntimeError:  # another thread has donated it since
                 continue
             keep(array)
-            kind.arrays.append(id(array))
+            alike.arrays.append(id(array))
 
     def wanted(self) -> set[int]:
         """Ids of the arrays to be named."""
-        return {n for alike in self._whole() for n in alike.arrays} - self._views
+        return {n for alike in self._kinds.values() for n in alike.arrays}
 
-    def _whole(self) -> list[_Alike]:
-        """Without those that are parts of others."""
-        return [a for a in self._kinds.values() if a.part_of not in self._parts]
+    def share(self, named: owners.Owners) -> None:
+        """Find what lies in the memory of others."""
+        sizes = [buffers.Sized(a.devices, a.kind.device_bytes or 0, a.arrays) for a in self._kinds.values()]
+        self.shared.look(self._arrays, sizes, named)
 
     def skip(self) -> set[int]:
         return {id(self._arrays)}
@@ -162,54 +164,42 @@ class _Kinds:
         kind = _Kind(
             shape=signature.dimensions(getattr(aval, "shape", None)),
             dtype=signature.dtype_name(aval.dtype),
-            bytes=shield.attempt("array_bytes", lambda a: int(a.nbytes), array),
+            bytes=shield.attempt("array_bytes", _bytes, array),
             device_bytes=shield.attempt("array_bytes", _device_bytes, array),
             sharding=self._where[place],
             layout=None if order is None else str(tuple(order)),
             committed=committed if isinstance(committed, bool) else None,
         )
-        part_of = None
-        if place is sharding:
-            shard = shield.attempt("shard_shape", sharding.shard_shape, array.shape)
-            self._parts.update((stack, kind.dtype, shard, d) for d in sharding.device_set)
-        elif stack is not None:
-            part_of = (stack, kind.dtype, array.shape, place[0])
         kind = self._equal.setdefault(msgspec.structs.astuple(kind), kind)
-        return _Alike(kind, self._lines[stack], part_of)
+        devices = shield.attempt("array_devices", _device_ids, sharding) or ()
+        return _Alike(kind, self._lines[stack], devices)
 
     def groups(self, named: owners.Owners, suspects: Collection[Lost] = ()) -> list[ArrayGroup]:
         """The largest first; so many that they are no reading any more are put together."""
         told = self._counted(named, MAX_GROUPS) or self._counted(named, None) or []
         held = self._held(told, suspects)
         self._arrays.clear()
-        found: dict[_Kind, dict[str, int]] = {}
-        origins: dict[_Kind, dict[str, Frame | None]] = {}
-        wholes: dict[tuple[Any, ...], int] = {}
-        for alike, paths, _ in told:
-            counts = found.setdefault(alike.kind, {})
-            lines = origins.setdefault(alike.kind, {})
-            for path, n in paths.items():
-                counts[path] = counts.get(path, 0) + n
-                if lines.setdefault(path, alike.origin) is not alike.origin:
-                    lines[path] = None
-            if alike.part_of is not None:
-                wholes[alike.part_of] = wholes.get(alike.part_of, 0) + sum(paths.values())
+        within = self.shared.within
+        found: dict[tuple[_Kind, str], list[int]] = {}  # how many, and of them in the memory of others
+        origins: dict[tuple[_Kind, str], Frame | None] = {}
         lost: dict[tuple[_Kind, Frame | None], int] = {}
-        for alike, _, unnamed in told:
-            left = len(unnamed)
-            if alike.part_of is not None:
-                parts = min(left, wholes[alike.part_of])
-                wholes[alike.part_of] -= parts
-                left -= parts
+        for alike, paths, again, unnamed in told:
+            for path, n in paths.items():
+                both = found.setdefault((alike.kind, path), [0, 0])
+                both[0] += n
+                both[1] += again.get(path, 0)
+                if origins.setdefault((alike.kind, path), alike.origin) is not alike.origin:
+                    origins[alike.kind, path] = None
+            left = sum(n not in within for n in unnamed)
+            self.parts += len(unnamed) - left
             if left:
                 lost[alike.kind, alike.origin] = lost.get((alike.kind, alike.origin), 0) + left
         groups = [
-            _group(kind, path, n, origins[kind][path])
-            for kind, counts in found.items()
-            for path, n in counts.items()
+            _group(kind, path, n, origins[kind, path], shared=again)
+            for (kind, path), (n, again) in found.items()
         ]
         groups += [
-            _group(kind, None, n, origin, held.get(lost_as(kind, origin)))
+            _group(kind, None, n, origin, held=held.get(lost_as(kind, origin)))
             for (kind, origin), n in lost.items()
         ]
         groups.sort(key=_size)
@@ -222,13 +212,13 @@ class _Kinds:
         """None: there are more than ``most`` paths."""
         found: list[Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
-        for alike in self._whole():
-            views = self._views
-            ids = [n for n in alike.arrays if n not in views] if views else alike.arrays
-            counted = named.count(ids, most)
+        within = self.shared.within
+        for alike in self._kinds.values():
+            counted = named.count(alike.arrays, most)
             if counted is None:
                 return None
-            found.append((alike, *counted))
+            shared = named.count([n for n in alike.arrays if n in within], most) if within else None
+            found.append((alike, counted[0], shared[0] if shared else {}, counted[1]))
             if most is not None:
                 distinct.update((alike.kind, path) for path in counted[0])
                 if len(distinct) > most:
@@ -238,18 +228,21 @@ class _Kinds:
     def _held(self, told: list[Counted], suspects: Collection[Lost]) -> dict[Lost, str | None]:
         """What holds arrays of ``suspects``."""
         chosen: dict[Lost, set[int]] = {}
-        for alike, _, unnamed in told if suspects else ():
+        for alike, _, _, unnamed in told if suspects else ():
             what = lost_as(alike.kind, alike.origin)
             if what in suspects:
                 some = chosen.setdefault(what, set())
-                some.update(unnamed[: MAX_SUSPECTS - len(some)])
-        return {
-            what: shield.attempt("array_holders", holders.held_by, [a for a in self._arrays if id(a) in some])
-            for what, some in chosen.items()
-        }
+                own = [n for n in unnamed if n not in self.shared.within]
+                some.update(own[: MAX_SUSPECTS - len(some)])
+        found = {}
+        for what, some in chosen.items():
+            arrays = [a for a in self._arrays if id(a) in some]
+            found[what] = shield.attempt("array_holders", holders.held_by, arrays, self._arrays)
+        return found
 
 
-Counted = tuple[_Alike, dict[str, int], list[int]]  # by path, and those without one
+# How many by path, how many of them in the memory of others, and those without a path.
+Counted = tuple[_Alike, dict[str, int], dict[str, int], list[int]]
 
 
 def _size(g: ArrayGroup) -> tuple[int, str]:
@@ -257,11 +250,12 @@ def _size(g: ArrayGroup) -> tuple[int, str]:
 
 
 def _group(
-    k: _Kind, path: str | None, count: int, origin: Frame | None, held: str | None = None
+    k: _Kind, path: str | None, count: int, origin: Frame | None, *, shared: int = 0, held: str | None = None
 ) -> ArrayGroup:
     return ArrayGroup(
         path=path,
         count=count,
+        shared=shared,
         shape=k.shape,
         dtype=k.dtype,
         bytes=None if k.bytes is None else k.bytes * count,
@@ -303,8 +297,13 @@ def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
     same: dict[str, Any] = {
         n: common(n) for n in ("shape", "dtype", "sharding", "committed", "layout", "origin")
     }
-    sums: dict[str, Any] = {n: total(n) for n in ("count", "bytes", "device_bytes")}
+    sums: dict[str, Any] = {n: total(n) for n in ("count", "shared", "bytes", "device_bytes")}
     return ArrayGroup(path=path, **same, **sums)
+
+
+def _bytes(array: Any) -> int:
+    """As the program sees it."""
+    return int(array.nbytes)
 
 
 def _device_bytes(array: Any) -> int | None:
@@ -321,6 +320,11 @@ def _device_bytes(array: Any) -> int | None:
             raise
         return None
     return size // max(1, len(array.sharding.device_set))
+
+
+def _device_ids(sharding: Any) -> tuple[int, ...]:
+    """Of the devices of this process."""
+    return tuple(d.id for d in sharding.addressable_devices)
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:

@@ -20,12 +20,17 @@ TRACED = "what JAX keeps of a trace: a jit cache"
 IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
-def held_by(arrays: list[Any]) -> str | None:
-    """The kind of container that holds the most of ``arrays``: ``a list of 40``, ``a dict under 'x'``."""
+def held_by(arrays: list[Any], ours: Any = None) -> str | None:
+    """The kind of container that holds the most of ``arrays``: ``a list of 40``, ``a dict under 'x'``.
+
+    ``ours``: a list that the look itself has put them in.
+    """
     ids = {id(a) for a in arrays}
     found: collections.Counter[str] = collections.Counter()
     containers: dict[str, Any] = {}
     for holder in _referrers(arrays):
+        if holder is ours:
+            continue
         said = _said(holder, ids)
         found[said] += 1
         if issubclass(type(holder), CONTAINERS):

@@ -60,6 +60,10 @@ class Owners:
         self._texts: tuple[dict[int, str], dict[int, str]] = {}, {}
         self._keys: tuple[dict[str, str], dict[str, str]] = {}, {}
 
+    def __contains__(self, number: int) -> bool:
+        """Was a name found for the array of this id?"""
+        return number in self._around
+
     def count(
         self, arrays: Iterable[int], most: int | None = None
     ) -> tuple[dict[str, int], list[int]] | None:

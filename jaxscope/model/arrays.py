@@ -29,6 +29,7 @@ class Group(msgspec.Struct, frozen=True):
       path: None: held nowhere that was looked at.
       global_bytes: all of them, as the program sees them.
       device_bytes: all of them, on each device that holds them.
+      shared: how many of them lie in the memory of other arrays.
       replication: devices that hold the same part.
       padding_bytes: on all devices together, set aside for nothing.
     """
@@ -46,6 +47,14 @@ class Group(msgspec.Struct, frozen=True):
     layout: str | None
     origin: Frame | None
     held: str | None = None
+    shared: int = 0
+
+    @property
+    def own_bytes(self) -> int | None:
+        """On each device, without those that lie in the memory of other arrays."""
+        if self.device_bytes is None or not self.shared:
+            return self.device_bytes
+        return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
 
     @property
     def memory_kind(self) -> str | None:
@@ -53,7 +62,11 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One look of one process. ``by_device``: bytes by the devices of that process alone."""
+    """One look of one process.
+
+    ``by_device``: bytes by the devices of that process alone, each buffer once, however many arrays lie in it.
+    ``parts``: further arrays in the memory of these, which nothing leads to.
+    """
 
     process: Process
     why: str
@@ -67,6 +80,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     cut: bool
     error: str | None
     site: Frame | None
+    parts: int = 0
 
     @property
     def unnamed_share(self) -> float | None:
@@ -113,12 +127,15 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
     for g in event.groups:
         group, devices = _group(g, event.shardings)
         groups.append(group)
-        if group.device_bytes is None or devices is None:
+        if group.own_bytes is None or devices is None:
             total = None
             continue
         for d in devices:
             if mine is None or d in mine:
-                by_device[d] = by_device.get(d, 0) + group.device_bytes
+                by_device[d] = by_device.get(d, 0) + group.own_bytes
+    for d, twice in event.overlap.items():
+        if d in by_device:
+            by_device[d] = max(0, by_device[d] - twice)
     if total is not None:
         total = sum(by_device.values())
     return Snapshot(
@@ -134,6 +151,7 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
         cut=event.cut,
         error=event.error,
         site=event.site,
+        parts=event.parts,
     )
 
 
@@ -168,6 +186,7 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
             layout=g.layout,
             origin=g.origin,
             held=g.held,
+            shared=g.shared,
         ),
         devices,
     )

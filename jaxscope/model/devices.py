@@ -84,14 +84,14 @@ def uneven(look: Snapshot) -> Uneven | None:
         if len(ids) > 1:
             here = [d for d in ids if d in look.by_device]
             together.update(here)
-            spread += (g.device_bytes or 0) * len(here)
+            spread += (g.own_bytes or 0) * len(here)
     if len(together) < 2 or look.bytes is None or spread < SPREAD * look.bytes:
         return None
     held = dict.fromkeys(sorted(together), 0)
     for g, ids in lying:
         for d in ids if g.path is not None else ():
             if d in held:
-                held[d] += g.device_bytes or 0
+                held[d] += g.own_bytes or 0
     fullest, emptiest = max(held, key=lambda d: held[d]), min(held, key=lambda d: held[d])
     if held[fullest] == held[emptiest]:
         return None

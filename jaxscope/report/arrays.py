@@ -38,6 +38,7 @@ def _snapshot(run: Run, s: Snapshot, intents: OfArrays) -> dict[str, Any]:
         "time_seconds": run.seconds_at(s.t_ns),
         "step": s.step,
         "count": s.count,
+        "parts": s.parts,
         "bytes": s.bytes,
         "by_device": [{"device": d, "bytes": n} for d, n in sorted(s.by_device.items())],
         "memory": [
@@ -53,6 +54,7 @@ def _group(g: Group, intents: OfArrays) -> dict[str, Any]:
     return {
         "path": g.path,
         "count": g.count,
+        "shared": g.shared or None,
         "shape": None if g.shape is None else list(g.shape),
         "dtype": g.dtype,
         "global_bytes": g.global_bytes,
@@ -278,6 +280,9 @@ def _placed(g: Group) -> str:
         parts.append(f"{g.replication} copies")
     if g.padding_bytes:
         parts.append(f"{size(g.padding_bytes)} of padding")
+    if g.shared:
+        which = "" if g.shared == g.count else f"{g.shared:,} of them "
+        parts.append(f"{which}in the memory of other arrays")
     if g.shape is not None and g.layout not in (None, str(tuple(range(len(g.shape))))):
         parts.append(f"layout {escape(g.layout, 40)}")
     return ", ".join(parts)

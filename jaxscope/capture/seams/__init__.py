@@ -16,13 +16,13 @@ a miss, innermost frame first, is::
 """
 
 from jaxscope.capture.seams.arrays import array_class as array_class
+from jaxscope.capture.seams.arrays import buffers as buffers
 from jaxscope.capture.seams.arrays import clients as clients
 from jaxscope.capture.seams.arrays import committed as committed
 from jaxscope.capture.seams.arrays import held_array as held_array
 from jaxscope.capture.seams.arrays import is_on as is_on
 from jaxscope.capture.seams.arrays import made_at as made_at
 from jaxscope.capture.seams.arrays import makeup as makeup
-from jaxscope.capture.seams.arrays import shard_views as shard_views
 from jaxscope.capture.seams.arrays import stands_for as stands_for
 from jaxscope.capture.seams.arrays import wrapped_function as wrapped_function
 from jaxscope.capture.seams.hooks import NEARLY_FULL as NEARLY_FULL

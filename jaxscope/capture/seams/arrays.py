@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 from typing import Any
 
@@ -68,17 +67,24 @@ def made_at(array: Any) -> Any:
     return getattr(array, "traceback", None)
 
 
-def shard_views(arrays: list[Any]) -> set[int]:
-    """Ids of the arrays that ``addressable_shards`` of others made: they are alive, and share their memory.
+def buffers(array: Any) -> list[tuple[int, int]] | None:
+    """(device, address) of the memory of each part that this process has; None: not known without waiting.
 
-    JAX caches the list in an array's ``__dict__``; each Shard has its array in ``data``. The garbage
-    collector is asked for the dicts: asking the arrays would give each one.
+    The parts of an array on several devices are made from a clone of it, which shares its memory and is dropped: an
+    array keeps the parts that were asked of itself, alive, as long as it lives. A buffer's address is known while it is
+    being computed on a CPU (read and checked on 0.10.2 and 0.12.0.1); nothing is assumed of other devices.
+
+    Raises:
+      RuntimeError: deleted meanwhile, or no addresses on this platform.
     """
-    found: set[int] = set()
-    for held in gc.get_referents(*arrays):
-        if type(held) is dict:
-            found.update(id(shard.data) for shard in held.get("addressable_shards", ()))
-    return found
+    sharding = array.sharding
+    device = getattr(sharding, "_device", None)
+    platform = (device or next(iter(sharding.device_set))).platform
+    if platform != "cpu" and not array.is_ready():
+        return None
+    if device is not None:
+        return [(device.id, array.unsafe_buffer_pointer())]
+    return [(part.sharding._device.id, part.unsafe_buffer_pointer()) for part in array.clone()._arrays]
 
 
 def held_array(value: Any) -> Any:
