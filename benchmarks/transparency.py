@@ -1,13 +1,14 @@
-"""Whether a program notices that it is recorded: other people's tests, run with and without, outcome by outcome.
+"""Whether a program notices that it is recorded: other people's tests, run with and without, outcome by
+outcome.
 
     python benchmarks/transparency.py --jax DIR --chex DIR --optax DIR --equinox DIR [-o FILE]
 
 Each DIR is a checkout of the sources that fit what is installed (of JAX its ``tests``, ``conftest.py`` and
 ``pyproject.toml`` are enough). Each suite is run in a process of its own, by pytest alone and then under
-``jaxscope run``; both write down each test's outcome as it ends, so that a crash is the outcome of the test that
-ran, and what was left is run in a new process. A suite whose outcomes differ is run again, both ways: a difference
-is ``steady`` where each way gave the same outcome each time. ``--work`` keeps what is done: a run that was
-interrupted goes on from there. ``--before "nice -n 19"`` is put before each process.
+``jaxscope run``; both write down each test's outcome as it ends, so that a crash is the outcome of the test
+that ran, and what was left is run in a new process. A suite whose outcomes differ is run again, both ways: a
+difference is ``steady`` where each way gave the same outcome each time. ``--work`` keeps what is done: a run
+that was interrupted goes on from there. ``--before "nice -n 19"`` is put before each process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ WAYS = ("bare", "recorded")
 WRITTEN = "TRANSPARENCY_WRITTEN"  # where the plugin writes, and finds what is done
 ENDED = "<ended>"  # pytest came to its end
 
-# --- the plugin: this file again, loaded by pytest (-p transparency) -------------------------------------------
+# --- the plugin: this file again, loaded by pytest (-p transparency) --------------------
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -75,7 +76,7 @@ def pytest_sessionfinish() -> None:
     _write(test=ENDED, outcome=None)
 
 
-# --- running ---------------------------------------------------------------------------------------------------
+# --- running --------------------
 
 
 def suites(asked: argparse.Namespace) -> Iterator[tuple[str, Path, list[str], list[str]]]:

@@ -111,7 +111,8 @@ class _Kinds:
 
     JAX leaves arrays behind that nobody holds and that share the memory of another: the parts that
     ``addressable_shards``, ``float``, ``np.asarray`` or a reshard took of an array, held by it in C++ (0.10:
-    up to two a device after one ``np.asarray``; 0.12: one). Those are no group: ``parts`` is how many there are.
+    up to two a device after one ``np.asarray``; 0.12: one). Those are no group: ``parts`` is how many there
+    are.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Which live arrays lie in the memory of others: parts of an array on several devices, and other names for one buffer.
+"""Which live arrays lie in the memory of others: parts of an array on several devices, and other names for
+one buffer.
 
-Asks for addresses alone, and only of arrays that are of one size on one device with others: no device is waited for,
-no buffer fetched.
+Asks for addresses alone, and only of arrays that are of one size on one device with others: no device is
+waited for, no buffer fetched.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class Shared:
         self.overlap: dict[int, int] = {}
 
     def look(self, live: Iterable[Any], sizes: Iterable[Sized], named: Container[int]) -> None:
-        """Find them among ``live``. Memory is counted with the array on the most devices, then with one in ``named``."""
+        """Find them among ``live``.
+
+        Memory is counted with the array on the most devices, then with one in ``named``.
+        """
         alike: collections.Counter[tuple[int, int]] = collections.Counter()
         sizes = [s for s in sizes if s.bytes]
         for s in sizes:
@@ -48,9 +52,8 @@ class Shared:
         found = [a for a in live if id(a) in of]
         found.sort(key=lambda a: (-len(of[id(a)].devices), id(a) not in named))
         owned: set[tuple[int, int]] = set()
-        wholes: set[tuple[int, Any, Any, int]] = (
-            set()
-        )  # what parts look like of arrays whose addresses are not known
+        # What parts look like of arrays whose addresses are not known.
+        wholes: set[tuple[int, Any, Any, int]] = set()
         parts = 0
         for array in found:
             s = of[id(array)]
@@ -69,7 +72,7 @@ class Shared:
                 owned.update(buffers)
 
     def _unknown(self, array: Any, s: Sized, wholes: set[Any], named: Container[int]) -> None:
-        """Without addresses: a part that JAX took of an array has the very record of a stack that the array has."""
+        """Without addresses: a part that JAX took of an array has the array's own record of a stack."""
         stack = id(seams.made_at(array))
         if len(s.devices) > 1:
             shape = shield.attempt("shard_shape", array.sharding.shard_shape, array.shape)

@@ -60,7 +60,7 @@ class Owners:
         self._texts: tuple[dict[int, str], dict[int, str]] = {}, {}
         self._keys: tuple[dict[str, str], dict[str, str]] = {}, {}
 
-    def __contains__(self, number: int) -> bool:
+    def __contains__(self, number: object) -> bool:
         """Was a name found for the array of this id?"""
         return number in self._around
 

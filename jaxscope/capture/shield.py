@@ -2,11 +2,11 @@
 
 Every callback and every seam runs inside ``attempt``. What fails is reported once, as a Degraded
 event with its reason. What fails STRIKES times with no success between costs time at each call: it rests,
-first for as many calls and then for twice as many each time it fails again, and is back with its first success.
-What a JAX does not have is switched off for good.
+first for as many calls and then for twice as many each time it fails again, and is back with its first
+success. What a JAX does not have is switched off for good.
 
-Where the program's own code raised, or an array that was read has been deleted, nothing of ours has failed: the
-program's own call meets the same.
+Where the program's own code raised, or an array that was read has been deleted, nothing of ours has failed:
+the program's own call meets the same.
 
 KeyboardInterrupt and SystemExit pass: they are the user's, even when they arrive in our code.
 """

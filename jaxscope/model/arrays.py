@@ -64,8 +64,8 @@ class Group(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True):
     """One look of one process.
 
-    ``by_device``: bytes by the devices of that process alone, each buffer once, however many arrays lie in it.
-    ``parts``: further arrays in the memory of these, which nothing leads to.
+    ``by_device``: bytes by the devices of that process alone, each buffer once, however many arrays lie in
+    it. ``parts``: further arrays in the memory of these, which nothing leads to.
     """
 
     process: Process

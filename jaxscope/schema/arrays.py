@@ -24,8 +24,8 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       committed, layout: None where they differ.
       origin: the user's line that made them; None: unknown, or several lines.
       held: without a path and ever more: what holds them, as a phrase; None: not looked for.
-      shared: how many of them lie wholly in the memory of other arrays of the snapshot, with which their memory is
-        counted: parts of them, or the same buffer under another name.
+      shared: how many of them lie wholly in the memory of other arrays of the snapshot, with which their
+        memory is counted: parts of them, or the same buffer under another name.
     """
 
     path: str | None = None

@@ -240,9 +240,9 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     died for want of memory; ``error`` is what it was told, ``site`` the user's line that asked). ``step``
     ended last. ``addressable`` lists the devices of this process: nothing is claimed of others.
     ``host_limit``: bytes of memory this process may have, where devices of a CPU take theirs from it.
-    ``parts``: further live arrays, which nothing leads to and which lie in the memory of those in the groups: what JAX
-    keeps of the parts that were asked of them. ``overlap``: bytes by device that two groups' arrays count, where an array
-    lies in another's memory on some of its devices and in its own on others.
+    ``parts``: further live arrays, which nothing leads to and which lie in the memory of those in the groups:
+    what JAX keeps of the parts that were asked of them. ``overlap``: bytes by device that two groups' arrays
+    count, where an array lies in another's memory on some of its devices and in its own on others.
     ``cut``: not everything reachable was looked at. ``cost_seconds`` is what the look took.
     """
 

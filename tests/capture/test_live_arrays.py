@@ -121,8 +121,8 @@ def test_the_json_has_the_keys_of_the_contract(record):
     assert set(look) == {"time_seconds", "step", "count", "parts", "bytes", "by_device", "memory", "groups"}
     [x] = [g for g in look["groups"] if g["path"] == "x"]
     assert set(x) == {
-        "path", "count", "shared", "shape", "dtype", "global_bytes", "device_bytes", "sharding", "spec", "memory_kind",
-        "replication", "padding_bytes", "committed", "origin", "layout", "asked", "compiled",
+        "path", "count", "shared", "shape", "dtype", "global_bytes", "device_bytes", "sharding", "spec",
+        "memory_kind", "replication", "padding_bytes", "committed", "origin", "layout", "asked", "compiled",
     }  # fmt: skip
     assert x["origin"] == {"file": x["origin"]["file"], "line": 2} and x["shape"] == [4, 2]
     assert look["by_device"] == [{"device": 0, "bytes": look["bytes"]}] and look["step"] is None
@@ -443,14 +443,14 @@ def test_a_look_is_no_deadlock_where_the_collector_frees_a_thread_local_in_its_m
 
 
 COUNTED = [
-    "one_buffer", "placements", "sharded", "donation", "host_copies", "pmap_and_shard_map", "captured", "effects",
-    "optax_train", "haiku_train",
+    "one_buffer", "placements", "sharded", "donation", "host_copies", "pmap_and_shard_map", "captured",
+    "effects", "optax_train", "haiku_train",
 ]  # fmt: skip
 SLOW = ["equinox_train", "nnx_train", "three_causes", "many_kinds", "let_go", "numpyro_nuts"]
 
 
 def test_what_is_reported_of_each_device_is_what_jaxs_live_arrays_take_there(record):
-    """Each buffer once, at every look of many programs, against addresses that JAX gives; named arrays all stand there."""
+    """Each buffer once, at every look of many programs; arrays with a name all stand there."""
     slow = os.environ.get("JAXSCOPE_TEST_SLOW") == "1"
     programs = [str(PROGRAMS / f"{name}.py") for name in COUNTED + (SLOW if slow else [])]
     samples = sorted(map(str, (TESTS.parent / "samples").glob("*.py"))) if slow else []

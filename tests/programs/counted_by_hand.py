@@ -1,9 +1,11 @@
-"""Runs programs, and holds every look at the live arrays against a count of JAX's own live arrays and their buffers.
+"""Runs programs, and holds every look at the live arrays against a count of JAX's own live arrays and their
+buffers.
 
     python counted_by_hand.py PROGRAM...
 
-Each look is followed at once by the count: every part of every live array by device and address, each buffer once. It
-makes JAX keep the parts, which the next look finds. Prints what differs, and how many looks there were.
+Each look is followed at once by the count: every part of every live array by device and address, each buffer
+once. It makes JAX keep the parts, which the next look finds. Prints what differs, and how many looks there
+were.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """Lets states of many libraries go, after calls of many kinds, recorded and then not, without a collector.
 
-Prints, for each kind and state, which arrays outlive it when recorded and not otherwise: nothing, if all is well.
-At last what the recording left for the collector: objects of jaxscope's own that stand in a cycle.
+Prints, for each kind and state, which arrays outlive it when recorded and not otherwise: nothing, if all is
+well. At last what the recording left for the collector: objects of jaxscope's own that stand in a cycle.
 """
 
 import collections
@@ -216,7 +216,8 @@ def guarded(state, recorded):
 
 
 KINDS = (
-    first_miss_and_recompile, feedback, donation, failing_trace, failing_call, transforms, captured, watched, looks, guarded,
+    first_miss_and_recompile, feedback, donation, failing_trace, failing_call, transforms, captured, watched,
+    looks, guarded,
 )  # fmt: skip
 
 

@@ -64,7 +64,9 @@ def main():
     odd = [
         jnp.ones(1001, jnp.int4), jnp.ones(64, jnp.uint4), jnp.ones(7, jnp.float8_e4m3fn), jnp.ones((0, 3)),
         jnp.ones((), bool), jax.random.key(0), jax.random.split(jax.random.key(1), 5),
-        jax.device_put(np.ones(100, "complex64"), SingleDeviceSharding(devices[2], memory_kind="pinned_host")),
+        jax.device_put(
+            np.ones(100, "complex64"), SingleDeviceSharding(devices[2], memory_kind="pinned_host")
+        ),
         jax.pmap(lambda x: x * 2)(np.ones((8, 4), "float32")), split(8),
         jax.device_put(jnp.ones((8, 16), jnp.int4), NamedSharding(line, P("d"))),
         jax.device_put(np.ones((4, 6), "float32"), NamedSharding(plane, P("a", "b"))),

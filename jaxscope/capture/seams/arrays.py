@@ -70,9 +70,10 @@ def made_at(array: Any) -> Any:
 def buffers(array: Any) -> list[tuple[int, int]] | None:
     """(device, address) of the memory of each part that this process has; None: not known without waiting.
 
-    The parts of an array on several devices are made from a clone of it, which shares its memory and is dropped: an
-    array keeps the parts that were asked of itself, alive, as long as it lives. A buffer's address is known while it is
-    being computed on a CPU (read and checked on 0.10.2 and 0.12.0.1); nothing is assumed of other devices.
+    The parts of an array on several devices are made from a clone of it, which shares its memory and is
+    dropped: an array keeps the parts that were asked of itself, alive, as long as it lives. A buffer's
+    address is known while it is being computed on a CPU (read and checked on 0.10.2 and 0.12.0.1); nothing is
+    assumed of other devices.
 
     Raises:
       RuntimeError: deleted meanwhile, or no addresses on this platform.
