@@ -233,8 +233,8 @@ class _Kinds:
             what = lost_as(alike.kind, alike.origin)
             if what in suspects:
                 some = chosen.setdefault(what, set())
-                own = [n for n in unnamed if n not in self.shared.within]
-                some.update(own[: MAX_SUSPECTS - len(some)])
+                # Also those in the memory of others: a buffer may have one array that C++ holds and one of a list.
+                some.update(unnamed[: MAX_SUSPECTS - len(some)])
         found = {}
         for what, some in chosen.items():
             arrays = [a for a in self._arrays if id(a) in some]
