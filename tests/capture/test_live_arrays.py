@@ -458,9 +458,7 @@ def test_what_is_reported_of_each_device_is_what_jaxs_live_arrays_take_there(rec
     *differ, said = run.out.splitlines()
     assert differ == [] and said.startswith("looks: "), run.out
     looks = arrays.snapshots(load(run.run))
-    shared = [
-        {g.path: (g.count, g.shared) for g in look.groups if g.path} for look in looks if look.why == "asked"
-    ]
+    shared = [_shared(look) for look in looks if look.why == "asked"]
     assert shared[0]["parts[*]"] == (8, 8) and shared[0]["whole"] == (1, 0)
     assert shared[1]["of_first"] == (1, 0) and shared[1]["outlived"] == (1, 0)
     assert shared[2]["alone"] == (1, 1) and shared[2]["copied"] == (1, 0)
@@ -481,7 +479,7 @@ def _shared(look):
 def test_without_addresses_the_parts_that_jax_keeps_of_arrays_on_several_devices_are_still_known(record):
     run = record(PROGRAMS / "placements.py", env={**EIGHT, "JAXSCOPE_FAULTS": "array_buffers"}, check=False)
     before, after = [s for s in arrays.snapshots(load(run.run)) if s.why == "asked"]
-    # Of arrays on one device, all on the first here, they are counted twice: nothing says whose they are.
-    assert {**after.by_device, 0: 0} == {**before.by_device, 0: 0}
+    # Of arrays on one device, here 0 or 5, they are counted twice: nothing says whose they are.
+    assert {**after.by_device, 0: 0, 5: 0} == {**before.by_device, 0: 0, 5: 0}
     assert {g.path for g in after.groups} >= {g.path for g in before.groups}
     assert [e.seam for e in run.of(ev.Degraded)] == ["array_buffers"]
