@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jaxscope.schema.findings import Finding
 
 __tracebackhide__ = to_be_read
+JX190 = "JX190"  # rules.gate.CODE, which is not imported before it is needed
 Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
@@ -246,15 +247,21 @@ class Watch:
 
     def _alarm(self) -> bool:
         """Something left the fast path since the last look: raise where it came too late; False: not here."""
-        if threading.get_ident() != self.thread or self._session is None or _inside_jax():
+        if (
+            threading.get_ident() != self.thread
+            or self._session is None
+            or self._block is None
+            or _inside_jax()
+        ):
             return False
-        if self._block is None or (self._after and not self._block.settled):
+        if not self._block.runs_here or (self._after and not self._block.settled):
             return False
         try:
             found = self._findings(self._session)
         except JaxscopeError:
             return True  # steps that are not known yet may be known in the end
-        self._raise_for([f for f in found if not self._told.issuperset(_seen_in(f))], self._session)
+        late = [f for f in found if f.code == JX190 and not self._told.issuperset(_seen_in(f))]
+        self._raise_for(late, self._session)
         return True
 
     def _findings(self, session: Session) -> list[Finding]:
@@ -265,19 +272,17 @@ class Watch:
         """
         from jaxscope.rules import gate
         from jaxscope.schema.findings import ERROR
+        from jaxscope.schema.steps import known
 
         assert self._block is not None
-        steps = self._block.steps()
-        if not steps or (self._after and all(s is not None and s <= self._after for s in steps.values())):
+        names = _names(self._functions)
+        steps = [known(step, self._after) for step in self._block.steps().values()]
+        allowed = not steps or (self._after and all(s is not None and s <= self._after for s in steps))
+        if allowed and not names:
             return []
         run, part = parts.read(session, self._block)
-        names = _names(self._functions)
         since = "this block" if session.options.passing == "block" else None
-        if self._after and None in part.values():
-            if any(f.severity == ERROR for f in gate.recompiles_after(run, 0, names, part=part)):
-                raise gate.unknown_steps(run, part)
-            return []
-        found = gate.recompiles_after(run, self._after, names, part=part, since=since)
+        found = gate.of_part(run, self._after, names, part, since)
         return [f for f in found if f.severity == ERROR]
 
     def _raise_for(self, found: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:

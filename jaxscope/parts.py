@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jaxscope.capture.session import Session
     from jaxscope.model.load import Tail
     from jaxscope.opened import Opened
+    from jaxscope.schema.steps import Step
 
 # Without these nothing can be said about what was compiled.
 NEEDED = ("phase_durations", "miss_event", "trace_event")
@@ -22,14 +23,23 @@ NEEDED = ("phase_durations", "miss_event", "trace_event")
 _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
-def read(session: Session, block: Block) -> tuple[Opened, dict[str, int | None]]:
+def read(session: Session, block: Block) -> tuple[Opened, dict[str, Step]]:
     """The run so far, and the compilations of ``block`` in it with their steps."""
+    from jaxscope.capture import functions
+    from jaxscope.model.steps import within_call
+
     run = whole(session)
+    run.defined = functions.is_defined
     mine = [p for p in run.processes.values() if p.pid == os.getpid()]
     if not mine:
         return run, {}
     process = max(mine, key=lambda p: p.first_ns)
-    return run, {f"{process.id}.{call}": step for call, step in block.steps().items()}
+
+    def inside(call: int, function: str) -> bool:
+        c = run.compilation(process, call)
+        return c is not None and within_call(run, c, function)
+
+    return run, {f"{process.id}.{call}": step for call, step in block.steps(inside).items()}
 
 
 def whole(session: Session) -> Opened:

@@ -86,6 +86,16 @@ def test_only_the_functions_named_are_looked_at(said):
     assert said["named_by_object"]["raised"] == "RecompileError"
 
 
+def test_a_name_that_means_no_function_raises_and_one_that_was_not_called_does_not(said):
+    assert said["misspelled"]["raised"] == "RecompileError"
+    assert "no function called 'tarin_*' was compiled" in said["misspelled"]["text"]
+    assert said["spelled_and_warm"]["raised"] is None
+
+
+def test_what_another_task_compiles_is_not_part_of_a_block(said):
+    assert said["another_task"]["raised"] is None and said["another_task"]["notes"] == ["went on"]
+
+
 def test_the_blocks_own_exception_is_never_masked(said):
     assert said["own_exception"]["raised"] == "KeyError" and said["own_exception"]["left"] == []
 

@@ -5,9 +5,14 @@ Filled by the tally as it happens; whether it matters is decided by who reads th
 
 from __future__ import annotations
 
+import functools
+import sys
+import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxscope.schema.steps import Counting, Step
 
 if TYPE_CHECKING:
     from jaxscope.capture.steps import Counter, Tally
@@ -31,45 +36,71 @@ class Block:
       tally: of the recording it is part of.
       alarm: called at a step mark, or before a call of a watched function, where something left the fast
         path since: returns whether it could look; may raise what its owner asked for.
+      own: what other blocks around the running code, and other tasks, do is not part of it.
     """
 
     def __init__(self, tally: Tally, alarm: Callable[[], bool] | None = None, *, own: bool = True) -> None:
         self.alarm = alarm
         self._own = own
+        self._task = _task() if own else None
         self.calls: dict[int, Seen] = {}  # by the number of the call
         self.first: Counter | None = None  # the watched function that was called first in here
         self._tally = tally
         self._marks = tally.marks
         self._before = {counter: counter.value for counter in tally.counters}
 
+    @property
+    def runs_here(self) -> bool:
+        """Is the running code part of this block? That of another block, or of another task, is not."""
+        if not self._own:
+            return True
+        inside = around.get()
+        if inside:
+            return self in inside
+        task = _task()
+        return task is None or self._task is None or task() is self._task()
+
     def missed(self, call: int, marks: int, calls: Mapping[Counter, int]) -> None:
-        inside = around.get() if self._own else ()
-        if not inside or self in inside:
+        if self.runs_here:
             self.calls[call] = Seen(marks, calls)
-
-    @property
-    def marked(self) -> bool:
-        """Was a step of this block ended by a mark?"""
-        return self._tally.marks > self._marks
-
-    @property
-    def stepper(self) -> Counter | None:
-        """Whose calls are the steps where there are no marks; None: nothing watched was called in here."""
-        called = (c for c in self._tally.counters if c.step and c.value > self._before.get(c, 0))
-        return next(called, self.first)
 
     @property
     def settled(self) -> bool:
         """Is it clear what counts the steps? Where the program has made marks before, they may come again."""
-        stepper = self.stepper
-        return self.marked or not self._marks or (stepper is not None and stepper.step)
+        counting = self.counting
+        return bool(counting.marks or not self._marks or counting.steppers)
 
-    def steps(self) -> dict[int, int | None]:
-        """The step of the block that each call belongs to, from 1; 0 before the first; None: nothing counts them."""
-        if self.marked:
-            return {call: seen.marks - self._marks + 1 for call, seen in self.calls.items()}
-        stepper = self.stepper
-        if stepper is None:
-            return dict.fromkeys(self.calls)
-        before = self._before.get(stepper, 0)
-        return {call: seen.calls.get(stepper, 0) - before for call, seen in self.calls.items()}
+    @property
+    def counting(self) -> Counting:
+        """What was counted in here so far."""
+        counters = [*([self.first] if self.first is not None else []), *self._tally.counters]
+        calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
+        called = {function: n for function, n in calls.items() if n > 0}
+        steppers = frozenset(c.function for c in counters if c.step and c.function in called)
+        return Counting(self._tally.marks - self._marks, called, steppers)
+
+    def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
+        """The step of the block that each call belongs to.
+
+        Args:
+          inside: was the call with this number made within a call of this function?
+        """
+        counting = self.counting
+        return {
+            call: counting.step(
+                seen.marks - self._marks,
+                {c.function: n - self._before.get(c, 0) for c, n in seen.calls.items()},
+                functools.partial(inside, call),
+            )
+            for call, seen in self.calls.items()
+        }
+
+
+def _task() -> weakref.ref[Any] | None:
+    """The asyncio task that runs here; None where there is none."""
+    asyncio = sys.modules.get("asyncio")
+    try:
+        task = asyncio.current_task() if asyncio is not None else None
+    except RuntimeError:  # no loop runs in this thread
+        return None
+    return weakref.ref(task) if task is not None else None

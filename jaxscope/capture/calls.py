@@ -50,7 +50,7 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
 class Call:
     """One miss. ``detail``: a user's function, whose texts are kept."""
 
-    __slots__ = ("cache", "detail", "ending", "frame", "function", "number", "paths", "rank", "retraced", "told")  # fmt: skip
+    __slots__ = ("cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced", "told")  # fmt: skip
 
     def __init__(
         self, number: int, frame: Place, function: str, detail: bool, paths: list[str], rank: int
@@ -65,6 +65,7 @@ class Call:
         self.told = False  # and Traced is written
         self.ending: Ending | None = None  # of a trace that JAX says no end of
         self.cache: str | None = None  # what the persistent cache said
+        self.later = False  # it goes on after the call that traced or lowered it
 
 
 class Calls(threading.local):

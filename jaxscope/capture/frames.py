@@ -33,6 +33,7 @@ def configure(extra: list[str]) -> None:
     _of_file = standings(extra)
     _standing.cache_clear()
     file_standing.cache_clear()
+    library_of.cache_clear()
 
 
 def root(module: object) -> str:
@@ -92,6 +93,16 @@ def file_standing(file: str) -> Standing:
         for folder in getattr(sys.modules.get(name), "__path__", ()) or ()
     )
     return Standing.LIBRARY if cloned else _standing(file, "", "")
+
+
+@functools.lru_cache(4096)
+def library_of(file: str | None) -> str | None:
+    """The package of JAX's, a wrapper's or ours that ``file`` is in; None: in none of them."""
+    for name in _skipped if file is not None else ():
+        for folder in getattr(sys.modules.get(name), "__path__", ()) or ():
+            if file is not None and file.startswith(folder + os.sep):
+                return name
+    return None
 
 
 def is_library_file(file: str) -> bool:

@@ -8,17 +8,19 @@ reference: ``id()`` is recycled, so a lambda made anew usually gets the address 
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import inspect
 import itertools
+import sys
 import weakref
-from types import BuiltinFunctionType, FunctionType, MethodType
+from fnmatch import fnmatchcase
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from jaxscope.capture import frames, seams
 from jaxscope.capture.paths import kind_name
 from jaxscope.schema.events import FunctionSeen
-from jaxscope.schema.libraries import JAX_ROOTS
 
 MAX_LAYERS = 24
 INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # where wrapper objects keep what they wrap
@@ -209,6 +211,54 @@ def _place(code: Any, line: int | None) -> int | str | None:
     return line
 
 
+def is_jitted_where_defined(function: Any) -> bool:
+    """Is what stands under the function's name in its module, its class or its object something else than a function?
+
+    Then whoever defined it has given it to jit (``@jax.jit``). A function made by another one (``<locals>``) has no
+    such name, and an object that is called is what it is.
+    """
+    if isinstance(function, MethodType):
+        own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
+        held = own.get(function.__name__, function)
+        return _is_jitted(held) or is_jitted_where_defined(function.__func__)
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    if not isinstance(function, FunctionType):
+        return _is_jitted(function)
+    found: Any = module
+    for name in function.__qualname__.split("."):
+        names = found.__dict__ if isinstance(found, (ModuleType, type)) else {}
+        found = names.get(name)
+        if isinstance(found, (staticmethod, classmethod)):
+            found = found.__func__
+    return _is_jitted(found)
+
+
+def _is_jitted(value: Any) -> bool:
+    return (
+        value is not None
+        and not isinstance(value, (FunctionType, MethodType, type))
+        and callable(getattr(type(value), "lower", None))
+    )
+
+
+def is_defined(pattern: str) -> bool:
+    """Is there a Python function now that ``pattern`` means: a name, its ending, or a pattern as in the shell?
+
+    Goes through all objects of the process: for a message that ends a test or a block, never for a call.
+    """
+    wanted = pattern.strip()
+    if "@" in wanted:
+        return True  # the id of a function that somebody had in hand
+    for found in gc.get_objects():
+        if type(found) is FunctionType:
+            full = f"{found.__module__}.{found.__qualname__}".replace(".<locals>", "")
+            if full.endswith(f".{wanted}") or any(
+                fnmatchcase(name, wanted) for name in (found.__name__, full, found.__qualname__)
+            ):
+                return True
+    return False
+
+
 def function_id(qualname: str, file: str | None, line: int | str | None, wrappers: list[str]) -> str:
     around = "".join(f" | {w}" for w in wrappers)
     return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}"
@@ -275,12 +325,13 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 def describe_traced(jaxpr: Any) -> FunctionSeen:
     """The same where only a jaxpr is at hand: under grad and vmap, or lowered ahead of time."""
     name, file, line = seams.function_source(jaxpr)
-    inside_jax = file is not None and any(f"/{r}/" in file for r in JAX_ROOTS)
+    library = frames.library_of(file)
     return FunctionSeen(
         function=function_id(name, file, line, []),
         name=name.rpartition(".")[2],
         qualname=name,
+        module=library,
         file=file,
         line=line,
-        library=inside_jax or file is None,
+        library=library is not None or file is None,
     )

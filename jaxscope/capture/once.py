@@ -9,6 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import msgspec
+
 from jaxscope.capture import frames, functions, seams, shield, texts
 from jaxscope.capture.calls import Weak
 from jaxscope.capture.wrappers import UserCall
@@ -28,18 +30,15 @@ class Once:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._functions: set[str] = set()
+        self._users: set[str] = set()  # a library's functions that the user gave to jit
         self._by_object = Weak()
         self._by_place: dict[tuple[str | None, int | None, str], ev.FunctionSeen] = {}
         self._contexts: dict[tuple[tuple[str, str], ...], str] = {}
         self._backend = False
         self._files: set[str] = set()
 
-    def function(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """The event that introduces a function given to jit, written the first time."""
-        return self.introduce(self.describe(function, user))
-
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """The same, without writing it."""
+        """The event that introduces a function given to jit, not written yet."""
         subject = user.function if user is not None else function
         around = user.wrapper if user is not None else ""
         known: dict[str, ev.FunctionSeen] | None = self._by_object.get(subject)
@@ -55,7 +54,18 @@ class Once:
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
+    def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
+        """The same for a library's function that the user has given to jit: it is the user's."""
+        theirs = msgspec.structs.replace(seen, library=False)
+        if seen.function not in self._users:
+            self._users.add(seen.function)
+            self._functions.add(seen.function)
+            self._by_place[seen.file, seen.line, seen.name] = theirs
+            self._writer.emit(theirs)
+        return theirs
+
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
+        """Write ``seen``, the first time."""
         if seen.function not in self._functions:
             self._functions.add(seen.function)
             self._by_place.setdefault((seen.file, seen.line, seen.name), seen)

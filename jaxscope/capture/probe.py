@@ -42,6 +42,7 @@ from jaxscope.capture.steps import Tally
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
 
 PHASES = {
     "/jax/core/compile/jaxpr_trace_duration": ev.TRACE,
@@ -212,7 +213,8 @@ class Probe:
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
         call, _ = self._call_at(event_frame, RANKS[phase])
-        self._writer.emit(ev.PhaseBegan(call=call.number, phase=phase))
+        later, call.later = call.later, False
+        self._writer.emit(ev.PhaseBegan(call=call.number, phase=phase, later=later))
 
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
@@ -262,8 +264,9 @@ class Probe:
             if lowering is not None:
                 earlier = lowering.call
             if earlier is not None and rank > earlier.rank:
-                earlier.rank = rank
+                earlier.rank, earlier.later = rank, True
                 if self.tally is not None:
+                    self.tally.flush()
                     self.tally.missed(earlier.number)  # what was lowered before a block may be compiled in it
                 self._calls.begin(earlier, event_frame)
                 return earlier, stack
@@ -291,8 +294,6 @@ class Probe:
         self._calls.prune(outermost)
         if self.fates:
             shield.attempt("argument_fates", self.fates.look, "next_event", self._calls.running())
-        if self.tally is not None:
-            self.tally.flush()
         self.once.backend(stack)
 
         function = source.get("fun")
@@ -302,9 +303,9 @@ class Probe:
         context = shield.attempt("trace_context", self.once.context)
         read = shield.attempt("signature", signature.of_source, source, user, self._serials, context)
         if function is not None:
-            seen = shield.attempt("function", self.once.function, function, user)
+            seen = shield.attempt("function", self._introduced, function, user, outermost)
         elif earlier is None:
-            seen = shield.attempt("function", self.once.traced, source.get("jaxpr"))
+            seen = shield.attempt("function", self._traced, source.get("jaxpr"), outermost)
         else:
             seen = None
         seen = seen or UNREADABLE
@@ -331,6 +332,8 @@ class Probe:
             paths,
             rank,
         )
+        if self.tally is not None:
+            self.tally.flush()
         self._writer.emit(
             ev.Missed(
                 call=call.number,
@@ -343,6 +346,7 @@ class Probe:
                 column=shield.attempt("call_column", frames.column, above[0]) if above else None,
                 key=key,
                 step=self.tally.current if self.tally is not None else None,
+                main_step=self.tally.main_step if self.tally is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,
                 effects=shield.attempt("effects", effects, source.get("jaxpr")) or [],
                 cleared=self._clearings.count,
@@ -369,6 +373,23 @@ class Probe:
             self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
         self._calls.begin(call, outermost)
         return call
+
+    def _introduced(
+        self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
+    ) -> ev.FunctionSeen:
+        """The event for a function given to jit: a library's, unless the user has given it."""
+        seen = self.once.describe(function, user)
+        if seen.library and wrappers.jitted_by_user(user.function if user is not None else function, frame):
+            return self.once.jitted_by_user(seen)
+        return self.once.introduce(seen)
+
+    def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
+        """The same where only the jaxpr is at hand: under a transform."""
+        seen = self.once.traced(jaxpr)
+        others = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
+        if others and wrappers.jitted_by_user(None, frame):
+            return self.once.jitted_by_user(seen)
+        return seen
 
     # -- for the session ------------------------------------------------------------------------------
 

@@ -96,6 +96,8 @@ class Session:
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
 
     def begin(self) -> None:
+        if self._how == "child":
+            self.tally.beside(self.run)
         self.writer.open()
         import jax
 
@@ -183,8 +185,9 @@ class Session:
 
     def forked(self) -> None:
         """In a forked child: a log of its own, and what the parent counted is the parent's."""
-        self.writer.forked()
         self.tally.forked()
+        self.tally.beside(self.run)
+        self.writer.forked()
         self.probe.forked()
         if self.transfers is not None:
             self.transfers.forked()
@@ -262,6 +265,7 @@ class Session:
             parent=os.getppid(),
             ir=self.options.ir,
             transfers=self.options.transfers,
+            steps=self.tally.before or None,
         )
 
     def _degraded(self, name: str, reason: str) -> None:

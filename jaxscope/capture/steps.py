@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from jaxscope.capture.arguments import Arguments
@@ -15,6 +16,8 @@ from jaxscope.capture.blocks import Block
 from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.fates import Fates
 from jaxscope.errors import to_be_read
+from jaxscope.log import counts, reader
+from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
@@ -93,6 +96,8 @@ class Counter(Count):
         if value < self.next:
             return False
         tally = self.tally
+        if value == 1:
+            tally.began(self)
         looks, stepped, tells = value >= self.look_at, value >= self.step_at, value >= self.tell_at
         if looks:
             self.look_at = value + 1  # where the call raises, nobody looks
@@ -113,6 +118,20 @@ class Counter(Count):
         if tally.alarmed and self.rings:
             tally.ring()  # may raise: then the call does not happen
         return looks
+
+
+class MainSteps:
+    """The steps of the process that the user started, read where it counts them."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._log: Path | None = None
+
+    def now(self) -> int | None:
+        """Its step; None where its log is not found."""
+        if self._log is None:
+            self._log = reader.main_log(self._run)
+        return counts.step_now(self._log) if self._log is not None else None
 
 
 class Tally:
@@ -151,6 +170,8 @@ class Tally:
         # Told the number of a step that ended; says after how many more it wants to be told again.
         self.after_step: Callable[[int], int] | None = None
         self._tell_at = 0  # marks
+        self.before = 0  # steps that the parent had counted when this process was forked
+        self._main: MainSteps | None = None  # of a process that another one started
 
     def watch(self, function: str, step: bool) -> Counter:
         """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
@@ -159,6 +180,8 @@ class Tally:
             counter = self._counters[function] = Counter(self, function, step)
             counter.set_due()
             self.writer.emit(ev.Watched(function=function, step=step))
+        elif step and not counter.step:
+            self.writer.emit(ev.Watched(function=function, step=True))
         counter.step = counter.step or step
         if step and not self._explicit:
             self._explicit = True
@@ -181,6 +204,7 @@ class Tally:
         self._marks.add()
         if self._marks.value == 1:  # what counted so far were calls
             self._marks_due = min(self._marks_due, 1)
+            self._count_in(self._marks)
         now = time.monotonic_ns()
         if now >= self._due or self._marks.value <= 10:
             self._due = now + INTERVAL_NS
@@ -243,6 +267,7 @@ class Tally:
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
+            self._count_in(counter)
         for block in self.blocks:
             if block.first is None:
                 block.first = counter
@@ -274,12 +299,31 @@ class Tally:
             for counter in self.counters:
                 counter.set_due()
 
+    def began(self, counter: Counter) -> None:
+        """``counter`` counted its first call."""
+        if counter is self.caller:
+            self._count_in(counter)
+
+    def _count_in(self, count: Count) -> None:
+        """Other processes find the steps of this one there."""
+        if count.cell is not None:
+            self.writer.steps_in(count.cell, marks=count is self._marks)
+
     @property
     def current(self) -> int | None:
         """The step now; None where nothing counts steps."""
         if self._marks.value:
-            return self._marks.value + 1
-        return self.stepper.value if self.stepper is not None else None
+            return self.before + self._marks.value + 1
+        return self.before + self.stepper.value if self.stepper is not None else None
+
+    @property
+    def main_step(self) -> int | None:
+        """The step of the program's first process; None in that process itself."""
+        return self._main.now() if self._main is not None else None
+
+    def beside(self, run: RunDir) -> None:
+        """This process was started by another one of ``run``."""
+        self._main = MainSteps(run)
 
     @property
     def marked(self) -> bool:
@@ -287,7 +331,8 @@ class Tally:
         return self._marks.value > 0
 
     def forked(self) -> None:
-        """In a forked child: what the parent counted is the parent's."""
+        """In a forked child: what the parent counted is the parent's, and the steps go on from there."""
+        self.before += self._marks.value or (self.stepper.value if self.stepper is not None else 0)
         self._tell_at = 0
         for count in (*self._counters.values(), self._marks):
             count.restart()

@@ -10,11 +10,13 @@ To add a library: one entry in ADAPTERS.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, NamedTuple
 
-from jaxscope.capture import frames, functions, paths
+from jaxscope.capture import frames, functions, paths, seams
+from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT
 
 
 class JitOptions(NamedTuple):
@@ -106,6 +108,33 @@ ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall 
 )
 MAX_HASHED = 100_000  # values of one key
 LOOK = 12  # frames between jit and the wrapper's own
+
+
+def jitted_by_user(function: object, frame: FrameType | None) -> bool:
+    """Did the user give ``function``, which a library defines, to jit? ``frame``: of the call.
+
+    Then a line of the user's calls what jit gave, perhaps through a wrapper of jit or one of JAX's transforms, and the
+    library does not have it jitted under its name. A call that comes from no Python line (``atexit``) is the user's.
+    """
+    strict = frames.root(functions.defined_in(function)) in JAX_ROOTS  # what JAX jits, JAX calls
+    for f in frames.walk(frame.f_back if frame is not None else None):
+        module = frames.module_of(f)
+        root = frames.root(module)
+        if module in _BETWEEN or root in _AROUND or root in sys.stdlib_module_names:
+            continue
+        if seams.in_jax(f) and not strict:
+            continue
+        if not frames.is_user(f):
+            return False
+        break
+    return function is None or not functions.is_jitted_where_defined(function)
+
+
+# What stands between the line that calls and the call: modules, and packages that decorate.
+_BETWEEN = frozenset(
+    {*(f"jax._src.{name}" for name in ("traceback_util", "pjit", "stages", "api")), *(a[0] for a in ADAPTERS)}
+)
+_AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 A count is in the kernel's hands as soon as it is stored, like an event, but without a system call: a
 killed program loses none, and a reader sees those of a program that no longer calls. The file is a row
-of unsigned 64-bit little-endian numbers; which is which, the log says (``cell`` of Called and others).
+of unsigned 64-bit little-endian numbers; which is which, the log says (``cell`` of Called and others). The first is
+for other processes: it says which one counts the steps (``step_now``).
 """
 
 from __future__ import annotations
@@ -81,6 +82,17 @@ def _mapped(fd: int, offset: int) -> memoryview:
         raise OSError(ctypes.get_errno(), "mmap")
     cells: Any = (ctypes.c_uint64 * (PAGE // WIDTH)).from_address(address)
     return memoryview(cells).cast("B").cast("Q")
+
+
+def step_now(log: Path) -> int:
+    """The step that the process of ``log`` is in; 0 where it has counted none yet.
+
+    Its first number says where the steps are counted (writer.Writer.steps_in): twice the cell, and one more for
+    marks, which stand at the ends of steps.
+    """
+    numbers = read(log)
+    where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
+    return numbers[where] + marks if 0 < where < len(numbers) else 0
 
 
 def read(log: Path) -> memoryview:

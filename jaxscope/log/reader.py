@@ -17,7 +17,7 @@ import msgspec
 
 from jaxscope.log import counts, files
 from jaxscope.log.store import LAST, LAST_BYTES, RunDir
-from jaxscope.schema.events import AnyEvent, Unknown
+from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
@@ -74,6 +74,19 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
             continue
         raw = {"t_ns": found.t_ns, "pid": found.pid} if isinstance(found, _Timed) else {}
         return Unknown(kind=found.kind[:MAX_KIND], raw=raw)
+    return None
+
+
+def main_log(run: RunDir) -> Path | None:
+    """The log of the process that the user started; None where there is none (yet)."""
+    for path in run.logs():
+        try:
+            with files.open_regular(path, within=run.path) as f:
+                first = decode(f.readline(MAX_LINE_BYTES))
+        except OSError:
+            continue
+        if isinstance(first, RunStarted) and first.how in MAIN:
+            return path
     return None
 
 

@@ -160,12 +160,14 @@ class Fold:
             self._move(c, function)  # phases came before their introduction
         c.missed = event
         c.calls_then = function.counted_calls.get(process.id)
-        c.marked = process.step is not None
+        _now(process, c)
         return c
 
     def _began(self, process: Process, event: ev.PhaseBegan) -> Compilation:
         c = self._call(process, event)
         c.phase, c.phase_ns = event.phase, event.t_ns
+        if event.later:
+            _now(process, c)
         return c
 
     def _traced(self, process: Process, event: ev.Traced) -> Compilation:
@@ -261,6 +263,7 @@ class Fold:
     def _called(self, process: Process, event: ev.Called) -> None:
         counted = self._function(event.function).counted_calls
         counted[process.id] = max(event.count, counted.get(process.id, 0))
+        process.calls = {**process.calls, event.function: event.count}
 
     def _brought(self, process: Process, event: ev.Brought) -> None:
         brought = self._function(event.function).brought
@@ -375,6 +378,10 @@ class Fold:
         else:
             c.compile_seconds = (c.compile_seconds or 0.0) + seconds
         process.phases.add(event.t_ns - int(seconds * 1e9), event.t_ns)
+
+
+def _now(process: Process, c: Compilation) -> None:
+    c.marks, c.calls = process.step or 0, process.calls
 
 
 def _insert(compilations: list[Compilation], c: Compilation) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -66,6 +66,8 @@ class Process(msgspec.Struct, eq=False):
     backend: BackendSeen | None = None
     step: int | None = None  # the latest step that ended by a mark
     first_step: int | None = None  # the first that is told to have ended so
+    # Calls of watched functions that the log has told so far, in the order of the first calls. Replaced, never changed.
+    calls: Mapping[str, int] = {}
     # Every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: Occupied = msgspec.field(default_factory=Occupied)
     snapshots: list[ArraysSeen] = []  # its live arrays, moment by moment
@@ -99,7 +101,9 @@ class Compilation(msgspec.Struct, eq=False):
     phase_ns: int = 0  # since when
     reached_phases: int = 0  # bits: 1 traced, 2 lowered, 4 compiled
     calls_then: int | None = None  # calls of its function so far in its process, where they are counted
-    marked: bool = False  # had a step of its process ended by a mark before it?
+    # Of its process at that moment, or when the last phase of what was lowered ahead of time began:
+    marks: int = 0  # steps that had ended by a mark
+    calls: Mapping[str, int] = {}  # calls of watched functions
     trace_seconds: float | None = None  # also of a phase that found an earlier trace, or failed
     lower_seconds: float | None = None
     compile_seconds: float | None = None

@@ -5,14 +5,13 @@ Knows nothing of files, terminals or causes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jaxscope.model.fold import Fold
 from jaxscope.model.overheard import Overheard
 from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, asked_once
+from jaxscope.schema.events import MAIN
 from jaxscope.schema.keys import Device
-
-MAIN = ("run", "record", "env")  # how the process began that the user started
 
 
 class Run(Fold):
@@ -21,6 +20,9 @@ class Run(Fold):
     def __init__(self) -> None:
         super().__init__()
         self.overheard = Overheard(self)
+        # Has the program a function that a name or pattern means, whether it was compiled or not? Only a program that
+        # still runs can be asked.
+        self.defined: Callable[[str], bool] = lambda pattern: False
 
     @property
     def degraded(self) -> list[Lost]:

@@ -5,7 +5,8 @@ A pure reading of a run, or of a part of one; knows nothing of who asks: a block
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -21,14 +22,16 @@ from jaxscope.rules.resized import Change, Miss, eager
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Cause, Evidence, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import UNHEARD
+from jaxscope.schema.steps import Either, Step, known
 
 CODE = "JX190"
+UNKNOWN = "JX901"
 STEPS_UNKNOWN = "steps-unknown"
 EVIDENCE = 5  # compilations named in one finding
 BESIDE = 3  # where those of other functions stand beside them
 
-# Compilation id -> the step it belongs to, counted from the beginning of the part; None: not known.
-Part = Mapping[str, int | None]
+# Compilation id -> the step it belongs to, counted from the beginning of the part.
+Part = Mapping[str, Step]
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -50,6 +53,22 @@ def recompiles_after(
     return [t.finding for t in told_after(run, n, functions, allow_cache_hits, part, since)]
 
 
+def of_part(
+    run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
+) -> list[Finding]:
+    """The findings of :func:`told_after` for a block or a test, which need no steps where nothing was compiled.
+
+    Raises:
+      UsageError: something was compiled and nothing counts the steps.
+    """
+    if not n or None not in part.values():
+        return recompiles_after(run, n, functions, part=part, since=since)
+    found = recompiles_after(run, 0, functions, part=part)
+    if any(f.code == CODE and f.severity == ERROR for f in found):
+        raise unknown_steps(run, part)
+    return [f for f in found if f.code != CODE]
+
+
 def told_after(
     run: Run,
     n: int,
@@ -57,14 +76,15 @@ def told_after(
     allow_cache_hits: bool = False,
     part: Part | None = None,
     since: str | None = None,
+    keep: Callable[[str, Frame | None], bool] = lambda code, site: True,
 ) -> list[Told]:
     """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...: errors.
 
     What was compiled of a library's function from a user's line is a note.
 
-    User-visible: the call site is a user's line and the function is not a library's. An eager operation, which is
-    JAX's own, counts where it was compiled. Misses of the fast path alone never count. What happened inside the trace of another
-    compilation that counts is part of that one.
+    User-visible: the function is the user's, or the user has given it to jit. An eager operation, which is JAX's own,
+    counts where it was compiled. Misses of the fast path alone never count. What happened inside the trace of another
+    compilation that came too late is part of that one. What nobody can place before or after step n is an error, too.
 
     Args:
       n: the last step in which compiling is allowed; 0 needs no steps: then nothing may be compiled at all.
@@ -72,6 +92,7 @@ def told_after(
       allow_cache_hits: leave out what came from the persistent cache.
       part: only these compilations, with their steps; None: the whole run, by its own steps.
       since: what the recording began with (``this block``), where functions may have been compiled before it.
+      keep: is a compilation, called from this line, looked at? Asked before those that share a cause are put together.
 
     Raises:
       UsageError: ``n`` is no count, or it is not 0 and nothing counted the steps.
@@ -84,30 +105,29 @@ def told_after(
         )
     steps = Steps(run)
     if part is None:
-        known = [p for p in run.processes.values() if steps.known(p)]
-        if n and not known:
+        if n and not any(steps.known(p) for p in run.processes.values()):
             raise unknown_steps(run)
         part = {c.id: steps.of(c) for c in run.compilations.values()}
     late: list[Miss] = []
     unplaced: list[Compilation] = []
-    counted = [
-        c for c in run.compilations.values() if c.id in part and _counts(c, functions, allow_cache_hits)
-    ]
-    among = {c.id for c in counted}
-    others = [c for c in run.compilations.values() if c.id in part and c.id not in among]
-    libraries = [c for c in others if _of_library(c) and (functions is None or _meant(c, functions))]
-    for c in _outermost(run, [*counted, *libraries]):
-        step = part[c.id]
+    for c in run.compilations.values():
+        if c.id not in part or not (_counts(c, allow_cache_hits) or _of_library(c)):
+            continue
+        if functions is not None and not _meant(c, functions):
+            continue
+        step = known(part[c.id], n)
+        if (n and step is not None and step <= n) or not keep(CODE, c.site):
+            continue
         if n and step is None:
             unplaced.append(c)
-        elif not n or (step is not None and step > n):
+        else:
             late.append(Miss(c, step, _cause(run, c, since)))
     return [
         *(
             Told(_finding(run, n, change, since), frozenset(m.compilation.id for m in change.every))
-            for change in resized.together(run, _alike(late))
+            for change in resized.together(run, _alike(_outermost(run, late)))
         ),
-        *map(Told, _unplaced(n, unplaced)),
+        *map(Told, _unplaced(n, [c for c in unplaced if not _of_library(c)], part)),
         *map(Told, _unmet(run, functions)),
     ]
 
@@ -192,15 +212,11 @@ def recompile_after_step(run: Run) -> Iterator[Finding]:
     yield from recompiles_after(run, 1)
 
 
-def _counts(c: Compilation, functions: Sequence[str] | None, allow_cache_hits: bool) -> bool:
+def _counts(c: Compilation, allow_cache_hits: bool) -> bool:
     f = c.function
-    if not c.reached_phases or c.site is None:
+    if not c.reached_phases or (allow_cache_hits and c.persistent_hit):
         return False
-    if not f.user and not (c.reached_phases & 4 and (eager(f) or _nameless(f))):
-        return False
-    if allow_cache_hits and c.persistent_hit:
-        return False
-    return functions is None or _meant(c, functions)
+    return f.user or bool(c.reached_phases & 4 and (eager(f) or _nameless(f)))
 
 
 def _meant(c: Compilation, functions: Sequence[str]) -> bool:
@@ -208,7 +224,7 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 
 def _of_library(c: Compilation) -> bool:
-    """A library's function, called from a line of the user's: ``jax.jit(net.apply)`` looks like that, too."""
+    """A function that a library has given to jit, called from a line of the user's."""
     library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
@@ -219,10 +235,21 @@ def _nameless(f: Function) -> bool:
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
 
-def _outermost(run: Run, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Without those inside the trace of another one among them."""
-    among = {c.id for c in compilations}
-    return [c for c in compilations if not any(o.id in among for o in _around(run, c))]
+def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
+    """Without those inside the trace of another one of the user's that came too late, and that was still running.
+
+    Of a call that looks as if it stood around another one (frames share addresses) the time says whether it did.
+    """
+    by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
+    return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
+
+
+def _runs_at(outer: Miss | None, inner: Miss) -> bool:
+    if outer is None:
+        return False
+    c = outer.compilation
+    ends = [e.t_ns for e in (c.traced, c.lowered, c.compiled, c.failed) if e is not None]
+    return c.phase is not None or inner.compilation.t_ns <= max(ends, default=0)
 
 
 def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
@@ -325,25 +352,38 @@ def _when(n: int, group: Sequence[Miss]) -> str:
     return f" in {where}, after step {n:,}"
 
 
-def _unplaced(n: int, compilations: Sequence[Compilation]) -> Iterator[Finding]:
-    """Compilations of processes that count no steps: nobody knows whether they were late."""
-    if not compilations:
-        return
-    processes = sorted({c.process.pid for c in compilations})
-    names = sorted({c.function.name for c in compilations})
-    some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    text = (
-        f"{'a compilation' if len(compilations) == 1 else f'{len(compilations):,} compilations'} ({some}) "
-        f"{'is' if len(compilations) == 1 else 'are'} not known to be before or after step {n}: "
-        f"nothing counts the steps of process {', '.join(map(str, processes[:3]))}"
-    )
-    yield not_known(text, compilations[0])
+def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
+    """Compilations of which nobody knows whether they were late: nothing counts the steps of their process, or two
+    ways of counting contradict each other."""
+    by_reason: dict[str, list[Compilation]] = {}
+    for c in compilations:
+        step = part[c.id]
+        reason = step.because if isinstance(step, Either) else None
+        by_reason.setdefault(reason or f"nothing counts the steps of process {c.process.pid}", []).append(c)
+    for reason, those in by_reason.items():
+        names = sorted({c.function.name for c in those})
+        some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        text = (
+            f"{'a compilation' if len(those) == 1 else f'{len(those):,} compilations'} ({some}) "
+            f"{'is' if len(those) == 1 else 'are'} not known to be before or after step {n}: {reason}"
+        )
+        fix = "count the steps in one way: jaxscope.step() at the end of each, or @jaxscope.watch(step=True) on the step function"
+        yield msgspec.structs.replace(not_known(text, those[0]), severity=ERROR, fix=fix)
 
 
 def _unmet(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
     for pattern in functions or ():
-        if not any(matches(f, pattern) for f in run.functions.values()):
-            yield not_known(f"no function called {pattern!r} left the fast path in what was recorded")
+        if not any(matches(f, pattern) for f in run.functions.values()) and not run.defined(pattern):
+            yield no_such_function(run, pattern)
+
+
+def no_such_function(run: Run, pattern: str) -> Finding:
+    """Nothing that was recorded is called ``pattern``, so what is asked of it cannot be looked at: an error."""
+    names = {f.name.replace(".<locals>", "") for f in run.functions.values() if f.user}
+    near = difflib.get_close_matches(pattern, names, 1, 0.5)
+    text = f"no function called {pattern!r} was compiled: is it spelled as in the program?"
+    fix = f"did you mean {near[0]}?" if near else None
+    return msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)
 
 
 def untold(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
@@ -356,7 +396,7 @@ def untold(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
 def not_known(text: str, c: Compilation | None = None) -> Finding:
     """What a check could not look at: said, and a failure where checks are strict."""
     return Finding(
-        code="JX901",
+        code=UNKNOWN,
         severity=NOTE,
         certainty=CERTAIN,
         title=text,

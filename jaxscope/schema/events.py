@@ -24,6 +24,7 @@ from jaxscope.schema.retargeting import TargetsWanted as TargetsWanted
 from jaxscope.schema.transferred import Transferred as Transferred
 
 SCHEMA = 1
+MAIN = ("run", "record", "env")  # RunStarted.how of the process that the user started
 
 TRACE, LOWER, COMPILE = "trace", "lower", "compile"
 
@@ -32,7 +33,8 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
     """A process began recording. ``how``: run, record, env, child (spawned) or fork.
 
     ``transfers``: whether what crosses between host and devices is counted. ``machine``, ``locked``: where it writes, and
-    whether it holds a lock on its log meanwhile (log.alive).
+    whether it holds a lock on its log meanwhile (log.alive). ``steps``: how many steps its parent had counted when it was forked; a forked
+    process goes on counting from there.
     """
 
     schema: int = SCHEMA
@@ -49,6 +51,7 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
     transfers: bool | None = None
     machine: str | None = None
     locked: bool = False
+    steps: int | None = None
 
 
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
@@ -105,6 +108,7 @@ class Missed(Event, frozen=True, tag="Missed"):
     of its line for each of ``key.arguments``, -1 where it is not known. ``into_library``: which of ``site`` (0) and
     ``stack`` (1, ...) is the outermost line that called a library or JAX, and ``library`` that one's name; of
     functions that are not the user's.
+    ``main_step``: the step of the program's first process at this moment, in a process that it started.
     """
 
     call: int = 0
@@ -123,13 +127,18 @@ class Missed(Event, frozen=True, tag="Missed"):
     into_library: int | None = None
     library: str | None = None
     column: int | None = None
+    main_step: int | None = None
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
-    """``phase`` (trace, lower or compile) began for ``call``: what is being done *now*."""
+    """``phase`` (trace, lower or compile) began for ``call``: what is being done *now*.
+
+    ``later``: what was traced or lowered ahead of time goes on, perhaps in a later step.
+    """
 
     call: int = 0
     phase: str = TRACE
+    later: bool = False
 
 
 class Traced(Event, frozen=True, tag="Traced"):

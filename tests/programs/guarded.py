@@ -173,8 +173,24 @@ def eager(notes):
 
 @scenario
 def other_function(notes):
-    with jaxscope.no_recompiles(after=0, functions=["step", "train_*"]):
+    with jaxscope.no_recompiles(after=0, functions=["step", "ste*"]):
         plain(x(14))
+
+
+@scenario
+def misspelled(notes):
+    with jaxscope.no_recompiles(after=0, functions="tarin_*"):
+        pass
+
+
+@scenario
+def spelled_and_warm(notes):
+    with jaxscope.no_recompiles(after=0, functions="never_called"):
+        pass
+
+
+def never_called(x):
+    return x
 
 
 @scenario
@@ -248,6 +264,24 @@ def async_function(notes):
     async def main():
         results = await asyncio.gather(task(13), task(45), task(13), return_exceptions=True)
         notes.extend(type(r).__name__ for r in results)
+
+    asyncio.run(main())
+
+
+@scenario
+def another_task(notes):
+    async def guarded():
+        with jaxscope.no_recompiles(after=0):
+            await asyncio.sleep(0.05)
+
+    async def free():
+        await asyncio.sleep(0.01)
+        plain(x(46))
+        jaxscope.step()
+        notes.append("went on")
+
+    async def main():
+        await asyncio.gather(guarded(), free())
 
     asyncio.run(main())
 

@@ -154,10 +154,16 @@ def test_what_a_library_compiles_inside_the_users_trace_is_part_of_it(log):
     assert [t.partition(" ")[0] for t in titles(log, 1)] == ["train_step"]
 
 
-def test_a_call_from_no_line_of_the_users_does_not_count(log):
+def test_what_a_library_calls_from_no_line_of_the_users_does_not_count(log):
     watched(log)
-    log.compiled(STEP, x(4), step=5, site=None)
+    log.compiled(UPDATE, x(4), step=5, site=None)
     assert titles(log, 1) == []
+
+
+def test_a_function_of_the_users_counts_from_wherever_it_is_called(log):
+    watched(log)
+    log.compiled(EVAL, x(4), step=5, site=None)  # atexit.register(eval_step, batch): no line calls it
+    assert titles(log, 1)[0].startswith("eval_step was traced and compiled in step 5")
 
 
 def test_what_only_leaves_the_fast_path_never_counts(log):
@@ -217,22 +223,120 @@ def test_only_the_functions_asked_for_are_looked_at(log, pattern, there):
     assert bool(titles(log, 1, functions=[pattern])) is there
 
 
-def test_a_function_that_nobody_saw_is_said_and_no_failure_by_itself(log):
+def test_a_name_that_means_no_function_fails_and_the_nearest_is_named(log):
     watched(log)
     log.compiled(STEP, x(4), step=1)
-    (found,) = gate.recompiles_after(load(log.run), 1, ["trian_step"])
-    assert (found.code, found.severity) == ("JX901", NOTE) and "'trian_step'" in found.title
+    run = load(log.run)
+    (found,) = gate.recompiles_after(run, 1, ["trian_step"])
+    assert (found.code, found.severity) == ("JX901", ERROR) and "'trian_step'" in found.title
+    assert found.fix == "did you mean train_step?"
+    run.defined = lambda pattern: True  # a program that still runs has such a function, and it was warm
+    assert gate.recompiles_after(run, 1, ["trian_step"]) == []
 
 
-def test_a_process_that_counts_no_steps_is_not_passed_over_in_silence(log):
+def test_a_process_that_counts_no_steps_fails_where_nobody_knows_the_step_of_the_program(log):
     watched(log)
     log.compiled(STEP, x(4), step=1)
     child = Log(log.run, pid=2000, how="child")
     child.say(EVAL)
     child.compiled(EVAL, x(4))
     (found,) = gate.recompiles_after(load(log.run), 1)
-    assert (found.code, found.severity) == ("JX901", NOTE)
+    assert (found.code, found.severity) == ("JX901", ERROR)
     assert "a compilation (eval_step) is not known to be before or after step 1" in found.title
+
+
+def test_a_process_that_counts_no_steps_is_in_the_step_of_the_programs_first(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    child = Log(log.run, pid=2000, how="child")
+    child.say(EVAL)
+    child.compiled(EVAL, x(4), main_step=1)
+    assert titles(log, 1) == []
+    child.compiled(EVAL, x(3), main_step=2)
+    assert titles(log, 1)[0].startswith("eval_step was traced and compiled in step 2, after step 1")
+
+
+def test_a_forked_process_counts_on_from_the_steps_of_its_parent(log):
+    watched(log)
+    log.compiled(STEP, x(4), step=1)
+    child = Log(log.run, pid=2000, how="fork", steps=4)
+    child.say(STEP)
+    child.say(ev.Called(function=STEP.function, count=1))
+    child.compiled(STEP, x(3))
+    assert titles(log, 4)[0].startswith("train_step was traced and compiled in step 5, after step 4")
+
+
+def test_of_several_step_functions_the_one_called_most_counts(log):
+    watched(log)
+    log.say(ev.Watched(function=EVAL.function, step=True))
+    log.say(ev.Called(function=EVAL.function, count=1))
+    for n in (1, 7):
+        log.say(ev.Called(function=STEP.function, count=n))
+        log.compiled(STEP, x(n))
+    assert titles(log, 6)[0].startswith("train_step was traced and compiled in step 7")
+    assert titles(log, 7) == []
+
+
+def test_a_watched_function_that_is_called_once_counts_no_steps(log):
+    for f in (EVAL, STEP):
+        log.say(ev.Watched(function=f.function))
+        log.say(ev.Called(function=f.function, count=1))
+    log.compiled(STEP, x(1))
+    log.say(ev.Called(function=STEP.function, count=7))
+    log.compiled(STEP, x(7))
+    assert titles(log, 6)[0].startswith("train_step was traced and compiled in step 7")
+
+
+def test_watched_functions_that_disagree_are_an_error_outside_the_calls_of_the_first(log):
+    for f in (EVAL, STEP):
+        log.say(ev.Watched(function=f.function))
+        log.say(ev.Called(function=f.function, count=1))
+    log.say(ev.Called(function=STEP.function, count=7))
+    log.compiled(STEP, x(7))
+    log.say(ev.Called(function=EVAL.function, count=2))
+    assert titles(log, 1)[0].endswith("several functions are watched, and none of them with step=True")
+    assert titles(log, 7) == []
+    log.compiled(EVAL, x(8))  # a call of the first: its own number counts
+    assert len(titles(log, 2)) == 1
+
+
+def test_a_mark_does_not_hide_that_a_step_function_had_been_called_often_before(log):
+    watched(log)
+    log.say(ev.Called(function=STEP.function, count=8))
+    log.compiled(STEP, x(4))
+    log.say(ev.Step(index=1))
+    assert titles(log, 2)[0].endswith("the first step mark and the calls of a watched step function disagree")
+    assert titles(log, 8) == [] and titles(log, 0)[0].startswith("train_step was traced and compiled, where")
+
+
+def test_what_was_lowered_early_and_is_compiled_later_is_of_the_later_step(log):
+    call = log.missed(STEP, x(4), entry="aot")
+    log.phase(call, "trace", 0.1)
+    for n in (1, 2, 3):
+        log.say(ev.Step(index=n))
+    log.say(ev.PhaseBegan(call=call, phase="lower", later=True))
+    log.say(ev.Lowered(call=call, seconds=0.1))
+    assert titles(log, 2)[0].startswith("train_step was traced and lowered in step 4, after step 2")
+
+
+def test_a_late_compilation_is_not_hidden_by_an_early_one_that_seems_to_stand_around_it(log):
+    outer = log.missed(STEP, x(4), step=1)
+    log.phase(outer, "trace", 0.1)
+    log.say(ev.Step(index=1))
+    log.compiled(EVAL, x(4), step=2, inside=outer)  # its frame has the address of one that is long gone
+    assert [t.partition(" was")[0] for t in titles(log, 1)] == ["eval_step"]
+
+
+def test_what_is_left_out_on_one_line_leaves_others_of_the_same_cause(log):
+    watched(log)
+    for f, line in ((STEP, 140), (EVAL, 141)):
+        log.compiled(f, x(4), step=1, line=line)
+        log.compiled(f, x(3), step=3, line=line)
+    run = load(log.run)
+    assert len(gate.told_after(run, 1)) == 1  # one change of size
+    for line, left in ((140, "eval_step"), (141, "train_step")):
+        (told,) = gate.told_after(run, 1, keep=lambda code, site, line=line: site.line != line)
+        assert told.finding.title.startswith(f"{left} was") and "; so" not in told.finding.title
 
 
 def test_with_marks_the_first_step_lasts_until_the_first_mark(log):
