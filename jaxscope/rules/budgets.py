@@ -5,13 +5,16 @@ A figure that is not known is told as such (JX901), never taken for kept.
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
 from jaxscope.model import causes
+from jaxscope.model.fold import MOST_SECONDS
 from jaxscope.model.names import matches, number_of
+from jaxscope.model.occupied import Occupied
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import gate, recompiles
@@ -143,6 +146,7 @@ def over(
     """
     told = {id for t in late for id in t.compilations}
     return [
+        *_no_such_axes(run, [limits, *(functions or {}).values()]),
         *(
             _too_many(run, count, told)
             for count in _counts(run, limits, functions or {}, part)
@@ -170,6 +174,37 @@ def mentioned(
     ]
 
 
+def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
+    """Limits on collectives over an axis that no mesh of the run has: a limit that nothing can ever exceed."""
+    asked = {k.partition("@")[2] for own in limits for k in (*own.collectives, *own.collective_bytes)} - {""}
+    there = axes(run) if asked else set()
+    for axis in sorted(asked - there) if there else ():
+        near = difflib.get_close_matches(axis, there, 1, 0.5)
+        fix = f"did you mean {near[0]}?" if near else f"the axes of this run: {', '.join(sorted(there))}"
+        text = f"a limit names the mesh axis {axis!r}, which no mesh of this run has"
+        yield msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)
+
+
+def axes(run: Run) -> set[str]:
+    """The names of all mesh axes that an array, a jit or a program of ``run`` has to do with."""
+    shardings = [
+        s
+        for c in run.compilations.values()
+        for listed in (
+            c.key.shardings if c.key is not None else (),
+            c.lowered.asked if c.lowered is not None else (),
+            (*c.compiled.in_shardings, *c.compiled.out_shardings) if c.compiled is not None else (),
+        )
+        for s in listed
+    ]
+    named = {axis for s in shardings for axis, *_ in s.mesh or ()}
+    for program in run.programs.values():
+        hlo = run.texts_of(program).hlo
+        for collective in hlo.collectives if hlo is not None else ():
+            named |= {a.partition(":")[0] for a in collective.axes or ()}
+    return named
+
+
 def _over(
     run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None, each: bool
 ) -> Iterator[Finding]:
@@ -179,10 +214,8 @@ def _over(
     special: dict[str, list[Limits]] = {}
     for pattern, own in functions.items():
         meant = [f for f in users if matches(f, pattern)]
-        if not meant:
-            yield not_known(
-                f"limits are set for {pattern!r}, and no function of yours that was compiled is called so"
-            )
+        if not any(matches(f, pattern) for f in run.functions.values()) and not run.defined(pattern):
+            yield gate.no_such_function(run, pattern)
         for f in meant:
             special.setdefault(f.id, []).append(own)
             if own.seconds is not None:
@@ -284,7 +317,7 @@ def _step(c: Compilation) -> str:
 
 def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Finding]:
     everything = [c for c in within(part, list(run.compilations.values())) if c.entry != "nested"]
-    spent: float | None = sum(c.seconds for c in everything) if part is not None else run.compiling_seconds
+    spent = seconds_within(everything) if part is not None else run.compiling_seconds
     if spent is None:
         yield not_known("how long tracing, lowering and compiling took is not known")
         return
@@ -307,9 +340,23 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
     )  # fmt: skip
 
 
+def seconds_within(compilations: Sequence[Compilation]) -> float:
+    """Wall time during which at least one of them was traced, lowered or compiled: threads do not add up."""
+    phases = [
+        (event.t_ns, event.seconds)
+        for c in compilations
+        for event in (c.traced, c.lowered, c.compiled, c.failed)
+        if event is not None and event.seconds is not None and 0 <= event.seconds < MOST_SECONDS
+    ]
+    found = Occupied((end - int(seconds * 1e9), end) for end, seconds in phases).with_spans(()) / 1e9
+    # A trace that was found again is timed, and its event is not kept.
+    reused = sum(c.trace_seconds or 0.0 for c in compilations if c.traced is None and c.failed is None)
+    return found + reused
+
+
 def _seconds_of(f: Function, limit: float, part: Part | None) -> Iterator[Finding]:
     mine = within(part, f.compilations)
-    spent = sum(c.seconds for c in mine)
+    spent = seconds_within(mine)
     if spent <= limit:
         return
     worst = max(mine, key=lambda c: c.seconds)

@@ -24,7 +24,7 @@ from jaxscope.rules.gate import Part, not_known, within
 from jaxscope.rules.limits import ANY, Limits
 from jaxscope.rules.programs import name_of
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
-from jaxscope.schema.keys import Frame, Key, Memory
+from jaxscope.schema.keys import Frame, Key, Memory, Sharding
 
 COLLECTIVES, MEMORY, CONSTANTS = "JX491", "JX591", "JX592"
 MOST = 3  # contributors named
@@ -168,24 +168,45 @@ def _largest(key: Key | None) -> list[tuple[str, int]]:
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 
 
-def _on_device(key: Key) -> Iterator[tuple[str, int | None, int | None]]:
-    """Each array argument: its path, the bytes of it on one device, on how many devices the same part lies."""
-    for leaf in key.arguments:
+def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, int | None, int | None]]:
+    """Each array argument: its path, the bytes of it on one device, on how many devices the same part lies.
+
+    Args:
+      c: the compilation, which says where what was no jax.Array (NumPy's) is put.
+    """
+    for i, leaf in enumerate(key.arguments):
         if leaf.shape is None or leaf.dtype is None:
             continue
         item = _ITEM.get(leaf.dtype)
         whole = [d for d in leaf.shape if isinstance(d, int)]
         known = item is not None and len(whole) == len(leaf.shape)
         sharding = key.shardings[leaf.sharding] if _is_index(leaf.sharding, key) else None  # type: ignore[index]
+        sharding = sharding or _put(c, i)
         layout = sh.layout(sharding, len(whole)) if sharding is not None and known else None
         if layout is None or item is None:
             # What is no jax.Array lies on no device before the call.
-            yield leaf.path, None, 1 if leaf.sharding is None else None
+            yield leaf.path, None, 1 if leaf.sharding is None and sharding is None else None
             continue
         size = item
         for d in sh.shard_shape(whole, layout.parts):
             size *= d
         yield leaf.path, size, layout.replication
+
+
+def _put(c: Compilation | None, argument: int) -> Sharding | None:
+    """Where the program takes an argument, as it was compiled, else as jit was told; None: on one device."""
+    if c is None:
+        return None
+    places = []
+    if c.compiled is not None:
+        places.append((c.compiled.in_sharding_of, c.compiled.in_shardings))
+    if c.lowered is not None:
+        places.append((c.lowered.asked_in, c.lowered.asked))
+    for index, table in places:
+        at = index[argument] if argument < len(index) else None
+        if at is not None and 0 <= at < len(table) and table[at].mesh is not None:
+            return table[at]
+    return None
 
 
 def _is_index(index: int | None, key: Key) -> bool:
@@ -206,7 +227,7 @@ def _replicated(m: Made, limit: int) -> Iterator[Finding]:
     if c.key is None:
         yield not_known(f"{name}: which of its arguments are replicated is not known", c)
         return
-    held = list(_on_device(c.key))
+    held = list(_on_device(c.key, c))
     unclear = [path for path, size, copies in held if copies is None or (copies > 1 and size is None)]
     copied = sorted(
         ((path, size or 0, copies or 0) for path, size, copies in held if copies is not None and copies > 1),

@@ -8,7 +8,8 @@ from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.rules import budgets, limits
 from jaxscope.rules.limits import Limits
-from jaxscope.schema.findings import NOTE
+from jaxscope.schema import events as ev
+from jaxscope.schema.findings import ERROR, NOTE
 from jaxscope.schema.keys import Sharding
 
 STEP = function("train_step")
@@ -114,10 +115,30 @@ def test_a_figure_that_is_not_known_is_said_and_is_a_note(log):
     assert any("its text was not kept (--ir all)" in f.title for f in found)
 
 
-def test_a_limit_for_a_function_that_nobody_compiled_is_said(log):
+def test_a_limit_for_a_function_that_nobody_compiled_fails(log):
     log.compiled(STEP, x(4))
-    ((code, title),) = over(log, functions={"trian*": Limits(compilations=0)})
-    assert code == "JX901" and "'trian*'" in title
+    (found,) = budgets.over(load(log.run), Limits(), {"trian_step": Limits(compilations=0)})
+    assert (found.code, found.severity) == ("JX901", ERROR) and "'trian_step'" in found.title
+    assert found.fix == "did you mean train_step?"
+
+
+def test_a_limit_on_an_axis_that_no_mesh_has_fails(log):
+    mesh = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
+    log.compiled(STEP, key(leaf("x", 8), shardings=[mesh]), program="aa", texts={"hlo": HLO})
+    (found,) = budgets.over(load(log.run), Limits(collectives={"all-reduce@dta": 0}))
+    assert (found.code, found.severity) == ("JX901", ERROR) and "'dta'" in found.title
+    assert found.fix == "did you mean data?"
+
+
+def test_what_several_threads_compile_at_one_time_is_counted_once(log):
+    calls = [log.missed(STEP, x(n)) for n in (1, 2)]
+    log.now += 2.0
+    for call in calls:  # both end now, after two seconds each
+        log.say(ev.Compiled(call=call, seconds=2.0))
+    ids = dict.fromkeys(load(log.run).compilations, 1)
+    assert over(log, Limits(seconds=2.5), part=ids) == []
+    assert over(log, functions={"train_step": Limits(seconds=2.5)}) == []
+    assert len(over(log, Limits(seconds=1.5), part=ids)) == 1
 
 
 def test_a_function_has_its_own_limit_in_place_of_the_general_one(log):
@@ -129,7 +150,9 @@ def test_a_function_has_its_own_limit_in_place_of_the_general_one(log):
 
 def test_collectives_are_counted_by_kind_and_axis_and_the_line_is_named(log):
     mesh = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
+    other = Sharding("NamedSharding", "P('model')", "0-3", [("model", 4, "Auto")], "P('model',)", "device")
     k = key(leaf("x", 8), shardings=[mesh])
+    log.missed(EVAL, key(leaf("x", 8), shardings=[other]))
     log.compiled(STEP, k, program="aa", texts={"hlo": HLO})
     assert over(log, Limits(collectives={"*": 2, "all-gather": 1, "all-gather@data": 1, "*@model": 0})) == []
     (found,) = budgets.over(load(log.run), Limits(collectives={"all-gather@data": 0}))
@@ -155,6 +178,17 @@ def test_arguments_that_several_devices_hold_are_replicated(log):
             "train_step#1 takes 4.0 KiB of replicated arguments on a device, 4.0 KiB allowed: params 4.0 KiB on 4 devices",
         )
     ]
+
+
+def test_what_numpy_has_is_replicated_where_the_program_takes_it_so(log):
+    copied = Sharding("NamedSharding", "P()", "0-3", [("data", 4, "Auto")], "P()", "device")
+    given = key(leaf("x", 1024, type="numpy.ndarray", sharding=None), shardings=[])
+    call = log.missed(STEP, given)
+    log.say(ev.Lowered(call=call, asked=[copied], asked_in=[0]))
+    log.say(ev.Compiled(call=call, in_shardings=[copied], in_sharding_of=[0]))
+    ((code, title),) = over(log, Limits(replicated_bytes=0))
+    assert code == "JX591" and "x 4.0 KiB on 4 devices" in title
+    assert over(log, Limits(replicated_bytes=4096)) == []
 
 
 def test_only_what_belongs_to_the_part_is_counted(log):
