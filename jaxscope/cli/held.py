@@ -114,10 +114,12 @@ def _held(
     aim = aimed.aim(runs, wishes.get("target") or (), wishes.get("targets") or {})
     if (e := aimed.lacking(aim, argv)) is not None:
         lacking.append(e)
+    lacking.extend(_left_out(wishes, chosen))
     late: list[gate.Told] = []
     try:
         allow = bool(wishes.get("allow-cache-hits"))
-        late = gate.told_after(run, after, allow_cache_hits=allow) if after is not None else []
+        if after is not None:
+            late = gate.told_after(run, after, allow_cache_hits=allow, keep=chosen.looks_at)
     except UsageError as e:
         if e.slug != gate.STEPS_UNKNOWN:
             raise
@@ -143,6 +145,34 @@ def _held(
         found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names, late=late))
     found += chosen.keep(aimed.held(aim, allowed, functions))
     return found
+
+
+def _left_out(wishes: dict[str, Any], chosen: Filter) -> list[UsageError]:
+    """What is asked for and is not among what ``select`` names: nobody would look at it. ``ignore`` leaves out on
+    purpose."""
+    from jaxscope.rules import budgets, gate
+    from jaxscope.rules.footprints import COLLECTIVES, CONSTANTS, MEMORY
+
+    codes = {
+        "no-recompiles-after": gate.CODE,
+        "max-compilations": budgets.COMPILATIONS,
+        "max-compile-seconds": budgets.SECONDS,
+        "max-collectives": COLLECTIVES,
+        "max-collective-bytes": COLLECTIVES,
+        "max-temp-bytes": MEMORY,
+        "max-peak-bytes": MEMORY,
+        "max-replicated-bytes": MEMORY,
+        "max-constant-bytes": CONSTANTS,
+    }
+    return [
+        UsageError(
+            f"{name} is asked for, and select leaves out what tells of it, {code}",
+            hint=f"add it: --select {code}",
+            slug="select-leaves-out",
+        )
+        for name, code in codes.items()
+        if wishes.get(name) is not None and not chosen.selects(code)
+    ]
 
 
 def argv_of(directory: RunDir | None) -> list[str]:

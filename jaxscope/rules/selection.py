@@ -89,28 +89,33 @@ class Filter:
         self._comments: dict[str, list[Ignore]] = {}
         self._used: dict[tuple[str, int], set[str]] = {}
 
+    def selects(self, code: str) -> bool:
+        """Is ``code`` among what was selected, whether it is ignored or not?"""
+        return not self._chosen.select or _longest(self._chosen.select, code) is not None
+
     def takes(self, code: str) -> bool:
         """Is ``code`` looked at?"""
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings that nobody left out."""
-        return [f for f in findings if self._chosen.takes(f.code) and not self._left_out(f)]
+        return [f for f in findings if self.looks_at(f.code, f.source)]
 
-    def _left_out(self, f: Finding) -> bool:
-        if f.source is None:
-            return False
-        path = self._relative(f.source.file)
+    def looks_at(self, code: str, source: Frame | None) -> bool:
+        """Is ``code`` looked at on this line? For what is put together with others before it is a finding."""
+        if not self._chosen.takes(code) or source is None:
+            return self._chosen.takes(code)
+        path = self._relative(source.file)
         for pattern, codes in self._chosen.per_file:
-            named = (path, path.rpartition("/")[2], f.source.file)
-            if any(fnmatchcase(n, pattern) for n in named) and any(f.code.startswith(c) for c in codes):
-                return True
-        left_out = False
-        for comment in self._of(f.source.file):
-            if comment.first <= f.source.line <= comment.last and _covers(comment, f.code):
-                self._used.setdefault((f.source.file, comment.line), set()).add(f.code)
-                left_out = True
-        return left_out
+            named = (path, path.rpartition("/")[2], source.file)
+            if any(fnmatchcase(n, pattern) for n in named) and any(code.startswith(c) for c in codes):
+                return False
+        kept = True
+        for comment in self._of(source.file):
+            if comment.first <= source.line <= comment.last and _covers(comment, code):
+                self._used.setdefault((source.file, comment.line), set()).add(code)
+                kept = False
+        return kept
 
     def _of(self, file: str) -> list[Ignore]:
         if file not in self._comments:

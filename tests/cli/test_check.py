@@ -30,6 +30,15 @@ def test_what_holds_leaves_with_0_and_what_does_not_with_1(check, run):
     assert check("--no-recompiles-after", "300", "--allow-cache-hits")[0] == 0
 
 
+def test_a_selection_that_leaves_out_what_is_asked_for_is_an_error(check, run, tmp_path):
+    code, _, err = check("--no-recompiles-after", "300", "--select", "JX4")
+    assert code == 2 and "select leaves out what tells of it, JX190" in err and "--select JX190" in err
+    assert check("--no-recompiles-after", "300", "--select", "JX1")[0] == 1
+    assert check("--no-recompiles-after", "300", "--ignore", "JX190,JX1")[0] == 0  # on purpose
+    (tmp_path / "pyproject.toml").write_text("[tool.jaxscope.check]\nmax-peak-bytes = 1\n")
+    assert check("--select", "JX1")[0] == 2
+
+
 def test_the_run_is_named_or_the_latest(check, run):
     for which in ("latest", "train-1", str(run.path)):
         assert check(which, "--no-recompiles-after", "1")[0] == 1
