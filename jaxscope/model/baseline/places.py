@@ -3,6 +3,7 @@ no lines, no absolute paths, no addresses."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath, PureWindowsPath
@@ -33,9 +34,15 @@ def root(path: str) -> str:
 
 
 class Names:
-    """Stable names, for one run. ``roots``: directories that paths are told from, the first that fits."""
+    """Stable names, for one run.
 
-    def __init__(self, functions: Iterable[Function], roots: Sequence[str]) -> None:
+    Args:
+      roots: directories that paths are told from, the first that fits.
+      cwd: where the program ran, which relative paths are told from.
+    """
+
+    def __init__(self, functions: Iterable[Function], roots: Sequence[str], cwd: str = "") -> None:
+        self._cwd = cwd
         self._roots = [PurePath(r) for r in roots if r]
         self.by_id: dict[str, str] = {}
         taken: dict[str, int] = {}
@@ -51,6 +58,11 @@ class Names:
         if not name:
             return "?"
         path = PurePath(name)
+        if self._cwd and not name.startswith("<") and not PureWindowsPath(name).is_absolute():
+            path = PurePath(
+                os.path.normpath(PurePath(self._cwd) / path)
+            )  # ../train.py, as the program was named
+            name = str(path)
         for folder in self._roots:
             if path.is_absolute() and path.is_relative_to(folder):
                 return clean(path.relative_to(folder).as_posix())

@@ -53,12 +53,14 @@ class Recorded(msgspec.Struct):
 
 
 def read(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Recorded:
-    """The facts of ``run``. ``roots``: directories that files are named from, after where the program ran."""
+    """The facts of ``run``. ``roots``: directories that files are named from; none: from where the program ran.
+
+    Where it ran is no part of a name else: the same program started in another directory has the same names.
+    """
     main = run.main
     started = main.started if main is not None else None
-    names = Names(
-        (f for f in run.functions.values() if f.user), [started.cwd if started is not None else "", *roots]
-    )
+    cwd = started.cwd if started is not None else ""
+    names = Names((f for f in run.functions.values() if f.user), roots or [cwd], cwd)
     entries = {
         names.by_id[f.id]: _entry(run, f)
         for f in run.functions.values()

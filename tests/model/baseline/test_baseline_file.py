@@ -213,6 +213,20 @@ def test_a_function_is_named_without_the_place_of_the_checkout(path, name):
     assert names(function("f", path)) == [name]
 
 
+@pytest.mark.parametrize(
+    ("cwd", "path"),
+    [
+        (CWD, "train.py"),
+        (f"{CWD}/sub", "../train.py"),
+        ("/tmp", f"{CWD}/train.py"),
+        ("/tmp", f"/tmp/..{CWD}/train.py"),
+    ],
+)
+def test_a_name_does_not_depend_on_the_directory_that_the_program_was_started_in(cwd, path):
+    seen = function("f", path)
+    assert list(Names([Function(seen.function, seen)], (CWD,), cwd).by_id.values()) == ["train.py::f"]
+
+
 def test_functions_of_one_name_are_numbered_by_their_lines():
     a, b = function("f.<locals>.<lambda>", line=30), function("f.<locals>.<lambda>", line=4)
     by_id = Names([Function(s.function, s) for s in (a, b)], (CWD,)).by_id
