@@ -6,9 +6,14 @@ so that what an earlier test compiled is known when a later one compiles it agai
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import os
+import re
+import sys
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,7 +33,7 @@ MARKS = {
 FIXTURE = "jaxscope"
 
 _recording: pytest.StashKey[Suite] = pytest.StashKey()
-_part: pytest.StashKey[Tested] = pytest.StashKey()
+_parts: pytest.StashKey[dict[str, Tested]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -117,24 +122,37 @@ _BUILT_IN = {"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwar
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     users = [item for item in getattr(session, "items", ()) if _uses(item)]
     trims = session.config.getoption("--jaxscope-update") == "trim"
-    if not (users or trims) or session.config.option.collectonly:
+    if session.config.option.collectonly:
         return (yield)
-    from jaxscope.tested import Suite
-
     texts = any(FIXTURE in _fixtures(i) or i.get_closest_marker("max_collectives") for i in users)
-    worker = getattr(session.config, "workerinput", {}).get("workerid", "tests")
-    pins = _pins(session.config)
-    if worker in ("tests", "gw0"):
-        for path in pins.trim(item.nodeid for item in session.items):
+    if trims and getattr(session.config, "workerinput", {}).get("workerid", "gw0") == "gw0":
+        for path in _pins(session.config).trim(item.nodeid for item in session.items):
             session.config.issue_config_time_warning(pytest.PytestWarning(f"removed {path}"), 2)
     if not users:
-        return (yield)
-    recording = Suite(session.config.getoption("--jaxscope-dir"), worker, texts=texts, pins=pins)
-    recording.start()
-    session.config.stash[_recording] = recording
+        try:
+            return (yield)
+        finally:
+            _end(session.config)  # of marks that a fixture added
+    _begin(session.config, texts=texts)
     try:
         return (yield)
     finally:
+        _end(session.config)
+
+
+def _begin(config: pytest.Config, *, texts: bool) -> Suite:
+    from jaxscope.tested import Suite
+
+    worker = getattr(config, "workerinput", {}).get("workerid", "tests")
+    recording = Suite(config.getoption("--jaxscope-dir"), worker, texts=texts, pins=_pins(config))
+    recording.start()
+    config.stash[_recording] = recording
+    return recording
+
+
+def _end(config: pytest.Config) -> None:
+    recording = config.stash.get(_recording, None)
+    if recording is not None:
         recording.stop()
 
 
@@ -161,15 +179,30 @@ def jaxscope(request: pytest.FixtureRequest) -> Tested:
 
 
 def _part_of(item: pytest.Item) -> Tested:
-    part = item.stash.get(_part, None)
-    if part is None and item.config.stash.get(_recording, None) is None:
-        pytest.fail(
-            "the recording begins with the tests that name the fixture jaxscope as an argument: name it",
-            False,
-        )
-    if part is None:
-        part = item.stash[_part] = item.config.stash[_recording].part(item.nodeid)
-    return part
+    recording = item.config.stash.get(_recording, None)
+    if recording is None:
+        if FIXTURE in _fixtures(item) or not _uses(item):
+            pytest.fail(
+                "the recording begins with the tests that name the fixture jaxscope as an argument: name it",
+                False,
+            )
+        recording = _begin(item.config, texts=True)  # a fixture added the first mark there is
+    parts = item.config.stash.setdefault(_parts, {})
+    test = _test_of(item)
+    if test not in parts:
+        parts[test] = recording.part(item.nodeid)
+    return parts[test]
+
+
+def _test_of(item: pytest.Item) -> str:
+    """What is the same of a test that is tried again (``--reruns``), or repeated (``--count``)."""
+    turn = getattr(getattr(item, "callspec", None), "params", {}).get(_REPEATED)
+    if not isinstance(turn, int):
+        return item.nodeid
+    return re.sub(rf"(?<=[-\[]){turn + 1}-\d+(?=[-\]])", "", item.nodeid)
+
+
+_REPEATED = "__pytest_repeat_step_number"  # pytest-repeat's parameter
 
 
 # -- one test ---------------------------------------------------------------------------------------------------------
@@ -177,41 +210,89 @@ def _part_of(item: pytest.Item) -> Tested:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    if item.config.stash.get(_recording, None) is None or not _uses(item):
+    if not _uses(item):
         return (yield)
     part = _part_of(item)
-    with part:
-        try:
+    if part.told is not None:
+        # What was compiled then is not compiled again: this try proves nothing.
+        pytest.fail(
+            f"{part.told}\n\n(found in an earlier try of this test, in the same process)", pytrace=False
+        )
+    try:
+        with _body(item, part):
             result = yield
-        except (Exception, pytest.fail.Exception):
-            # The test's own failure stands; what we have to say goes below it.
-            try:
-                said = _failures(item, part)
-            except Exception as e:
-                said = f"what was compiled cannot be told: {type(e).__name__}: {e}"
-            if said:
-                item.add_report_section("call", "jaxscope", said)
-            raise
-    said = _failures(item, part)
-    if said:
-        pytest.fail(said, pytrace=False)
+    except (Exception, pytest.fail.Exception):
+        _tell_below(item, part)
+        raise
+    if part.raised:  # unittest keeps to itself what a method raises
+        _tell_below(item, part)
+    elif part.entered:
+        said, _ = _failures(item, part)
+        if said:
+            part.told = said
+            pytest.fail(said, pytrace=False)
     return result
 
 
-def _failures(item: pytest.Item, part: Tested) -> str:
+def _tell_below(item: pytest.Item, part: Tested) -> None:
+    """The test's own failure stands; what we have to say goes below it."""
+    try:
+        said, surely = _failures(item, part)
+        part.told = surely or None
+    except Exception as e:
+        said = f"what was compiled cannot be told: {type(e).__name__}: {e}"
+    if said:
+        item.add_report_section("call", "jaxscope", said)
+
+
+@contextlib.contextmanager
+def _body(item: pytest.Item, part: Tested) -> Iterator[None]:
+    """``part`` is what the test itself does: not its fixtures, nor the ``setUp`` and ``tearDown`` of unittest."""
+    instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
+    unittest = sys.modules.get("unittest")
+    if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
+        with part:
+            yield
+        return
+
+    @functools.wraps(method)
+    def test(*args: Any, **kwargs: Any) -> Any:
+        with part:
+            return method(*args, **kwargs)
+
+    @functools.wraps(method)
+    async def async_test(*args: Any, **kwargs: Any) -> Any:
+        with part:
+            return await method(*args, **kwargs)
+
+    part.leave_to_method()
+    # unittest looks the method up by its name; pytest puts ``obj`` there first, where it is not async.
+    item.obj = async_test if inspect.iscoroutinefunction(method) else test  # type: ignore[attr-defined]
+    setattr(instance, item.name, item.obj)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        item.obj = method  # type: ignore[attr-defined]
+
+
+def _failures(item: pytest.Item, part: Tested) -> tuple[str, str]:
+    """What does not hold; and what of it does not hold however the test would have gone on."""
     from jaxscope.report import marks
 
     found: list[str] = []
+    surely: list[str] = []
     for name, judge in _asked(item):
-        outcome = marks.judged(name, judge, *part.recorded())
+        run, compiled = part.recorded(tries=name == "max_collectives")
+        outcome = marks.judged(name, judge, run, compiled)
         if outcome.failure is not None:
             found.append(outcome.failure)
+            surely += [outcome.failure] if outcome.surely else []
         for text in outcome.unknown:
             item.warn(pytest.PytestWarning(f"{name}: {text}"))
     blind = part.blind() if next(_asked(item), None) is not None else None
     if blind is not None:
         found.append(f"what was compiled cannot be told: {blind}")
-    return "\n\n".join(found)
+    return "\n\n".join(found), "\n\n".join(surely)
 
 
 def _asked(item: pytest.Item) -> Iterator[tuple[str, Judge]]:

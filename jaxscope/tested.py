@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jaxscope.opened import Opened
     from jaxscope.pins import Pins
     from jaxscope.schema.findings import Cause
+    from jaxscope.schema.steps import Step
 
 __tracebackhide__ = to_be_read
 
@@ -70,6 +71,10 @@ class Tested:
         self._test = test
         self._suite = suite
         self._over = False
+        self._earlier: list[Block] = []  # of tries before this one
+        self.told: str | None = None  # why a try of the test failed; it is not compiled again in the next
+        self.entered = False
+        self.raised = False
         self._session: Session | None = None
         self._block: Any = None
         self._failed: list[str] = []
@@ -80,7 +85,9 @@ class Tested:
 
         self._suite.start()
         self._session = session.current()
+        self.entered, self.raised = True, False
         if self._session is not None:
+            self._earlier += [self._block] if self._block is not None else []
             self._failed = parts.failed()
             self._block = Block(self._session.tally, own=False)
             self._session.tally.open(self._block)
@@ -91,12 +98,20 @@ class Tested:
     ) -> None:
         from jaxscope.capture import session
 
+        self.raised = error is not None
         if self._session is not None:
             self._over = session.current() is not self._session
             self._session.tally.close(self._block)
 
-    def recorded(self) -> tuple[Opened, dict[str, int | None]]:
-        """The whole recording so far, and the compilations of this test in it with its own steps."""
+    def leave_to_method(self) -> None:
+        """What enters it now may never come to it (a ``setUp`` that raises)."""
+        self.entered = self.raised = False
+
+    def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
+        """The whole recording so far, and the compilations of this test in it with its own steps.
+
+        ``tries``: with those of earlier tries of it.
+        """
         from jaxscope.errors import UsageError
 
         if self._session is None:
@@ -105,7 +120,10 @@ class Tested:
                 hint="the recording could not be made, or the test stopped it: see stderr",
                 slug="not-started",
             )
-        return parts.read(self._session, self._block)
+        run, part = parts.read(self._session, self._block)
+        for block in self._earlier if tries else ():
+            part = {**parts.read(self._session, block)[1], **part}
+        return run, part
 
     def blind(self) -> str | None:
         """Why what was recorded cannot be relied on; None: it can."""

@@ -411,6 +411,61 @@ def test_a_suite_that_does_not_use_it_imports_nothing(tmp_path):
     assert code == 0, out
 
 
+TRIED = {
+    "test_late": "in step 3, after step 1",
+    "test_late_and_flaky": "in step 3, after step 1",
+    "test_flaky": None,
+    "test_measured_in_the_first_try": None,
+    "test_repeated[64-1-2]": None,
+    "test_repeated[64-2-2]": None,
+    "test_repeated[29-1-2]": "in step 3, after step 1",
+    "test_repeated[29-2-2]": "in step 3, after step 1",
+    "test_measured_once[1-2]": None,
+    "test_measured_once[2-2]": None,
+    "test_set_up_may_compile": None,
+    "test_the_method_may_not": "where nothing may be compiled",
+    "test_async_set_up_may_compile": None,
+    "test_the_async_method_may_not": "where nothing may be compiled",
+}
+
+
+@pytest.mark.capture
+def test_a_try_after_the_first_proves_nothing_and_set_up_may_compile(tmp_path):
+    pytest.importorskip("pytest_rerunfailures"), pytest.importorskip("pytest_repeat")
+    (tmp_path / "test_tried.py").write_text((DATA / "gate" / "tried_again.py").read_text())
+    _, out, said = session(tmp_path, "-p", "no:xdist", "--reruns", "1")
+    assert set(said) == set(TRIED), out
+    for name, words in TRIED.items():
+        outcome, text = said[name]
+        assert outcome == ("failure" if words else "passed") and (words or "") in text, (name, text)
+
+
+ADDED = """
+import jax, numpy as np, pytest
+
+
+@pytest.fixture(autouse=True)
+def gate(request):
+    request.node.add_marker(pytest.mark.no_recompiles(after=0))
+
+
+def test_compiles():
+    jax.jit(lambda x: x * 2)(np.ones(3))
+
+
+def test_does_not():
+    pass
+"""
+
+
+@pytest.mark.capture
+def test_a_mark_that_a_fixture_adds_is_checked_where_it_is_the_only_one(tmp_path):
+    (tmp_path / "test_added.py").write_text(ADDED)
+    _, out, said = session(tmp_path, "-p", "no:xdist")
+    assert [said[n][0] for n in ("test_compiles", "test_does_not")] == ["failure", "passed"], out
+    assert "where nothing may be compiled" in said["test_compiles"][1]
+
+
 def test_the_plugin_is_an_entry_point_and_knows_all_marks():
     import tomllib
 

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from jaxscope.errors import JaxscopeError, UsageError
-from jaxscope.model.names import matches
 from jaxscope.model.run import Run
 from jaxscope.report import sentences
 from jaxscope.rules import budgets, footprints, gate, limits
@@ -22,11 +21,12 @@ from jaxscope.schema.findings import NOTE, Finding
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one mark. ``failure``: why the test fails, None where it holds; ``unknown``: what nobody
-    could measure."""
+    """What became of one mark. ``failure``: why the test fails, None where it holds; ``surely``: whatever the test
+    would still have compiled; ``unknown``: what nobody could measure."""
 
     failure: str | None = None
     unknown: list[str] = []
+    surely: bool = False
 
 
 Judge = Callable[[Run, gate.Part], Outcome]
@@ -41,11 +41,7 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
     names = _names("functions", functions)
 
     def judge(run: Run, part: gate.Part) -> Outcome:
-        if after and None in part.values():
-            if any(f.severity != NOTE for f in gate.recompiles_after(run, 0, names, part=part)):
-                raise gate.unknown_steps(run, part)
-            return _outcome([], names, run)
-        return _outcome(gate.recompiles_after(run, after, names, part=part), names, run)
+        return _outcome(gate.of_part(run, after, names, part))
 
     return judge
 
@@ -59,7 +55,7 @@ def max_compilations(n: int, function: str | None = None) -> Judge:
         allowed = limits.Limits(compilations=most)
         if names is None:
             return _outcome(budgets.over(run, allowed, part=part))
-        return _outcome(budgets.over(run, limits.Limits(), {names[0]: allowed}, part), names, run)
+        return _outcome(budgets.over(run, limits.Limits(), {names[0]: allowed}, part))
 
     return judge
 
@@ -146,18 +142,15 @@ def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
         found = judge(run, part)
     except JaxscopeError as e:
         return Outcome(f"{name}: {e}")
-    return Outcome(None if found.failure is None else f"{name}: {found.failure}", found.unknown)
+    return msgspec.structs.replace(
+        found, failure=None if found.failure is None else f"{name}: {found.failure}"
+    )
 
 
-def _outcome(found: Sequence[Finding], names: Sequence[str] | None = None, run: Run | None = None) -> Outcome:
+def _outcome(found: Sequence[Finding]) -> Outcome:
     wrong = [f for f in found if f.severity != NOTE]
-    missing = [
-        n for n in names or () if run is not None and not any(matches(f, n) for f in run.functions.values())
-    ]
     if wrong:
-        return Outcome(sentences.told(wrong))
-    if missing:
-        return Outcome(f"no function called {missing[0]!r} was compiled: is it spelled as in the program?")
+        return Outcome(sentences.told(wrong), surely=any(f.code != gate.UNKNOWN for f in wrong))
     return Outcome(None, [f.title for f in found])
 
 
