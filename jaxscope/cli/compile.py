@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from jaxscope.cli import targeting
 from jaxscope.cli.hlo import mesh
 from jaxscope.cli.output import deliver
-from jaxscope.errors import UsageError
+from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.launch import command
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
@@ -95,6 +96,18 @@ def handle(args: argparse.Namespace) -> int:
         return _apart(args, groups)
     targets = groups[0]
     targeting.force(_environ(), targets)
+    try:
+        path = _compiled(args, targets, specs)
+    except (JaxscopeError, OSError):
+        raise
+    except Exception:  # of the user's module or function, as Python itself shows it
+        traceback.print_exc()
+        return 1
+    return _deliver(args, RunDir(path))
+
+
+def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
+    """Import the user's module and compile its function for each target. Returns where that was recorded."""
     where = args.function.rpartition(":")
     sys.argv = [where[0]]  # ours are none of the module's
     module = _module(where[0] if where[1] else "", args.function)
@@ -105,7 +118,8 @@ def handle(args: argparse.Namespace) -> int:
 
     with jaxscope.record(args.out, name=f"{where[2]}", arrays=False):
         found = [jaxscope.compile_for(t.name, function, *arguments) for t in targets]
-    return _deliver(args, RunDir(found[0].path))
+    path: Path | str = found[0].path
+    return path
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:

@@ -87,14 +87,18 @@ def words(argv: Sequence[str]) -> list[str]:
 
 def without(text: str) -> str:
     """``text`` without what has the shape of a secret."""
-    text = _URL_PASSWORD.sub(lambda m: m[1] + MARK, text)
+    text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
     for pattern in (_QUOTED, _QUERY):
         text = pattern.sub(_of_its_name, text)
     for shape in _SHAPES:
         text = shape.sub(MARK, text)
     if text[:1] in ("/", ".", "~") or "://" in text or os.path.exists(text):  # noqa: PTH110
         return text
-    return _RUN.sub(lambda m: MARK if _random(m[0]) else m[0], text)
+    return _RUN.sub(_of_its_letters, text)
+
+
+def _of_its_letters(match: re.Match[str]) -> str:
+    return MARK if _random(match[0]) else match[0]
 
 
 def _of_its_name(match: re.Match[str]) -> str:

