@@ -113,7 +113,7 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
     how, bad = {
         "running": ("still running", False),
         "stopped": ("recording complete", False),
-        "lost": ("no end recorded: killed, or cut short", True),
+        "lost": ("no end recorded: killed?", True),
     }.get(where, ("no end recorded", False))
     return ("recording not complete" if cut and where == "stopped" else how) + cut, bad or bool(cut)
 
