@@ -43,7 +43,9 @@ def held_by(arrays: list[Any], ours: Any = None) -> str | None:
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
-    return [o for o in gc.get_referrers(*objects) if o is not objects and not issubclass(type(o), FrameType)]
+    asked = tuple(objects)  # itself a holder to Python 3.13, which copies it
+    found = gc.get_referrers(*asked)
+    return [o for o in found if o is not objects and o is not asked and not issubclass(type(o), FrameType)]
 
 
 def _of_jax(container: Any) -> str | None:
