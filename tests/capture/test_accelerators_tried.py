@@ -6,7 +6,7 @@ import pytest
 from jaxscope.report import text
 from jaxscope.schema import events as ev
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 PROGRAM = "import jax, jax.numpy as jnp; jax.jit(jnp.sin)(1.0)"
 
 

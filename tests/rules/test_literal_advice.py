@@ -17,7 +17,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.rules import registry
 
-pytestmark = [pytest.mark.capture, pytest.mark.xdist_group("literal_advice")]
+pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.xdist_group("literal_advice")]
 
 RUNNER = """
 import runpy
