@@ -379,6 +379,15 @@ def imported(f, v):
     sys.meta_path.remove(finder)
 
 
+SCALAR = jax.ShapeDtypeStruct((), np.float32)
+
+
+@functools.cache
+def on_the_host(f):
+    """One callback for each function: JAX compiles ``pure_callback`` again for a callback made anew."""
+    return lambda a: np.float32(f(np.asarray(a)))
+
+
 of_call("plain_call", lambda f, v: f(v))
 of_call("thread", in_thread)
 of_call(
@@ -412,8 +421,7 @@ of_call("callable_object", lambda f, v: Described(f, v)())
 of_call("iterator", lambda f, v: list(Described(f, v)))
 of_call("equality", lambda f, v: Described(f, v) == 1)
 of_call("exit_stack", lambda f, v: contextlib.ExitStack().callback(f, v) and f(v))
-of_call("host_callback_compiles", lambda f, v: jax.pure_callback(lambda a: np.float32(f(np.asarray(a))),
-        jax.ShapeDtypeStruct((), np.float32), v))  # fmt: skip
+of_call("host_callback_compiles", lambda f, v: jax.pure_callback(on_the_host(f), SCALAR, v))
 of_call("trace_only", lambda f, v: f.trace(v))
 of_call("eval_shape", lambda f, v: f.eval_shape(v))
 of_call("lower_only", lambda f, v: f.lower(v))
