@@ -1,4 +1,4 @@
-"""``jaxscope rule``: explain a finding; the text is the rule's own docstring, and its examples are tested."""
+"""``jaxscope rule``: explain a finding. It prints the rule's page, whose examples are tested."""
 
 from __future__ import annotations
 

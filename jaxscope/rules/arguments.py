@@ -27,43 +27,6 @@ def _weight(group: Group) -> str:
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
 def changing_shape(group: Group) -> str | None:
-    """## What it does
-    Finds functions that are traced and compiled again because an array argument has another shape.
-
-    ## Why is this bad?
-    A program is compiled for one set of shapes. The last, shorter batch of an epoch, a sequence that grows
-    by one token, a list filtered to a new length: each new shape is a new compilation.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def loss(batch):
-        return (batch**2).sum()
-
-    data = jnp.arange(10.0)
-    for start in range(0, 10, 4):
-        loss(data[start : start + 4])
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def loss(batch, mask):
-        return (jnp.where(mask, batch, 0) ** 2).sum()
-
-    data = jnp.arange(10.0)
-    for start in range(0, 10, 4):
-        batch = data[start : start + 4]
-        rows = batch.shape[0]
-        loss(jnp.pad(batch, (0, 4 - rows)), jnp.arange(4) < rows)
-    ```
-    Or drop the incomplete batch. Where sizes vary widely, pad to a few of them: the report offers sets of
-    sizes with what they cost in padding.
-    """
     cause = group.cause
     if group.lengthened:
         return None
@@ -99,44 +62,6 @@ def changing_shape(group: Group) -> str | None:
 
 @recompile_rule("JX114", "lengthened-argument", WARNING, "shape")
 def lengthened_argument(group: Group) -> str | None:
-    """## What it does
-    Finds functions that are traced and compiled again because they return an argument longer than it was, and
-    get it back in the next call.
-
-    ## Why is this bad?
-    A cache of keys and values that grows by a token, a history that each step appends to: every call has a shape
-    of its own, and is a compilation. So is every eager operation that sees the array.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def decode(token, cache):
-        cache = jnp.concatenate([cache, token[None]])
-        return jax.nn.softmax(cache @ token) @ cache, cache
-
-    token, cache = jnp.ones(4), jnp.zeros((0, 4))
-    for _ in range(4):
-        token, cache = decode(token, cache)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def decode(token, cache, length):
-        cache = jax.lax.dynamic_update_slice(cache, token[None], (length, 0))
-        written = jnp.arange(cache.shape[0]) <= length
-        weights = jax.nn.softmax(jnp.where(written, cache @ token, -jnp.inf))
-        return weights @ cache, cache, length + 1
-
-    token, cache, length = jnp.ones(4), jnp.zeros((4, 4)), jnp.int32(0)
-    for _ in range(4):
-        token, cache, length = decode(token, cache, length)
-    ```
-    """
     if not group.lengthened:
         return None
     return (
@@ -204,80 +129,12 @@ def _folded(text: str | None, sizes: list[str]) -> str | None:
 
 @recompile_rule("JX102", "changing-dtype", WARNING, "dtype")
 def changing_dtype(group: Group) -> str:
-    """## What it does
-    Finds functions that are traced and compiled again because an argument has another dtype.
-
-    ## Why is this bad?
-    A dtype is part of the compiled program. It usually changes by accident: an update that promotes
-    bfloat16 to float32, a Python int in one call and a float in the next.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scale(x, by):
-        return x * by
-
-    x = jnp.ones(3)
-    scale(x, 1)
-    scale(x, 0.5)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scale(x, by):
-        return x * by
-
-    x = jnp.ones(3)
-    scale(x, 1.0)
-    scale(x, 0.5)
-    ```
-    """
     where = f"{group.cause.path} " if group.cause.path else "them "
     return f"give {where}one dtype in every call: x.astype(...), or 1.0 where 1 was written"
 
 
 @recompile_rule("JX103", "weak-type", WARNING, "weak_type")
 def weak_type(group: Group) -> str:
-    """## What it does
-    Finds functions that are traced and compiled again because an argument is weakly typed in one call and not
-    in another.
-
-    ## Why is this bad?
-    A Python scalar, and what is computed from Python scalars alone, is weakly typed: it takes on the dtype of
-    what it meets. That is part of the abstract value, so ``0.0`` and ``jnp.float32(0)`` are two programs. The
-    usual case is a counter or a loss that starts as ``0`` and comes back from the first step as an array.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def step(count):
-        return count + jnp.float32(1)
-
-    count = 0.0
-    for _ in range(3):
-        count = step(count)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def step(count):
-        return count + jnp.float32(1)
-
-    count = jnp.float32(0.0)
-    for _ in range(3):
-        count = step(count)
-    ```
-    """
     return (
         f"start {group.cause.path or 'them'} as a typed array: {typed(group.cause.after, group.cause.before)}"
     )
@@ -295,78 +152,11 @@ def typed(*avals: str | None) -> str:
 
 @recompile_rule("JX104", "changing-key-type", WARNING, "prng")
 def changing_key_type(group: Group) -> str:
-    """## What it does
-    Finds functions that are traced and compiled again because a random key is of another type or implementation.
-
-    ## Why is this bad?
-    A typed key (``jax.random.key``), a raw one (``jax.random.PRNGKey``, an array of two integers) and keys of
-    different implementations are different abstract values.
-
-    ## Example
-    ```python
-    import jax
-
-    @jax.jit
-    def sample(key):
-        return jax.random.normal(key, (3,))
-
-    sample(jax.random.key(0))
-    sample(jax.random.PRNGKey(1))
-    ```
-
-    ## Use instead
-    ```python
-    import jax
-
-    @jax.jit
-    def sample(key):
-        return jax.random.normal(key, (3,))
-
-    sample(jax.random.key(0))
-    sample(jax.random.key(1))
-    ```
-    """
     return "make all keys the same way: jax.random.key(seed), with one impl"
 
 
 @recompile_rule("JX105", "changing-tree", WARNING, "tree")
 def changing_tree(group: Group) -> str:
-    """## What it does
-    Finds functions that are traced and compiled again because the containers around their arrays differ: a key
-    more in a dict, a list where a tuple was, None where an array was, a list that grew.
-
-    ## Why is this bad?
-    The tree structure of the arguments is part of the cache key. Collections that grow from call to call make
-    every call a compilation.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def total(history):
-        return sum(h.sum() for h in history)
-
-    history = []
-    for i in range(3):
-        history.append(jnp.ones(2))
-        total(history)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def total(history):
-        return history.sum()
-
-    history = jnp.zeros((3, 2))
-    for i in range(3):
-        history = history.at[i].set(jnp.ones(2))
-        total(history)
-    ```
-    """
     cause = group.cause
     if cause.before and cause.after and "None" in (cause.before, cause.after):
         return f"pass an array for {cause.path} in every call, or None in every call"
@@ -390,35 +180,4 @@ def _grows(group: Group) -> bool:
 
 @recompile_rule("JX106", "call-form", NOTE, "call_form")
 def call_form(group: Group) -> str:
-    """## What it does
-    Finds functions that are traced and compiled again because the same arguments are passed in another way:
-    by position or by keyword, a default spelled out or left away.
-
-    ## Why is this bad?
-    ``f(x, 2.0)``, ``f(x, s=2.0)`` and ``f(x)`` with a default of 2.0 are three entries of the cache.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scale(x, by=2.0):
-        return x * by
-
-    scale(jnp.ones(3), 2.0)
-    scale(jnp.ones(3), by=2.0)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scale(x, by=2.0):
-        return x * by
-
-    scale(jnp.ones(3), by=2.0)
-    scale(jnp.ones(3), by=2.0)
-    ```
-    """
     return f"pass {group.cause.path or 'the arguments'} the same way in every call"

@@ -22,106 +22,19 @@ from jaxscope.rules.footprints import COLLECTIVES, CONSTANTS, MEMORY, programs
 from jaxscope.rules.gate import Part, Told, not_known, within
 from jaxscope.rules.limits import Limits
 from jaxscope.rules.programs import name_of
-from jaxscope.rules.registry import explain
+from jaxscope.rules.registry import declare
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Cause, Evidence, Finding
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
 MOST = 3  # contributors named
 
-_ASKED = """
-## Why is this bad?
-Somebody has set the limit: ``{option}`` in ``[tool.jaxscope.check]``, for the whole run or for one function in
-``[tool.jaxscope.check.functions."train_*"]``{mark}.
 
-## What to do
-{what} Where it is meant to be so, raise the limit in the change that makes it so.
-"""
-
-explain(
-    COMPILATIONS,
-    "too-many-compilations",
-    ERROR,
-    """## What it does
-    Counts the compilations of your functions, with those that came from the persistent cache, against a limit.
-    Eager operations are not counted.
-    """,
-    _ASKED.format(
-        option="max-compilations = 12",
-        mark=", or by the pytest mark ``max_compilations``",
-        what="The finding names the functions that were compiled most often, and why the last time.",
-    ),
-)
-explain(
-    SECONDS,
-    "too-long-compiling",
-    ERROR,
-    """## What it does
-    Adds up the seconds of tracing, lowering and compiling against a limit: of the run everything, in wall time; of a
-    function its own.
-    """,
-    _ASKED.format(
-        option="max-compile-seconds = 60",
-        mark=", or by the pytest mark ``max_compile_seconds``",
-        what="The finding names what took longest. ``jaxscope report`` has the rest.",
-    ),
-)
-explain(
-    COLLECTIVES,
-    "too-much-communication",
-    ERROR,
-    """## What it does
-    Counts the collectives of each program, or adds up the bytes of their results on one device in one call (through
-    loops), against a limit, by kind and mesh axis.
-    """,
-    _ASKED.format(
-        option='max-collectives = { all-gather = 2, "*@model" = 0 }',
-        mark=", or by the pytest mark ``max_collectives``",
-        what="The finding names the largest of them with your line, and whether you asked for it or the partitioner put "
-        "it in.",
-    ),
-)
-explain(
-    MEMORY,
-    "too-much-memory",
-    ERROR,
-    """## What it does
-    Holds temporaries, the peak, or arguments that several devices hold copies of, of each program on one device,
-    against a limit.
-    """,
-    _ASKED.format(
-        option='max-peak-bytes = "12 GiB"',
-        mark="",
-        what="The finding says what it consists of, and names the largest arguments.",
-    ),
-)
-explain(
-    CONSTANTS,
-    "too-large-constants",
-    ERROR,
-    """## What it does
-    Adds up the arrays that each program took in from outside its arguments, against a limit.
-    """,
-    _ASKED.format(
-        option='max-constant-bytes = "1 MiB"', mark="", what="Pass what the finding names as an argument."
-    ),
-)
-explain(
-    "JX901",
-    "not-known",
-    NOTE,
-    """## What it does
-    Says what a check was asked and could not look at: the steps of a process, a figure that was not recorded, a
-    function that nobody called.
-    """,
-    """## Why is this bad?
-    What nobody looked at is not what has passed. It is a note, so that a check of what is known can be had; with
-    ``jaxscope check --strict`` it fails.
-
-    ## What to do
-    Record what is missing: steps with ``jaxscope.step()``, programs with ``--ir all``; or take a limit away that
-    speaks of nothing.
-    """,
-)
+declare(COMPILATIONS, "too-many-compilations", ERROR)
+declare(SECONDS, "too-long-compiling", ERROR)
+declare(COLLECTIVES, "too-much-communication", ERROR)
+declare(MEMORY, "too-much-memory", ERROR)
+declare(CONSTANTS, "too-large-constants", ERROR)
+declare("JX901", "not-known", NOTE)
 
 
 def over(

@@ -13,45 +13,6 @@ from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, 
 
 @rule("JX131", "stale-capture", ERROR)
 def stale_capture(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds values that a watched function read from outside while it was traced (a closure variable, a global, an
-    attribute of a static ``self``, the contents of a NumPy array) and that have changed since.
-
-    ## Why is this bad?
-    What a traced function reads without being passed it becomes part of the compiled program. JAX compares
-    arguments only: it does not trace again, and the calls that follow compute with the old value, without a word.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    rate = 0.1
-
-    @jaxscope.watch
-    @jax.jit
-    def update(w):
-        return w - rate * w
-
-    w = update(jnp.ones(3))
-    rate = 0.01
-    w = update(w)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    @jaxscope.watch
-    @jax.jit
-    def update(w, rate):
-        return w - rate * w
-
-    w = update(jnp.ones(3), 0.1)
-    w = update(w, 0.01)
-    ```
-    Where the value must stay outside, make a new function of it each time it changes: ``jax.jit`` of a function
-    that is defined anew traces anew.
-    """
     for stale in run.stale:
         if stale.status != "withdrawn":
             yield _finding(run, stale)

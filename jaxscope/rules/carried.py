@@ -15,36 +15,6 @@ from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding
 
 @rule("JX130", "carried-state", WARNING)
 def carried_state(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Warns, after the first compilation of a function, that what it returns does not fit what it was given: the second
-    call, with the result of the first, will compile once more.
-
-    ## Why is this bad?
-    A training step is called with its own results. If the first state differs from the later ones in dtype, weak
-    type, sharding or memory kind, the most expensive function of the program is compiled twice.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def step(state):
-        return {"w": state["w"] * 0.9, "count": state["count"] + jnp.float32(1)}
-
-    state = step({"w": jnp.ones(3), "count": 0.0})
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def step(state):
-        return {"w": state["w"] * 0.9, "count": state["count"] + jnp.float32(1)}
-
-    state = step({"w": jnp.ones(3), "count": jnp.float32(0.0)})
-    ```
-    """
     for p in predictions.predictions(run):
         if p.status != PENDING and not (p.status is None and p.leaves > 1):
             continue  # confirmed: the recompile itself is a finding; a lone array that nobody passed again: none

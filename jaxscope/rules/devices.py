@@ -17,36 +17,6 @@ FULL = 0.9  # of a device's memory
 
 @rule("JX509", "uneven-devices", WARNING)
 def uneven_devices(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds devices that arrays are spread over, and of which one holds at least 1 MiB and a fifth more than another,
-    with the arrays that make the difference. Arrays that no variable leads to are left out.
-
-    ## Why is this bad?
-    The fullest device runs out of memory first: what the others have free is of no use. Usually an array was made
-    without a place (``jnp.ones`` lies on the first device) beside others that are spread.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    batch = jax.device_put(jnp.ones((64, 4096)), NamedSharding(mesh, P("data")))
-    moments = jnp.zeros((1024, 1024))
-    jaxscope.snapshot()
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    batch = jax.device_put(jnp.ones((64, 4096)), NamedSharding(mesh, P("data")))
-    moments = jax.device_put(jnp.zeros((1024, 1024)), NamedSharding(mesh, P("data")))
-    jaxscope.snapshot()
-    ```
-    """
     settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # before a compilation: still on the way
     found = [u for s in settled if (u := devices.uneven(s)) is not None]
     u = max(found, key=lambda u: u.difference, default=None)
@@ -74,37 +44,6 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
 
 @rule("JX510", "does-not-fit", ERROR)
 def does_not_fit(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Adds up what a program holds at its peak and what is alive beside it, and compares the sum with the memory of
-    the device. Told of programs that have not run: compiled ahead of time, or the one the program died in. And of a
-    device that came close to being full. A host's CPU that stood in for another machine is not that machine: of its
-    programs JX801 tells.
-
-    ## Why is this bad?
-    The allocation fails, minutes or hours into the run.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def distances(x):
-        return jnp.abs(x[:, None] - x[None, :])
-
-    distances.lower(jax.ShapeDtypeStruct((1 << 20,), "float32")).compile()
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def nearest(x):
-        return jax.lax.map(lambda one: jnp.sort(jnp.abs(x - one))[1], x)
-
-    nearest.lower(jax.ShapeDtypeStruct((1 << 20,), "float32")).compile()
-    ```
-    """
     told = set()
     stood_in = _stood_in(run)
     for w in devices.wants(run):

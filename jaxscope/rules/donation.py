@@ -15,34 +15,6 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding
 
 @rule("JX505", "unused-donation", WARNING)
 def unused_donation(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arguments that were donated in vain: no result could take their memory.
-
-    ## Why is this bad?
-    The argument is deleted all the same, and the memory is held twice while the program runs.
-
-    ## Example
-    ```python
-    import functools, jax, jax.numpy as jnp
-
-    @functools.partial(jax.jit, donate_argnums=0)
-    def narrow(x):
-        return x.astype("bfloat16")
-
-    narrow(jnp.ones((4, 4)))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def narrow(x):
-        return x.astype("bfloat16")
-
-    narrow(jnp.ones((4, 4)))
-    ```
-    """
     yield from of_compiled(run, _unused)
 
 
@@ -67,42 +39,6 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX506", "possible-donation", NOTE)
 def possible_donation(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arguments of at least 1 MiB that nothing held any more when we next looked (at the next event, or at the
-    end), and that no other call was seen to keep, while a result of the same shape and dtype was given new memory.
-    Whether the program read one once more after the call, under its own name or another, nobody saw: that is yours
-    to know, as what is donated is deleted by the call.
-
-    ## Why is this bad?
-    Donated, the argument's memory would have become the result's: parameters and optimiser state would be held
-    once instead of twice.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def update(w):
-        return w * 0.9
-
-    w = jnp.ones((1024, 512))
-    for _ in range(2):
-        w = update(w)
-    ```
-
-    ## Use instead
-    ```python
-    import functools, jax, jax.numpy as jnp
-
-    @functools.partial(jax.jit, donate_argnums=0)
-    def update(w):
-        return w * 0.9
-
-    w = jnp.ones((1024, 512))
-    for _ in range(2):
-        w = update(w)
-    ```
-    """
     yield from of_compiled(run, _possible)
 
 
@@ -133,39 +69,6 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 
 @rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arrays of at least 1 MiB that a function takes in from around it instead of being passed them.
-
-    ## Why is this bad?
-    They become part of the program: it takes longer to lower and to compile, every compilation holds a copy,
-    and a new value is not seen.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, numpy as np
-
-    TABLE = np.random.default_rng(0).normal(size=(1024, 512)).astype("float32")
-
-    @jax.jit
-    def look_up(i):
-        return jnp.asarray(TABLE)[i]
-
-    look_up(jnp.arange(3))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, numpy as np
-
-    TABLE = np.random.default_rng(0).normal(size=(1024, 512)).astype("float32")
-
-    @jax.jit
-    def look_up(table, i):
-        return table[i]
-
-    look_up(jnp.asarray(TABLE), jnp.arange(3))
-    ```
-    """
     for p, f, texts in users(run):
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():
             if c.splat or c.bytes is None or c.bytes < MIB:

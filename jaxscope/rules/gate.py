@@ -168,47 +168,6 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
 
 @rule(CODE, "recompile-after-step", ERROR, asked=True)
 def recompile_after_step(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds what was traced, lowered or compiled after the step in which a program should have been warm:
-    ``jaxscope check --no-recompiles-after 2``, ``jaxscope.no_recompiles(after=2)``, the pytest mark
-    ``no_recompiles(after=2)``.
-
-    Functions of the user's that were called from a line of the user's count, eager operations where they were
-    compiled. NumPy arguments, callbacks, debug prints and equal shardings, which only leave the fast path, do
-    not. What comes from the persistent cache does, unless it is allowed: it was traced and lowered again.
-
-    ## Why is this bad?
-    A step that compiles again takes seconds or minutes instead of milliseconds, and on several hosts all wait.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    @jax.jit
-    def total(x):
-        return x.sum()
-
-    batches = [jnp.ones(4), jnp.ones(4), jnp.ones(3)]
-    for batch in batches:
-        total(batch)
-        jaxscope.step()
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    @jax.jit
-    def total(x, mask):
-        return (x * mask).sum()
-
-    full, part = jnp.array([1.0, 1.0, 1.0, 1.0]), jnp.array([1.0, 1.0, 1.0, 0.0])
-    batches = [(jnp.ones(4), full), (jnp.ones(4), full), (jnp.ones(4), part)]
-    for batch, mask in batches:
-        total(batch, mask)
-        jaxscope.step()
-    ```
-    """
     yield from recompiles_after(run, 1)
 
 

@@ -22,52 +22,6 @@ LARGE, OFTEN = 8 << 20, 4  # bytes of one, and how many
 
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds lines that bring a value to the host in every step (``float(loss)``, ``loss.item()``, ``if loss > x``,
-    ``print(loss)``, ``jax.device_get``) and wait for it there. Where no steps are counted, lines that do so at
-    least 20 times, for a fifth of the time from the first to the last. What was there already is not told.
-
-    ## Why is this bad?
-    JAX runs ahead: a step is queued while the one before is still computed. A value on the host has to be waited
-    for, so the device runs out of work in every step, until the host has queued the next one. The seconds are
-    those in which the host stood waiting: for the computation first, then for the copy. On CPU, where both
-    share their memory, nothing is copied, and the waiting is the same.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    @jax.jit
-    def train_step(w):
-        w = jax.lax.fori_loop(0, 8, lambda i, w: jnp.tanh(w @ w / 500), w)
-        return w, (w ** 2).mean()
-
-    w, losses = jnp.ones((500, 500)), []
-    for i in range(20):
-        w, loss = train_step(w)
-        losses.append(float(loss))
-        jaxscope.step()
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    @jax.jit
-    def train_step(w):
-        w = jax.lax.fori_loop(0, 8, lambda i, w: jnp.tanh(w @ w / 500), w)
-        return w, (w ** 2).mean()
-
-    w, total, losses = jnp.ones((500, 500)), 0.0, []
-    for i in range(20):
-        w, loss = train_step(w)
-        total += loss  # stays on the device
-        if i % 10 == 9:
-            losses.append(float(total) / 10)
-            total = 0.0
-        jaxscope.step()
-    ```
-    """
     for t in model.transfers(run):
         if t.direction != TO_HOST or t.source is None or t.kind in NOT_ASKED or not t.count:
             continue
@@ -128,43 +82,6 @@ def _bytes(n: int | None) -> str:
 
 @rule("JX602", "large-transfer", WARNING)
 def large(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds lines that move at least 8 MiB between host and devices each time, at least four times: data put on the
-    device again and again, NumPy arguments of a jitted function, whole parameters brought to the host.
-
-    ## Why is this bad?
-    The way between host and accelerator is a hundred times slower than the device's own memory. What crosses it in
-    every step sets the pace of the step. On CPU both share their memory, and little is lost.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, numpy as np
-
-    images = np.ones((4096, 1024), "float32")
-
-    @jax.jit
-    def mean(x):
-        return x.mean()
-
-    for epoch in range(6):
-        x = jax.device_put(images)
-        m = mean(x)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, numpy as np
-
-    images = jax.device_put(np.ones((4096, 1024), "float32"))
-
-    @jax.jit
-    def mean(x):
-        return x.mean()
-
-    for epoch in range(6):
-        m = mean(images)
-    ```
-    """
     for t in model.transfers(run):
         if t.direction not in (TO_HOST, TO_DEVICE) or t.source is None or t.kind == "constant":
             continue
@@ -195,47 +112,6 @@ def large(run: Run) -> Iterator[Finding]:
 
 @rule("JX511", "array-elsewhere", WARNING)
 def elsewhere(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arrays that are passed to a jitted function from a device (or a set of devices) on which its program does
-    not run, call after call. JAX copies them each time without saying so, as long as they are not committed.
-
-    ## Why is this bad?
-    The copy is made anew in every call, and goes over the slowest link there is between the devices.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    last = jax.devices()[-1]
-    w = jax.device_put(jnp.ones((64, 64)), last)
-    scale = jnp.ones((64, 64))  # on the first device
-
-    @jaxscope.watch
-    @jax.jit
-    def train_step(w, scale):
-        return w * scale
-
-    for i in range(12):
-        w = train_step(w, scale)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    last = jax.devices()[-1]
-    w = jax.device_put(jnp.ones((64, 64)), last)
-    scale = jax.device_put(jnp.ones((64, 64)), last)
-
-    @jaxscope.watch
-    @jax.jit
-    def train_step(w, scale):
-        return w * scale
-
-    for i in range(12):
-        w = train_step(w, scale)
-    ```
-    """
     told, lines = set(), set()  # by JX508
     for function, (call, _) in moved(run):
         told.add(function.id)

@@ -24,49 +24,6 @@ MOST_EVIDENCE = 20
 
 @rule("JX501", "growing-arrays", WARNING)
 def growing(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arrays that become more from step to step, at every look there was, and where the program holds them.
-
-    ## Why is this bad?
-    What is appended in every step is never freed: the device's memory fills until an allocation fails, hours into the
-    run. A list of losses is the usual case. It holds little, but every entry is a buffer of its own.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    @jax.jit
-    def train_step(w):
-        return w * 0.9, (w ** 2).mean()
-
-    w, losses = jnp.ones((64, 64)), []
-    for i in range(40):
-        w, loss = train_step(w)
-        losses.append(loss)
-        jaxscope.step()
-        if i % 8 == 0:
-            jaxscope.snapshot()
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, jaxscope
-
-    @jax.jit
-    def train_step(w):
-        return w * 0.9, (w ** 2).mean()
-
-    w, losses, pending = jnp.ones((64, 64)), [], None
-    for i in range(40):
-        w, loss = train_step(w)
-        if pending is not None:
-            losses.append(float(pending))  # of the step before: it is there, nobody waits
-        pending = loss
-        jaxscope.step()
-        if i % 8 == 0:
-            jaxscope.snapshot()
-    ```
-    """
     for g in arrays.growing(run):
         last, has, size = g.seen[-1]
         verb = "grows" if g.group.path else "grow"
@@ -106,35 +63,6 @@ def _fix(g: Growth) -> str:
 
 @rule("JX502", "replicated-array", WARNING)
 def replicated(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arrays that lie whole on every device along a mesh axis that one of their dimensions could be split over.
-    Those of one tree (``params``, ``state.opt_state``) are told together, where they take at least 1 MiB and a
-    twentieth of what lies on a device.
-
-    ## Why is this bad?
-    Copies of parameters or optimiser state take the memory that a larger model or batch needs. An array that was
-    meant to be split and is not (a dimension that does not divide, a spec with a missing axis) looks just the same.
-
-    ## Example
-    ```python
-    import jax, numpy as np, jaxscope
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-
-    mesh = Mesh(np.array(jax.devices()).reshape(-1), ("data",))
-    table = jax.device_put(np.ones((1024, 512), "float32"), NamedSharding(mesh, P()))
-    jaxscope.snapshot()
-    ```
-
-    ## Use instead
-    ```python
-    import jax, numpy as np, jaxscope
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-
-    mesh = Mesh(np.array(jax.devices()).reshape(-1), ("data",))
-    table = jax.device_put(np.ones((1024, 512), "float32"), NamedSharding(mesh, P("data")))
-    jaxscope.snapshot()
-    ```
-    """
     alike: dict[tuple[str, tuple[tuple[str, int], ...], str], list[_Copied]] = {}
     for tree, members in _trees(run).items():
         for g, look in members:

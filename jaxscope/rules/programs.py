@@ -41,37 +41,6 @@ def evidence(p: Program, text: str, source: Frame | None) -> list[Evidence]:
 
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds loops that Python wrote out while tracing: the same block of operations many times in one program.
-
-    ## Why is this bad?
-    Tracing, lowering and compiling take time in proportion to the program's length, compiling often more than
-    that. A scan holds the block once.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def forward(ws, x):
-        for w in ws:
-            x = jnp.tanh(x @ w) + x
-        return x
-
-    forward([jnp.ones((4, 4))] * 12, jnp.ones((2, 4)))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def forward(ws, x):
-        return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w) + x, None), x, ws)[0]
-
-    forward(jnp.ones((12, 4, 4)), jnp.ones((2, 4)))
-    ```
-    """
     # A loop is written out in the forward and in the backward pass, and by each function that holds it: told once.
     lines: dict[Hashable, list[tuple[Program, Function, Repeated]]] = {}
     for p, f, texts in users(run):
@@ -120,36 +89,6 @@ def _repeated(f: Function, r: Repeated) -> str:
 
 @rule("JX301", "host-callback", NOTE)
 def host_callback(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds compiled functions that call back into Python in each call: ``jax.debug.print``, ``jax.debug.callback``,
-    ``jax.pure_callback``, ``io_callback``. Those in a branch of ``lax.cond`` run only where it is taken, and are none.
-
-    ## Why is this bad?
-    The device waits for the host. Before JAX 0.11 a program with callbacks is not kept in the persistent cache,
-    either, so that every process compiles it again.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, numpy as np
-
-    @jax.jit
-    def double(x):
-        return jax.pure_callback(lambda v: np.asarray(v) * 2, x, x)
-
-    double(jnp.ones(3))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def double(x):
-        return x * 2
-
-    double(jnp.ones(3))
-    ```
-    """
     for p, f, texts in users(run):
         for c in texts.stablehlo.callbacks if texts.stablehlo is not None else ():
             if c.in_branch:  # a check that fails, a print every so many steps: not in each call
@@ -176,35 +115,6 @@ def _not_kept(p: Program) -> str:
 
 @rule("JX302", "upcast", NOTE)
 def upcast(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arrays of at least 64 KiB that are converted from bfloat16 or float16 to float32 in the user's own code.
-
-    ## Why is this bad?
-    What follows is computed and stored in the wider type: twice the memory, and on accelerators a fraction of
-    the speed. It is often a float32 constant or parameter that promotes a bfloat16 activation.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scale(x, gain):
-        return x * gain
-
-    scale(jnp.ones((256, 256), "bfloat16"), jnp.ones(256, "float32"))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scale(x, gain):
-        return x * gain.astype(x.dtype)
-
-    scale(jnp.ones((256, 256), "bfloat16"), jnp.ones(256, "float32"))
-    ```
-    """
     for p, f, texts in users(run):
         for u in texts.stablehlo.upcasts if texts.stablehlo is not None else ():
             half = u.before in ("bf16", "f16", "bfloat16", "float16")
@@ -219,37 +129,6 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 @rule("JX303", "float64", WARNING)
 def float64(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds programs that compute in float64.
-
-    ## Why is this bad?
-    Accelerators compute float64 many times slower, or not at all. It usually comes from NumPy, whose default it
-    is, under ``jax_enable_x64``.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp, numpy as np
-
-    @jax.jit
-    def total(x):
-        return (x * np.float64(2)).sum()
-
-    with jax.enable_x64(True):
-        total(jnp.asarray(np.ones(3)))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp, numpy as np
-
-    @jax.jit
-    def total(x):
-        return (x * np.float32(2)).sum()
-
-    with jax.enable_x64(True):
-        total(jnp.asarray(np.ones(3, "float32")))
-    ```
-    """
     for p, f, texts in users(run):
         doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
         if doubles is None or not doubles.operations:
@@ -268,47 +147,6 @@ def float64(run: Run) -> Iterator[Finding]:
 
 @rule("JX401", "inserted-communication", WARNING)
 def inserted_communication(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds collectives of at least 1 MiB in one call that nobody asked for: the partitioner inserted an all-gather or
-    an all-to-all because an operation needs its operand otherwise than it lies. Where a sharding constraint
-    of your own makes it do so, the finding is at that constraint and says so. What brings a weight together
-    for a product with a batch that is split over the same axis is not told: that is what fully sharded
-    parameters (FSDP) ask for. ``jaxscope report --function`` names it.
-
-    ## Why is this bad?
-    The time of a sharded step is often the time of its communication. For activations or a batch it is usually a
-    missing or contradicting sharding.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def normalize(x):
-        return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P()))
-
-    x = jax.device_put(jnp.ones((1024, 1024)), NamedSharding(mesh, P("data")))
-    normalize(x)
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def normalize(x):
-        return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P("data")))
-
-    x = jax.device_put(jnp.ones((1024, 1024)), NamedSharding(mesh, P("data")))
-    normalize(x)
-    ```
-    """
     yield from of_compiled(run, _inserted)
 
 

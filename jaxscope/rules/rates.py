@@ -40,37 +40,6 @@ ALIKE = 3  # operations that meet two sizes alike: it is the size of what they a
 
 @rule("JX132", "recompile-rate", WARNING)
 def recompile_rate(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds functions that recompile all the time: in at least a fifth of their last 50 calls where calls are counted
-    (watched functions), else at least ten times within a minute.
-
-    ## Why is this bad?
-    Such a program spends its time compiling, and executables that are never used again fill the memory.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def total(x):
-        return x.sum()
-
-    for n in range(1, 14):
-        total(jnp.ones(n))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def total(x, n):
-        return jnp.where(jnp.arange(16) < n, x, 0).sum()
-
-    for n in range(1, 14):
-        total(jnp.ones(16), n)
-    ```
-    """
     for f in run.functions.values():
         if not f.user:
             continue
@@ -133,35 +102,6 @@ def _by_time(again: list[Compilation]) -> str | None:
 
 @rule("JX133", "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds lines outside jit from which many small operations are compiled one by one. Where a library calls lines of
-    yours (``hk.transform``), it is the line that calls the library. What takes a second or longer is not counted.
-
-    ## Why is this bad?
-    An operation applied outside jit is compiled for every shape and dtype it meets: some ten milliseconds each.
-    A loop over shapes, or an initialisation written in jnp, compiles hundreds of them.
-
-    ## Example
-    ```python
-    import jax.numpy as jnp
-
-    def sums():
-        return [jnp.cumsum(jnp.ones(n)) for n in range(1, 30)]
-
-    sums()
-    ```
-
-    ## Use instead
-    ```python
-    import numpy as np
-
-    def sums():
-        return [np.cumsum(np.ones(n, "float32")) for n in range(1, 30)]
-
-    sums()
-    ```
-    Or wrap the whole computation in one ``jax.jit``.
-    """
     lines: dict[tuple[str, int], list[tuple[Compilation, Frame]]] = {}
     for c in run.compilations.values():
         at = _entrance(c)

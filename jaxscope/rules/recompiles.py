@@ -138,7 +138,7 @@ def recompile_rule(
                 weight = severity_of(group) if severity_of else severity
                 yield finding(run, code, weight, group, fix, also=change)
 
-        registry.add(code, name, severity, check, advise.__doc__, recompiles=True)
+        registry.add(code, name, severity, check, recompiles=True)
         for kind in kinds:
             _ADVICE.setdefault(kind, []).append(advise)
         return advise

@@ -1,16 +1,16 @@
 """The rules by code, and how one is written.
 
-A rule is a function from a run to findings. Its docstring is what ``jaxscope rule CODE`` prints: ruff's
-headings, with a program that has the problem and one that has not; a test runs both.
+A rule is a function from a run to findings. Its page, ``pages/CODE.md``, is what ``jaxscope rule CODE`` and the
+documentation site show: ruff's headings, with a program that has the problem and one that does not; a test runs both.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +19,7 @@ from jaxscope.model.records import asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 
+PAGES = Path(__file__).parent / "pages"
 # A file a family; imported when rules are asked for.
 FAMILIES = (
     "arguments",
@@ -59,12 +60,18 @@ class Rule(msgspec.Struct, frozen=True):
     name: str
     severity: str
     check: Check
-    doc: str
     slow: bool = False
     asked: bool = False
     told: bool = False
     target: str | None = None
     recompiles: bool = False
+
+    @property
+    def doc(self) -> str:
+        """Its page in Markdown, without the heading: what it looks for, why that is bad, a program that has the
+        problem and one that does not."""
+        page = PAGES / f"{self.code}.md"
+        return page.read_text("utf-8").partition("\n\n")[2].strip()
 
     @property
     def summary(self) -> str:
@@ -81,23 +88,21 @@ def add(
     name: str,
     severity: str,
     check: Check,
-    doc: str | None,
     *,
     slow: bool = False,
     asked: bool = False,
+    told: bool = False,
     target: str | None = None,
     recompiles: bool = False,
 ) -> None:
-    """Register a rule.
+    """Register a rule. Its page is ``pages/CODE.md``.
 
     Raises:
-      ValueError: the code is taken, or nothing explains the rule.
+      ValueError: the code is taken.
     """
-    if code in _rules or not doc:
-        raise ValueError(f"{code}: taken, or without a docstring")
-    _rules[code] = Rule(
-        code, name, severity, check, inspect.cleandoc(doc), slow, asked, target=target, recompiles=recompiles
-    )
+    if code in _rules:
+        raise ValueError(f"two rules have the code {code}")
+    _rules[code] = Rule(code, name, severity, check, slow, asked, told, target, recompiles)
 
 
 def rule(
@@ -106,20 +111,19 @@ def rule(
     """``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
 
     def decorate(check: Check) -> Check:
-        add(code, name, severity, check, check.__doc__, slow=slow, asked=asked, target=target)
+        add(code, name, severity, check, slow=slow, asked=asked, target=target)
         return check
 
     return decorate
 
 
-def explain(code: str, name: str, severity: str, *doc: str) -> None:
-    """Register a finding that a run alone does not have: only what it means. ``doc``: parts of its explanation.
+def declare(code: str, name: str, severity: str) -> None:
+    """Register a finding that a run alone does not have: only its page.
 
     Raises:
-      ValueError: the code is taken, or nothing explains it.
+      ValueError: the code is taken.
     """
-    add(code, name, severity, _nothing, "\n\n".join(inspect.cleandoc(part) for part in doc))
-    _rules[code] = msgspec.structs.replace(_rules[code], told=True)
+    add(code, name, severity, _nothing, told=True)
 
 
 def _nothing(run: Run) -> Iterator[Finding]:

@@ -49,41 +49,6 @@ def differing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list
 
 @rule("JX503", "not-as-asked", WARNING)
 def not_as_asked(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds results and arguments that a program gives or takes with another sharding than was asked for.
-
-    ## Why is this bad?
-    A constraint whose axis does not divide the dimension is dropped at the program's edge without a word: the array
-    lies whole on every device, and takes as many times the memory. Nothing of the program's output tells.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def embed(x):
-        return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P("data")))
-
-    embed(jnp.ones((17, 4)))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def embed(x):
-        return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P("data")))
-
-    embed(jax.device_put(jnp.ones((20, 4)), NamedSharding(mesh, P("data"))))
-    ```
-    """
     yield from _died_of_mismatch(run)
     for f, c, every in differing(run, NOT_AS_ASKED):
         # An argument that is padded inside instead: JX504.
@@ -172,47 +137,6 @@ def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
 
 @rule("JX504", "uneven-split", WARNING)
 def uneven_split(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds dimensions that are to be split over mesh axes that do not divide them: the last batch of 29 over eight
-    devices. Where JAX raised for it and the program died, and where a constraint inside a program has it padded.
-
-    ## Why is this bad?
-    Every device computes on the size of the largest part, the rest is padding: 29 rows over eight devices take the
-    time of 32. Outside of a program, JAX refuses.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def loss(batch, w):
-        batch = jax.lax.with_sharding_constraint(batch, NamedSharding(mesh, P("data")))
-        return jnp.mean((batch @ w) ** 2)
-
-    loss(jnp.ones((29, 16)), jnp.ones((16, 16)))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def loss(batch, mask, w):
-        batch = jax.lax.with_sharding_constraint(batch, NamedSharding(mesh, P("data")))
-        return jnp.sum(((batch @ w) ** 2).mean(1) * mask) / mask.sum()
-
-    by_data = NamedSharding(mesh, P("data"))
-    batch = jax.device_put(jnp.pad(jnp.ones((29, 16)), ((0, 3), (0, 0))), by_data)
-    mask = jax.device_put(jnp.arange(32) < 29, by_data)
-    loss(batch, mask, jnp.ones((16, 16)))
-    ```
-    """
     yield from _died_of_it(run)
     for p, f, texts in users(run):
         for u in texts.stablehlo.uneven if texts.stablehlo is not None else ():
@@ -259,45 +183,6 @@ def _died_of_it(run: Run) -> Iterator[Finding]:
 
 @rule("JX508", "moved-argument", WARNING)
 def moved_argument(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds arguments of at least 1 MiB that lie on other devices than the program takes them on, or in other parts.
-
-    ## Why is this bad?
-    An array that was not placed on purpose (``jnp.ones``, ``jax.random.normal``) lies on the first device. A program
-    over several devices that is passed it has it copied to all of them, in every call anew.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def predict(table, x):
-        return x @ table
-
-    table = jnp.ones((512, 1024))
-    for _ in range(3):
-        predict(table, jax.device_put(jnp.ones((8, 512)), NamedSharding(mesh, P("data"))))
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    mesh = jax.make_mesh((len(jax.devices()),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-
-    @jax.jit
-    def predict(table, x):
-        return x @ table
-
-    table = jax.device_put(jnp.ones((512, 1024)), NamedSharding(mesh, P(None, "data")))
-    for _ in range(3):
-        predict(table, jax.device_put(jnp.ones((8, 512)), NamedSharding(mesh, P("data"))))
-    ```
-    """
     yield from _died_apart(run)
     for f, (c, told) in moved(run):
         held = sum(i.bytes or 0 for i, _ in told)

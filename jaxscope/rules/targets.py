@@ -24,38 +24,6 @@ _BY_LETTER = "aefhilmnorsx"  # an h100, a v5e: letters whose names begin with a 
 
 @rule(CODE, "too-large-for-target", ERROR, target="v5e:1x1")
 def too_large(run: Run) -> Iterator[Finding]:
-    """## What it does
-    Finds programs that take more memory than a device of the target has for which they were compiled
-    (``jaxscope run --target v5e:4x4``): the target's compiler refused them, or states a peak above the device's
-    memory. The evidence names the largest buffers that the compiler names, and the largest arguments and results.
-
-    ## Why is this bad?
-    On that machine the program does not run. Without it, this is known before anybody waits for one.
-
-    ## Example
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scores(up, down, x):
-        return jnp.cos(jnp.sin(x @ up)) @ down
-
-    shape = lambda *sizes: jax.ShapeDtypeStruct(sizes, "float32")
-    scores.lower(shape(4096, 65536), shape(65536, 4096), shape(131072, 4096)).compile()
-    ```
-
-    ## Use instead
-    ```python
-    import jax, jax.numpy as jnp
-
-    @jax.jit
-    def scores(up, down, x):
-        return jax.lax.map(lambda row: jnp.cos(jnp.sin(row @ up)) @ down, x, batch_size=4096)
-
-    shape = lambda *sizes: jax.ShapeDtypeStruct(sizes, "float32")
-    scores.lower(shape(4096, 65536), shape(65536, 4096), shape(131072, 4096)).compile()
-    ```
-    """
     worst: dict[tuple[str, str], list[tuple[float, Program, Fit]]] = {}
     for p in run.retargeted.values():
         fit = retargeted.fit(run, p)

@@ -122,6 +122,11 @@ def test_what_to_use_instead_has_it_no_more(code, found):
     assert [f.title for f in found[1].get(code, [])] == []
 
 
+def test_every_rule_has_a_page_and_every_page_a_rule():
+    titles = {r.code: f"# {r.code} {r.name}" for r in registry.rules().values()}
+    assert {p.stem: p.read_text().split("\n")[0] for p in registry.PAGES.glob("*.md")} == titles
+
+
 @pytest.mark.parametrize("code", RULES)
 def test_a_rule_explains_itself_under_the_usual_headings(code):
     doc = RULES[code].doc
