@@ -26,6 +26,8 @@ def reading(what: str) -> Iterator[Progress | None]:
             yield progress
     finally:
         if automatic:
+            gc.freeze()  # nor is it looked through later, when the answer is made
+            gc.set_threshold(100_000)
             gc.enable()
 
 
