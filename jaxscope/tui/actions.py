@@ -54,7 +54,7 @@ ACTIONS = (
         for key, name, title in VIEWS
     ),
     Action("find", "app", "slash", "find", "find", "Search a text, filter a table; esc ends it.", "find", 3),
-    Action("back", "app", "escape,backspace", "back", "back", "End a search, leave a zoomed pane, or go back to where you came from."),
+    Action("back", "app", "escape,backspace", "back", "back", "Close a notice, end a search, leave a zoomed pane, or go back to where you came from."),
     Action("pane.next", "app", "tab", "focus_next", "next pane", "Go to the next pane.", "", 4),
     Action("pane.previous", "app", "shift+tab", "focus_previous", "previous pane", "Go to the pane before."),
     Action("pane.zoom", "app", "z", "zoom", "zoom", "The focused pane alone, or all of them again.", "view", 5),
@@ -87,6 +87,10 @@ ACTIONS = (
     Action("text.linked", "text", "right_square_bracket", "next_linked(1)", "linked", "The next line marked from the other pane."),
     Action("text.linked_before", "text", "left_square_bracket", "next_linked(-1)", "linked before", "The marked line before."),
     Action("table.sort", "table", "s", "sort", "sort", "Sort by the next column; after the last, in its own order.", "view", 5),
+    Action("timeline.closer", "timeline", "plus,equals_sign", "zoom_time(1)", "closer", "Half as much of the run, around what the selected function compiled.", "view", 5),
+    Action("timeline.wider", "timeline", "minus", "zoom_time(-1)", "wider", "Twice as much of the run.", "view", 5),
+    Action("timeline.earlier", "timeline", "comma", "move_time(-1)", "earlier", "The part of the run before the one that is drawn.", "view"),
+    Action("timeline.later", "timeline", "full_stop", "move_time(1)", "later", "The part of the run after the one that is drawn.", "view"),
     Action("functions.star", "functions", "w", "star", "star", "Keep this function at the top of the list.", "view", 6),
     Action("functions.program", "functions", "m", "program", "program", "What the compiler made of this compilation.", "go", 3),
     Action("functions.compare", "functions", "c", "compare", "compare", "Its key beside that of another compilation instead of the nearest.", "view", 4),
@@ -98,24 +102,27 @@ ACTIONS = (
     Action("machines.beside", "machines", "T", "machines", "machines", "What each machine makes of it, side by side; enter takes one.", "view"),
     Action("arrays.earlier", "arrays", "comma", "look(-1)", "earlier", "The look at the arrays before this one.", "go", 4),
     Action("arrays.later", "arrays", "full_stop", "look(1)", "later", "The next look.", "go", 4),
-    Action("findings.hide", "findings", "x", "hide", "hide code", "Hide the findings of this code until you leave.", "view", 4),
+    Action("findings.hide", "findings", "x", "hide", "hide code", "Hide the findings of this code until you leave; on a hidden code, show them again.", "view", 4),
     Action("findings.ignore", "findings", "i", "ignore", "ignore line", "Copy the line for pyproject.toml that ignores this code.", "export", 5),
     Action("output.follow", "output", "f", "follow", "follow", "Stay at the end while it grows, or stop.", "view", 2),
 )  # fmt: skip
 
 _NAMES = {
     "slash": "/", "question_mark": "?", "escape": "esc", "left_square_bracket": "[", "right_square_bracket": "]",
+    "plus": "+", "equals_sign": "=", "minus": "-",
     "comma": ",", "full_stop": ".", "pageup": "PgUp", "pagedown": "PgDn", "up": "↑", "down": "↓", "left": "←",
     "right": "→", "shift+tab": "⇧tab",
 }  # fmt: skip
 
 
 _KEYS = {shown: name for name, shown in _NAMES.items() if len(shown) == 1}  # the other way round
+_LOOK = frozenset({"line.copy", "pane.zoom"})
+PANES = frozenset({"lines", "text", "table"})  # scopes of panes; others are of a screen
 # Panes and screens that are never on the screen at one time.
 _APART = (
     {"text", "table"},
-    {"functions", "program", "arrays", "findings", "output"},
-    {"functions", "machines", "arrays", "findings", "output"},
+    {"timeline", "functions", "program", "arrays", "findings", "output"},
+    {"timeline", "functions", "machines", "arrays", "findings", "output"},
 )
 
 
@@ -173,8 +180,35 @@ def spelled(keys: str, *, all_of_them: bool = False) -> str:
     return " or ".join(found) if all_of_them else found[0]
 
 
-def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[tuple[str, str]]:
-    """(key, words) for one line: what is most needed first to get room, then in the table's order."""
+def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
+    """The key of an action as people read it."""
+    return next(spelled(a.keys) for a in table if a.id == id)
+
+
+def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
+    """The actions of one help page by heading, in the order of the headings."""
+    found: dict[str, list[Action]] = {name: [] for name in ("This screen", "Move", "Look", "Program")}
+    for action in able:
+        if action.scope not in PANES | {"app"}:
+            name = "This screen"
+        elif (
+            action.id.startswith(("line.", "pane.", "view.")) and action.id not in _LOOK
+        ) or action.id == "back":
+            name = "Move"
+        else:
+            name = "Program" if action.group == "run" or action.does == "leave" else "Look"
+        found[name].append(action)
+    return {name: actions for name, actions in found.items() if actions}
+
+
+def namespaced(action: Action) -> str:
+    """Textual's action with where it is looked up: the app, the pane with the focus, or the screen."""
+    where = "app" if action.scope == "app" else "focused" if action.scope in PANES else "screen"
+    return f"{where}.{action.does}"
+
+
+def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
+    """The actions for one line: what is most needed first to get room, then in the table's order."""
     able = [a for a in of(scopes, table) if a.footer and a.keys]
     chosen: list[Action] = []
     left = width - 1
@@ -183,4 +217,4 @@ def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS)
         if need <= left:
             chosen.append(action)
             left -= need
-    return [(spelled(a.keys), a.words) for a in able if a in chosen]
+    return [a for a in able if a in chosen]

@@ -21,6 +21,15 @@ STYLES = (
 )  # fmt: skip
 
 Part = str | tuple[str, str]
+
+
+class Button(NamedTuple):
+    """Text that answers the mouse. ``action``: Textual's, with its namespace (``app.show('overview')``)."""
+
+    parts: list[Part]
+    action: str
+
+
 Cell = str | list[Part]
 
 T = TypeVar("T")

@@ -42,14 +42,21 @@ class Help(ModalScreen[None]):
             yield self.said
 
     def on_mount(self) -> None:
-        lines: list[list[Part]] = [[(self.heading, "title")], [self.about], []]
-        able = [(actions.spelled(a.keys, all_of_them=True), a.help) for a in self.able if a.keys]
-        column = max((len(keys) for keys, _ in able), default=0) + 2
+        lines: list[list[Part]] = [[(self.heading, "title")], [self.about]]
+        able = [a for a in self.able if a.keys]
+        column = max((len(actions.spelled(a.keys, all_of_them=True)) for a in able), default=0) + 2
         room = min(style.DIALOG_COLUMNS, self.app.size.width * 9 // 10) - 8 - column
-        for keys, said in able:
-            first, *rest = textwrap.wrap(said, max(20, room)) or [""]
-            lines.append([(keys.ljust(column), "key"), first])
-            lines += [[" " * column, more] for more in rest]
+        for name, group in actions.sections(able).items():
+            lines += [[], [(name, "heading")]]
+            screens = [a for a in group if a.id.startswith("view.")]
+            rows = [(actions.spelled(a.keys, all_of_them=True), a.help) for a in group if a not in screens]
+            if screens:
+                keys = " ".join(actions.spelled(a.keys) for a in screens)
+                rows.insert(0, (keys, f"The screens {', '.join(a.words for a in screens)}."))
+            for keys, text in rows:
+                first, *rest = textwrap.wrap(text, max(20, room)) or [""]
+                lines.append([(keys.ljust(column), "key"), first])
+                lines += [[" " * column, more] for more in rest]
         lines += [[], [("esc closes this · ↑ ↓ scroll", "dim")]]
         self.said.say(*lines)
 

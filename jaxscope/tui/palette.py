@@ -42,9 +42,11 @@ class Commands(Provider):
         target = view.focused_view() if isinstance(view, View) else None
         for action in actions.of(scopes, self._navigator.actions):
             if action.group:
-                namespace = self.app if action.scope == "app" else target if target is not None and action.scope in target.SCOPES else view  # fmt: skip
+                in_pane = target is not None and action.scope in target.SCOPES
+                namespace = self.app if action.scope == "app" else target if in_pane else view
                 run = partial(self.app.run_action, action.does, namespace)
-                yield f"{action.group}: {action.words}", action.help, run
+                key = f"  ({actions.spelled(action.keys)})" if action.keys else ""
+                yield f"{action.group}: {action.words}{key}", action.help, run
         for name, theme in sorted(self.app.available_themes.items()):
             colours = "Dark colours." if theme.dark else "Light colours."
             yield f"theme: {name}", colours, partial(setattr, self.app, "theme", name)

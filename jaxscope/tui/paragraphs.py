@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.widgets import Static
 
-from jaxscope.tui.cells import Part, parts
+from jaxscope.tui.cells import Button, Part, parts
 
 
 class Paragraphs(Static):
@@ -16,10 +16,10 @@ class Paragraphs(Static):
 
     def __init__(self, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
-        self.said: list[list[Part]] = []
+        self.said: list[list[Part | Button]] = []
         self._theme = ""
 
-    def say(self, *paragraphs: Sequence[Part]) -> None:
+    def say(self, *paragraphs: Sequence[Part | Button]) -> None:
         """Nothing at all takes no room."""
         said = [list(p) for p in paragraphs]
         self.display = any(said) or self.has_class("stays")
@@ -37,8 +37,11 @@ class Paragraphs(Static):
         made = Text()
         for n, paragraph in enumerate(self.said):
             made.append("\n" if n else "")
-            for text, name in parts(list(paragraph)):
-                made.append(text, self._style(name))
+            for piece in paragraph:
+                button = piece if isinstance(piece, Button) else Button([piece], "")
+                pressed = Style(meta={"@click": button.action}) if button.action else Style.null()
+                for text, name in parts(button.parts):
+                    made.append(text, self._style(name) + pressed)
         self.update(made, layout=False)  # which costs more than all the rest, and is rarely needed
         size = self.size
         wide = self.styles.width is not None and self.styles.width.is_auto

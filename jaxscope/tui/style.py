@@ -70,6 +70,7 @@ _RULES = {
     "word": "color: $code-word;", "symbol": "color: $code-symbol;",
     "cursor": "background: $marked; text-style: bold;", "linked": "color: $pressed; text-style: bold;",
     "match": "background: $searched; text-style: bold underline;", "gutter": "color: $faint;",
+    "tab": "text-style: bold reverse;",
     "heading": "color: $muted; text-style: underline;",
     **{f"shard{n}": f"color: $shard-{n};" for n in range(8)},
 }  # fmt: skip
@@ -105,9 +106,10 @@ Functions #columns {{ height: 3fr; }}
 #attempts {{ width: 2fr; }}
 Functions #right {{ width: 3fr; }}
 #reasons {{ max-height: 5; border-top: solid $foreground 30%; }}
-Overview #left {{ width: 5fr; }}
-Overview #right {{ width: 4fr; }}
-#advised {{ padding: 0 1 1 1; max-height: 8; }}
+Overview #left {{ width: 3fr; }}
+Overview #right {{ width: 2fr; }}
+#advised {{ padding: 1 1 0 1; height: 1fr; }}
+#timeline {{ height: 8; }}
 Arrays #arrays {{ width: 2fr; }}
 Arrays #right {{ width: 1fr; }}
 Arrays #right Paragraphs {{ padding: 0 1; }}
@@ -123,7 +125,7 @@ Collectives #detail {{ max-height: 9; border-top: solid $foreground 30%; }}
 .narrow #functions {{ height: 2fr; }}
 Functions.narrow #columns {{ height: 5fr; }}
 Functions.narrow #right {{ height: 3fr; }}
-Overview.narrow #steps {{ display: none; }}
+Overview.short #timeline, Overview.short #right, Overview.narrow #steps {{ display: none; }}
 ProgramView.narrow #columns {{ layout: horizontal; }}
 Help, Leave, Picker, Page {{ align: center middle; }}
 #dialog {{ width: 90%; max-width: {DIALOG_COLUMNS}; height: auto; max-height: 90%; border: round $primary; padding: 1 2; background: $surface; }}

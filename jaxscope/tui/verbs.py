@@ -73,6 +73,9 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
     async def action_back(self) -> None:
         screen = self.view
+        if screen is not None and screen.query("Toast"):
+            self.clear_notifications()
+            return
         if screen is None or screen.stop_finding(keep=False):
             return
         if screen.maximized is not None:

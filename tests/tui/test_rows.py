@@ -206,7 +206,7 @@ def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
 def test_a_failed_compilation_is_on_the_timeline(tmp_path):
     run = load(runs_to_see.failed(tmp_path / "run"))
     bar = "".join(p[0] for p in lanes.bar(lanes.lanes(run)[0], lanes.Axis(9.0), 9))
-    assert bar == "·░██████·"
+    assert bar == "·░█│████·", "two tries, the second begins with a tick"
 
 
 def test_a_dead_program_says_what_it_died_of_first(tmp_path):
@@ -251,14 +251,16 @@ def test_unknown_counts_are_not_zero(tmp_path):
     run = load(runs_to_see.degraded(tmp_path / "run"))
     f = next(iter(run.functions.values()))
     cells = {c.title: plain(c.cell(f, 20)) for c in functions.function_columns(run, set(), Places(run))}
-    assert cells["calls"] == "?" and cells["site"] == "?"
+    assert "calls" not in cells, "no function's calls were counted: the column is left out"
+    assert cells["site"] == "?"
 
 
 def test_the_header_fits_where_it_must(every_run):
     _, directory = every_run
     run = load(directory)
     for width in (80, 120, 200):
-        assert len(plain(chrome.tabs("overview", [], width))) <= width
+        tabs = chrome.tabs("overview", [], width)
+        assert sum(len(plain(button.parts)) for button in tabs) <= width
     assert plain(chrome.header(run, directory, "exited", paused=False, width=80))
 
 

@@ -24,12 +24,12 @@ from jaxscope.tui.palette import Commands
 from jaxscope.tui.screens import frame
 
 
-def drive(directory, steps, *, size=(120, 40), **how):
+def drive(directory, steps, *, size=(120, 40), notifications=False, **how):
     """Run ``steps(pilot, app)`` on the settled app and return what it returns."""
 
     async def go():
         app = App(directory, **how)
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=notifications) as pilot:
             await settled(pilot)
             return await steps(pilot, app)
 
@@ -293,9 +293,64 @@ def test_a_finding_leads_to_its_evidence_and_can_be_hidden(typical):
         assert app.current_mode == "functions"
         assert "≠ x" in screen(app)
         await press(pilot, "6", "x")
-        assert "JX101" not in [f.code for f in app.screen.table.items]
+        assert "JX101" in app.hidden and "1 finding hidden" in screen(app)
+        assert [f.code for f in app.screen.table.items][-1] == "JX101", "a hidden code stands last"
+        app.screen.table.action_bottom()
+        await press(pilot, "x")
+        assert not app.hidden and "finding hidden" not in screen(app)
 
     drive(typical, steps)
+
+
+def test_tabs_and_the_keys_of_the_footer_answer_the_mouse(typical):
+    async def steps(pilot, app):
+        await pilot.click("#tabs", offset=(screen(app).splitlines()[1].index("Functions"), 0))
+        await settled(pilot)
+        assert app.current_mode == "functions"
+        await pilot.click("#footer", offset=(screen(app).splitlines()[-1].index("program"), 0))
+        await settled(pilot)
+        assert app.current_mode == "program"
+
+    drive(typical, steps)
+
+
+def test_escape_closes_a_notice_before_it_goes_back(typical):
+    async def steps(pilot, app):
+        await press(pilot, "2")
+        app.notify("something happened", timeout=60)
+        await settled(pilot)
+        assert "something happened" in screen(app)
+        await press(pilot, "escape")
+        assert app.current_mode == "functions" and "something happened" not in screen(app)
+        await press(pilot, "escape")
+        assert app.current_mode == "overview"
+
+    drive(typical, steps, notifications=True)
+
+
+def test_the_timeline_is_drawn_closer_and_wider(typical):
+    async def steps(pilot, app):
+        lanes = app.screen.lanes
+        whole = lanes.columns[-1].title
+        await press(pilot, "plus", "plus")
+        closer = lanes.columns[-1].title
+        assert whole.startswith("0 …") and closer != whole
+        await press(pilot, "full_stop")
+        assert lanes.columns[-1].title != closer
+        await press(pilot, "comma")
+        assert lanes.columns[-1].title == closer
+        await press(pilot, "minus", "minus")
+        assert lanes.columns[-1].title == whole
+
+    drive(typical, steps)
+
+
+def test_a_small_terminal_shows_the_findings_alone(typical):
+    async def steps(pilot, app):
+        assert "JX101" in screen(app) and "Compile time" not in screen(app)
+        assert app.focused is app.screen.findings
+
+    drive(typical, steps, size=(60, 15))
 
 
 def test_a_collective_leads_to_its_instruction(typical):
@@ -314,7 +369,7 @@ def test_help_speaks_of_the_focused_pane(typical):
     async def steps(pilot, app):
         await press(pilot, "3", "question_mark")
         text = screen(app)
-        assert "Your code." in text and "The next line marked" in text
+        assert "Your code." in text and "This screen" in text and "What is different in this program" in text
         await pilot.press("escape")
         await settled(pilot)
         await press(pilot, "2", "f1")
@@ -925,8 +980,9 @@ def test_the_screen_that_is_left_is_not_styled_again(typical, monkeypatch):
 def test_the_line_to_search_in_is_made_before_somebody_searches_but_not_while_keys_come(typical):
     async def steps(pilot, app):
         made = lambda: bool(app.screen.query("#find"))
-        await press(pilot, "2")
+        app.feed.key = lambda: None  # the time of the last key is set here
         app.feed.key_at = time.monotonic() + 60
+        await press(pilot, "2")
         await asyncio.sleep(2 * frame.LEISURE_S)
         assert not made(), "somebody types"
         app.feed.key_at = 0.0
@@ -1041,5 +1097,5 @@ def test_every_action_is_tried_above():
 def test_a_footer_has_what_is_needed_most_at_any_width():
     for width in (40, 80, 160):
         made = actions.footer(["program", "text", "lines", "app"], width)
-        assert sum(len(k) + len(w) + 3 for k, w in made) <= width
-        assert ("q", "quit") in made
+        assert sum(len(actions.spelled(a.keys)) + len(a.words) + 3 for a in made) <= width
+        assert "quit" in [a.words for a in made]

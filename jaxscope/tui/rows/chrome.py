@@ -14,7 +14,9 @@ from jaxscope.report.header import ending
 from jaxscope.report.phrases import count, seconds
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.tui.actions import VIEWS
-from jaxscope.tui.cells import Part, plain
+from jaxscope.tui.cells import Button, Part, plain
+
+SHORT = 4  # letters of a tab where not all have room for their words
 
 
 def title(run: Run, directory: RunDir) -> str:
@@ -51,7 +53,7 @@ def header(
     again = recompiles(run)
     made += ["  ", (f"▲ {count(again, 'recompile')}", "retrace") if again else ("no recompiles", "dim")]
     if run.degraded or run.damaged or run.unknown:
-        made.append(("  ◐ partly recorded", "warning"))
+        made.append(("  ◐ partly recorded", "warning" if run.damaged or run.unknown else "dim"))
     main = run.main
     extra = [count(len(users), "function"), count(len(run.programs), "program")]
     if main is not None and main.started is not None:
@@ -77,18 +79,18 @@ def recompiles(run: Run) -> int:
     return _counted[2]
 
 
-def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part]:
-    """The numbered views; the current one is in brackets too, for eyes without colour."""
-    told = sum(f.severity != NOTE for f in findings)
-    made: list[Part] = []
+def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
+    """The numbered screens, each a button. Findings other than notes are counted in parentheses."""
+    serious = sum(f.severity != NOTE for f in findings)
+    fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({serious:,})") + 1 <= width
+    made: list[Part | Button] = []
     for key, name, words in VIEWS:
-        label = words if width >= 80 else words[:6]
-        if name == "findings" and told:
-            label += f" {told}"
+        label = words if fit or name == current else words[:SHORT]
+        counted: list[Part] = [(f" ({serious:,})", "warning")] if name == "findings" and serious else []
+        shown: list[Part] = [(f" {key} ", "key"), label, *counted]
         if name == current:
-            made.append((f"[{key} {label}]", "title"))
-        else:
-            made += [(f" {key}", "key"), f" {label}"]
+            shown = [(f"[{key} {plain([label, *counted])}]", "tab")]
+        made += [Button(shown, f"app.show('{name}')")]
     return made
 
 
@@ -98,7 +100,7 @@ def lost(run: Run) -> list[Part]:
     if run.degraded:
         first = run.degraded[0]
         more = f" and {len(run.degraded) - 1} more" if len(run.degraded) > 1 else ""
-        made.append((f" ◐ not recorded: {first.seam}: {first.reason}{more} — jaxscope doctor", "warning"))
+        made.append((f" ◐ not recorded: {first.seam}: {first.reason}{more} — jaxscope doctor", "dim"))
     elif run.damaged:
         made.append((f" ◐ {count(run.damaged, 'line')} of the log could not be read", "warning"))
     elif run.unknown:

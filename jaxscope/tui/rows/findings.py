@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from jaxscope.errors import UsageError
-from jaxscope.report.phrases import Places, seconds
+from jaxscope.report.phrases import Places, count, seconds
 from jaxscope.rules import registry
 from jaxscope.schema.findings import CERTAIN, Finding
-from jaxscope.tui.cells import Column, Part
+from jaxscope.tui.cells import Cell, Column, Part
 from jaxscope.tui.rows.overview import headline, mark
 
 _HEADING = re.compile(r"^## +")
 
 
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
-    return [f for f in findings if f.code not in hidden]
+    """Those whose code is not hidden, then one finding for each hidden code."""
+    first = {f.code: f for f in reversed(findings) if f.code in hidden}
+    return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
 
 
 def ignoring(codes: Collection[str]) -> str:
@@ -24,17 +27,30 @@ def ignoring(codes: Collection[str]) -> str:
     return f"ignore = [{', '.join(f'{code!r}' for code in sorted(codes))}]".replace("'", '"')
 
 
-def columns(places: Places) -> list[Column[Finding]]:
+def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]) -> list[Column[Finding]]:
+    counted = Counter(f.code for f in findings)
+
+    def code(f: Finding, _: int) -> Cell:
+        return [("○ ", "dim"), (f.code, "dim")] if f.code in hidden else [mark(f), f" {f.code}"]
+
+    def title(f: Finding, _: int) -> Cell:
+        return [(f"{count(counted[f.code], 'finding')} hidden", "dim")] if f.code in hidden else headline(f)
+
     return [
-        Column("code", lambda f, _: [mark(f), f" {f.code}"], 7, order=lambda f: f.code),
-        Column("finding", lambda f, _: headline(f), order=lambda f: f.title),
+        Column("code", code, 7, order=lambda f: f.code),
+        Column("finding", title, order=lambda f: f.title),
         Column("where", lambda f, _: [(places.frame(f.source) or "?", "dim")], 18, order=lambda f: places.frame(f.source) or "", wide=100),
         Column("cost", lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
     ]  # fmt: skip
 
 
 def detail(f: Finding, places: Places) -> list[list[Part]]:
-    """Paragraphs: what, evidence, fix, then the rule's own words."""
+    """Paragraphs: the finding as ``seen``, then the page of its rule."""
+    return [*seen(f, places), [], *rule(f.code)]
+
+
+def seen(f: Finding, places: Places) -> list[list[Part]]:
+    """Paragraphs: what was found, how to fix it, the evidence."""
     title = f.title if f.certainty == CERTAIN else f"it seems that {f.title}"
     made: list[list[Part]] = [[mark(f), " ", (f.code, "bold"), f"  {title}"]]
     facts = [f.severity, f.certainty]
@@ -54,7 +70,7 @@ def detail(f: Finding, places: Places) -> list[list[Part]]:
             made.append(["· ", e.text, (f"  ({told})" if told else "", "dim")])
         if len(f.evidence) > 20:
             made.append([(f"and {len(f.evidence) - 20:,} more", "dim")])
-    return [*made, [], *rule(f.code)]
+    return made
 
 
 def rule(code: str) -> list[list[Part]]:

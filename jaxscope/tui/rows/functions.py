@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from jaxscope.model import diff
@@ -39,12 +39,13 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
         said = known_cause(run, last)
         return [(said, "dim" if said in ("first", "…") else "retrace")]
 
+    calls_known = any(f.calls is not None for f in run.functions.values())
     return [
         Column("function", name, order=function_name),
         Column("site", lambda f, _: [(kind(f), "dim")], 18, order=kind),
         Column("traces", lambda f, _: _number(f.traces), 6, right=True, order=lambda f: f.traces, first=True),
         Column("compiles", lambda f, _: _number(f.compiled), 8, right=True, order=lambda f: f.compiled, first=True, wide=90),
-        Column("calls", lambda f, _: "?" if f.calls is None else f"{f.calls:,}", 7, right=True, order=lambda f: f.calls, first=True, wide=100),
+        *([Column[Function]("calls", lambda f, _: "" if f.calls is None else f"{f.calls:,}", 7, right=True, order=lambda f: f.calls, first=True, wide=100)] if calls_known else []),
         Column("time", lambda f, _: [(seconds(f.seconds), "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
         Column("last cause", cause),
     ]  # fmt: skip
@@ -67,7 +68,9 @@ def attempts(run: Run, f: Function) -> list[Attempt]:
     return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
 
 
-def attempt_columns(run: Run) -> list[Column[Attempt]]:
+def attempt_columns(run: Run, found: Sequence[Attempt]) -> list[Column[Attempt]]:
+    steps_known = any(a.compilation.step is not None for a in found)
+
     def cause(a: Attempt, _: int) -> Cell:
         said = known_cause(run, a.compilation)
         how = entries.level(a.compilation)
@@ -76,7 +79,7 @@ def attempt_columns(run: Run) -> list[Column[Attempt]]:
 
     return [
         Column("#", lambda a, _: f"#{a.number}" if a.number else "·", 5, order=lambda a: a.number),
-        Column("step", lambda a, _: "?" if a.compilation.step is None else f"{a.compilation.step:,}", 6, right=True, order=lambda a: a.compilation.step),
+        *([Column[Attempt]("step", lambda a, _: "" if a.compilation.step is None else f"{a.compilation.step:,}", 6, right=True, order=lambda a: a.compilation.step)] if steps_known else []),
         Column("time", lambda a, _: seconds(a.compilation.seconds), 7, right=True, order=lambda a: a.compilation.seconds, first=True),
         Column("cause", cause, order=lambda a: known_cause(run, a.compilation)),
     ]  # fmt: skip

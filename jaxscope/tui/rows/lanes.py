@@ -16,14 +16,15 @@ from jaxscope.tui.cells import Cell, Column, Part
 
 PHASES = ("trace", "lower", "compile", "hit")
 GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
-_NONE = np.empty((0, 3), np.int64)
+SHORTEST_S = 1e-3  # a part of the run that is drawn
+_NONE = np.empty((0, 4), np.int64)
 
 
 class Lane(msgspec.Struct, frozen=True, eq=False):
     """One function on the time axis; ``None`` stands for all that are not the user's.
 
     Attributes:
-      spans: [n, 3], begin and end (ns into the run), index of the phase.
+      spans: [n, 4], begin and end (ns into the run), index of the phase, whether a compilation begins with it.
     """
 
     function: Function | None
@@ -34,25 +35,46 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """The whole run, in seconds."""
+    """The part of the run that is drawn: seconds from its start.
+
+    Attributes:
+      begin, length: of what is drawn, in seconds.
+    """
 
     length: float
+    begin: float = 0.0
+
+    def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
+        """Half as long, around what ``lane`` compiled in the part that is drawn, or twice as long; within ``whole``."""
+        length = self.length / 2 if closer else self.length * 2
+        if length >= whole or length < SHORTEST_S:
+            return Axis(whole) if length >= whole else self
+        middle = self.begin + self.length / 2
+        if lane is not None and len(lane.spans) and closer:
+            starts = lane.spans[:, 0] / 1e9
+            inside = starts[(starts >= self.begin) & (starts < self.begin + self.length)]
+            middle = float(np.median(inside)) if len(inside) else middle
+        return Axis(length, min(max(0.0, middle - length / 2), whole - length))
+
+    def moved(self, by: float, whole: float) -> Axis:
+        """``by`` of its length later, within ``whole``."""
+        return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
 def lanes(run: Run) -> list[Lane]:
     """The user's functions, slowest first, then everything else in one lane."""
     begin = run.began_ns
-    opened: dict[str, list[tuple[int, int, int]]] = {}
+    opened: dict[str, list[tuple[int, int, int, int]]] = {}
     for p in run.in_progress():
         if run.last_ns is not None and p.phase in PHASES:
-            span = p.since_ns, run.last_ns, PHASES.index(p.phase)
+            span = p.since_ns, run.last_ns, PHASES.index(p.phase), p.phase == "trace"
             opened.setdefault(p.compilation.function.id, []).append(span)
 
     def spans(functions: Sequence[Function]) -> NDArray[np.int64]:
         if begin is None:
             return _NONE
         parts = [_ended(f) for f in functions] + [np.array(opened[f.id]) for f in functions if f.id in opened]
-        found: NDArray[np.int64] = np.concatenate(parts) - np.array([begin, begin, 0])
+        found: NDArray[np.int64] = np.concatenate(parts) - np.array([begin, begin, 0, 0])
         return found
 
     made = []
@@ -73,6 +95,7 @@ def _ended(f: Function) -> NDArray[np.int64]:
     """When each phase ran, wall clock; phases follow one another, so the end of the first is where the next began."""
     made = []
     for c in f.compilations:
+        first = 1
         for phase, event, spent in (
             ("trace", c.traced, c.trace_seconds),
             ("lower", c.lowered, c.lower_seconds),
@@ -82,16 +105,21 @@ def _ended(f: Function) -> NDArray[np.int64]:
             ended = event or failed
             if ended is not None and spent:
                 shown = "hit" if phase == "compile" and c.persistent_hit else phase
-                made.append((ended.t_ns - int(spent * 1e9), ended.t_ns, PHASES.index(shown)))
+                made.append((ended.t_ns - int(spent * 1e9), ended.t_ns, PHASES.index(shown), first))
+                first = 0
     return np.array(made, np.int64) if made else _NONE
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """The lane as blocks: in each column the phase that took most of it."""
+    """The lane as blocks: in each column the phase that took most of it.
+
+    Where a column has the start of a compilation that the column before does not end, the two would look like one:
+    it has a tick, or the number of starts.
+    """
     if axis.length <= 0 or width <= 0:
         return []
     share = np.zeros((len(PHASES), width))
-    low, high = lane.spans[:, 0] / (1e9 * axis.length) * width, lane.spans[:, 1] / (1e9 * axis.length) * width
+    low, high = ((lane.spans[:, n] / 1e9 - axis.begin) / axis.length * width for n in (0, 1))
     phase = lane.spans[:, 2]
     first, last = low.astype(np.int64), np.minimum(high.astype(np.int64), width - 1)
     inside = (high >= 0) & (first < width)
@@ -105,7 +133,15 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
         part = np.minimum(high[at], columns + 1) - np.maximum(low[at], columns)
         share[phase[at], columns] += np.maximum(part, 1e-9)
     most = np.where(share.any(axis=0), share.argmax(axis=0), -1)
-    return [(GLYPHS[PHASES[n]], PHASES[n]) if n >= 0 else ("·", "dim") for n in most]
+    made: list[Part] = [(GLYPHS[PHASES[n]], PHASES[n]) if n >= 0 else ("·", "dim") for n in most]
+    begun = low[lane.spans[:, 3] == 1]
+    starts = np.bincount(begun[(begun >= 0) & (begun < width)].astype(np.int64), minlength=width)
+    for at in np.flatnonzero(starts) if lane.function is not None else ():
+        if starts[at] > 1:
+            made[at] = (str(starts[at]) if starts[at] < 10 else "+", "retrace")
+        elif at > 0 and most[at - 1] >= 0:
+            made[at] = ("│", "retrace")
+    return made
 
 
 def columns(axis: Axis) -> list[Column[Lane]]:
@@ -113,7 +149,7 @@ def columns(axis: Axis) -> list[Column[Lane]]:
         Column("function", lambda lane, _: name(lane), 20, order=name),
         Column("again", lambda lane, _: again(lane.recompiles), 6, right=True, order=lambda lane: lane.recompiles, first=True),
         Column("time", lambda lane, _: [(seconds(lane.seconds), "bold")], 8, right=True, order=lambda lane: lane.seconds, first=True),
-        Column(f"0 … {seconds(axis.length)}", lambda lane, width: bar(lane, axis, width), found=False),
+        Column(f"{seconds(axis.begin) if axis.begin else 0} … {seconds(axis.begin + axis.length)}", lambda lane, width: bar(lane, axis, width), found=False),
     ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from jaxscope.log import store
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.tui import actions
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.paragraphs import Paragraphs
@@ -39,14 +40,13 @@ class Findings(View):
     def fill(self) -> None:
         feed, app = self.feed, self.scope
         found = rows.shown(feed.findings, app.hidden)
-        hidden = len(feed.findings) - len(found)
+        hidden = sum(f.code in app.hidden for f in feed.findings)
         self.table.empty = (
             "looking …" if feed.concluded < 0
-            else f"{hidden} hidden until you leave." if hidden
             else "Nothing was found in what there is of the log, which was not closed." if feed.cut_off
             else "Nothing was found: no avoidable recompile, no costly surprise in the compiled programs. ✓"
         )  # fmt: skip
-        self.table.columns = tuple(rows.columns(feed.places()))
+        self.table.columns = tuple(rows.columns(feed.places(), feed.findings, app.hidden))
         self.table.show(found)
         if app.finding is not None and self.table.select(app.finding):
             app.finding = None
@@ -96,8 +96,14 @@ class Findings(View):
     def action_hide(self) -> None:
         f = self.table.current
         if f is not None:
-            self.scope.hidden |= {f.code}
-            self.notify(f"{f.code} is hidden until you leave", timeout=3, markup=False)
+            self.scope.hidden ^= {f.code}
+            if f.code in self.scope.hidden:
+                key = actions.key_of("findings.hide", self.scope.actions)
+                self.notify(
+                    f"{f.code} is hidden until you leave; {key} on its row shows it again",
+                    timeout=3,
+                    markup=False,
+                )
             self.renew()
 
     def action_ignore(self) -> None:

@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, style
 from jaxscope.tui.abstract import AbstractMeta
-from jaxscope.tui.cells import Part
+from jaxscope.tui.cells import Button, Part
 from jaxscope.tui.feed import Feed
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.navigator import Navigator
@@ -27,6 +27,7 @@ from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import chrome
 
 NARROW = 100  # columns below which panes stand one above the other
+SHORT = 20  # lines below which the Overview shows its findings alone
 LEISURE_S = 0.3
 
 
@@ -78,6 +79,10 @@ class View(Screen[None], metaclass=AbstractMeta):
     def narrow(self) -> bool:
         return self.size.width < NARROW
 
+    @property
+    def short(self) -> bool:
+        return self.size.height < SHORT
+
     # -- what all screens do ----------------------------------------------------------------------
 
     def on_mount(self) -> None:
@@ -87,6 +92,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         )  # styled as it was made; else Textual does it again
         self.query_one("#finding").display = False
         self.set_class(self.app.size.width < NARROW, "narrow")
+        self.set_class(self.app.size.height < SHORT, "short")
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, ScreenResume):
@@ -100,6 +106,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width < NARROW, "narrow")
+        self.set_class(event.size.height < SHORT, "short")
         self.call_after_refresh(self.renew)
 
     def renew(self) -> None:
@@ -137,9 +144,10 @@ class View(Screen[None], metaclass=AbstractMeta):
         """The keys that apply now; while one searches, where one is in it."""
         if not self.complete:
             return
-        made: list[Part] = []
-        for key, words in actions.footer(self.scopes(), self.app.size.width, self.scope.actions):
-            made += [(f" {key}", "key"), f" {words} "]
+        made = [
+            Button([(f" {actions.spelled(a.keys)}", "key"), f" {a.words} "], actions.namespaced(a))
+            for a in actions.footer(self.scopes(), self.app.size.width, self.scope.actions)
+        ]
         self.words("footer").say(made)
         view = self.focused_view()
         said = view.position() if view is not None else ""

@@ -32,7 +32,7 @@ class Functions(View):
         self.functions: TableView[Function] = TableView(
             (), lambda f: f.id, title="Functions", id="functions",
             empty="No function was compiled yet. jaxscope doctor says whether compilations can be seen.",
-            about="Your functions, the slowest first; then what libraries and eager operations compile.",
+            about="Your functions, the slowest first; then what libraries and eager operations compile. Calls are counted for watched functions; an empty cell is not known.",
         )  # fmt: skip
         self.attempts: TableView[rows.Attempt] = TableView(
             (), rows.attempt_id, title="Compilations", id="attempts",
@@ -83,8 +83,8 @@ class Functions(View):
                 app.function = f.id
                 self.attempts.entitle(f"Compilations of {function_name(f)}")
                 self.attempts.empty = f"{function_name(f)} was never compiled."
-                self.attempts.columns = tuple(rows.attempt_columns(run))
                 found = rows.attempts(run, f)
+                self.attempts.columns = tuple(rows.attempt_columns(run, found))
                 self.attempts.show(found)
                 if not any(a.compilation.id == app.compilation for a in found):
                     # The recompile that cost most is what people come for.

@@ -5,52 +5,66 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from textual.containers import Horizontal, Vertical
+from textual.events import Resize
 from textual.widget import Widget
 
+from jaxscope.model.run import Run
 from jaxscope.report.phrases import count
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import Part
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import death, lanes
+from jaxscope.tui.rows import findings as finding_rows
 from jaxscope.tui.rows import overview as rows
 from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
 
 
+def _none_found(run: Run, *, running: bool) -> str:
+    compiled = count(sum(f.user and f.compiled > 0 for f in run.functions.values()), "function")
+    return f"No problems found{' so far' if running else ''} ({compiled} of yours compiled)."
+
+
 class Overview(View):
     NAME = "overview"
+    SCOPES = ("timeline",)
+    BINDINGS = bindings("timeline")
 
     def panes(self) -> Iterable[Widget]:
+        self.axis: lanes.Axis | None = None  # the part of the run that is drawn; None: all of it
         self.lanes: TableView[lanes.Lane] = TableView(
             lanes.columns(lanes.Axis(0.0)), lanes.ident, title="Compile time", id="lanes",
             empty="Nothing was compiled yet. If nothing ever is: did the program import jax?",
-            about="Each function's time on the axis of the whole run. Enter opens the function.",
+            about="When each function was traced, lowered and compiled. A tick, or a number, is where a compilation begins. Enter opens the function.",
         )  # fmt: skip
         self.findings: TableView[Finding] = TableView(
-            rows.FINDING_COLUMNS, rows.finding_id, title="What to change", id="advice",
-            about="What the rules found, the worst first. Enter shows evidence and fix.",
+            rows.FINDING_COLUMNS, rows.finding_id, title="Findings", id="advice",
+            about="What the rules found, the most serious first. Enter opens the finding.",
         )  # fmt: skip
         self.latest: TableView[rows.Event] = TableView(
-            rows.EVENT_COLUMNS, lambda e: e.id, title="Latest", id="latest",
+            rows.EVENT_COLUMNS, lambda e: e.id, title="Latest compilations", id="latest",
             empty="No compilation of your functions yet.",
             about="Compilations of your functions, the latest first, each with its cause.",
         )  # fmt: skip
         yield Paragraphs(id="now")
+        with Vertical(id="timeline"):
+            yield self.lanes
+            yield Paragraphs(id="steps")
         with Horizontal(id="columns"):
             with Vertical(id="left"):
-                yield self.lanes
-                yield Paragraphs(id="steps")
-            with Vertical(id="right"):
                 yield self.findings
                 yield Paragraphs(id="advised")
+            with Vertical(id="right"):
                 yield self.latest
 
     def fill(self) -> None:
         run, feed = self.feed.run, self.feed
-        self.lanes.columns = tuple(lanes.columns(lanes.Axis(run.seconds or 0.0)))
-        self.lanes.show(lanes.lanes(run))
+        self._draw_axis()
+        found = lanes.lanes(run)
+        self.lanes.show(found)
         if not feed.running:
             self.lanes.empty = "Nothing was compiled. Did the program import jax, and call what it jits?"
             self.latest.empty = "None of your functions was compiled."
@@ -58,19 +72,22 @@ class Overview(View):
         told = [f for f in feed.findings if f.code not in self.scope.hidden]
         serious = [f for f in told if f.severity != NOTE]
         self.findings.empty = (
-            "looking …" if feed.concluded < 0 else "Nothing to change was found." if not told else ""
+            "looking …" if feed.concluded < 0 else _none_found(run, running=feed.running) if not told else ""
         )
         self.findings.show(serious or told)
         rest = len(told) - len(serious) if serious else 0
-        self.findings.entitle("What to change", f"and {count(rest, 'note')}: 6" if rest else "")
-        # No more room than it needs: what happened last stands right below.
+        self.findings.entitle("Findings", f"and {count(rest, 'note')}: 6" if rest else "")
+        # No more room than they need: what is said of the one under the cursor stands below.
+        room = self.size.height
         self.findings.styles.height = (
-            "2fr" if self.narrow else max(4, min(len(serious or told) + 2, self.size.height // 3))
+            "1fr" if self.narrow and not self.short else max(4, min(len(serious or told) + 2, room // 3))
         )
         self._advise()
         self.latest.show(rows.latest(run))
         width = max(20, self.query_one("#steps").size.width)
         title = rows.steps_title(run, width)
+        below = 3 if title and not self.narrow else 1
+        self.query_one("#timeline").styles.height = min(len(found) + 2, max(4, room // 3 - below)) + below
         heading: list[Part] = [(f" {title}", "dim")]
         self.words("steps").say(*([heading, rows.steps(run, width)] if title else []))
 
@@ -80,16 +97,35 @@ class Overview(View):
             run = self.feed.run
             died = death.why(run, self.scope.output_tail(), self.feed.places(), brief=self.narrow)
             if self.narrow:
-                died = died[:5]
-            now = rows.now(run, running=self.feed.running)
-            self.words("now").say(*died, *([p for p in (now, rows.waited(run, self.feed.places())) if p]))
+                died = died[: 3 if self.short else 5]
+            rest = [rows.now(run, running=self.feed.running), rows.waited(run, self.feed.places())]
+            self.words("now").say(*died, *(p for p in rest if p and not self.short))
+
+    def on_resize(self, event: Resize) -> None:
+        super().on_resize(event)
+        if self.short and self.focused in (None, self.lanes, self.latest):  # they are not shown
+            self.findings.focus()
 
     def _advise(self) -> None:
         """The finding under the cursor in full: its row rarely has room for it."""
         f = self.findings.current
-        fix: list[Part] = [("→ ", "good"), f.fix] if f is not None and f.fix else []
-        said: list[Part] = [f.title, "."] if f is not None else []
-        self.words("advised").say(*([said, fix] if said and not self.narrow else []))
+        shown = f is not None and (self.short or not self.narrow)
+        self.words("advised").say(*(finding_rows.seen(f, self.feed.places()) if f and shown else []))
+
+    def _draw_axis(self) -> None:
+        self.lanes.columns = tuple(lanes.columns(self.axis or lanes.Axis(self.feed.run.seconds or 0.0)))
+        self.lanes.forget()
+
+    def action_zoom_time(self, closer: int) -> None:
+        whole = self.feed.run.seconds or 0.0
+        axis = (self.axis or lanes.Axis(whole)).zoomed(self.lanes.current, whole, closer=closer > 0)
+        self.axis = axis if axis.length < whole else None
+        self._draw_axis()
+
+    def action_move_time(self, by: int) -> None:
+        if self.axis is not None:
+            self.axis = self.axis.moved(by, self.feed.run.seconds or 0.0)
+            self._draw_axis()
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)
