@@ -136,7 +136,7 @@ LARGE = ((50, 100), (2_000, 10), (10_000, 10))  # functions, compilations of eac
 
 def write_large(path: Path, functions: int, each: int) -> int:
     """A run of so many compilations, with an argument that has another size each time; bytes of its log."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "log")]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
     from written import Log, function, key, leaf, static
 
     from jaxscope.log import store

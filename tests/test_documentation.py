@@ -12,7 +12,7 @@ import pytest
 PAGE = (Path(__file__).parents[1] / "docs" / "ci.md").read_text()
 FLAGS = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
 
-pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.xdist_group("documentation")]
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 
 def block(language, holding):

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "guarded.py"
-pytestmark = [pytest.mark.capture, pytest.mark.xdist_group("guard")]
+pytestmark = pytest.mark.capture
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory, clean_env):
+def said(made_once, clean_env):
     """What became of each scenario: the name of what it raised, the text, what it printed."""
-    return run(tmp_path_factory.mktemp("guard"), clean_env)
+    return made_once("guard", lambda folder: run(folder, clean_env))
 
 
 def run(folder, env, *args):

@@ -1,12 +1,6 @@
 """A recorded run in code."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "log"))
-
 import written
 
 import jaxscope

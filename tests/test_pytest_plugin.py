@@ -13,6 +13,7 @@ import pytest
 
 from jaxscope import pytest_plugin
 
+pytestmark = pytest.mark.subprocess
 DATA = Path(__file__).parent / "data"
 PLUGIN = (
     []
@@ -97,17 +98,15 @@ PASS = [
 
 
 @pytest.fixture(scope="module")
-def marked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("marked")
-    (folder / "test_marked.py").write_text((DATA / "gate" / "marked.py").read_text())
-    (folder / "conftest.py").write_text(ASYNC)
-    return session(folder, "-p", "no:xdist", "--jaxscope-dir=kept", env={"TMPDIR": str(folder)}), folder
+def marked(made_once):
+    def make(folder):
+        (folder / "test_marked.py").write_text((DATA / "gate" / "marked.py").read_text())
+        (folder / "conftest.py").write_text(ASYNC)
+        return session(folder, "-p", "no:xdist", "--jaxscope-dir=kept", env={"TMPDIR": str(folder)}), folder
+
+    return made_once("marked", make)
 
 
-group = pytest.mark.xdist_group("marked suite")
-
-
-@group
 @pytest.mark.capture
 @pytest.mark.parametrize("name", FAIL)
 def test_a_mark_that_does_not_hold_fails_its_test_with_the_cause(marked, name):
@@ -115,7 +114,6 @@ def test_a_mark_that_does_not_hold_fails_its_test_with_the_cause(marked, name):
     assert outcome == "failure" and FAIL[name] in said, said
 
 
-@group
 @pytest.mark.capture
 def test_a_mark_that_holds_says_nothing(marked):
     said = marked[0][2]
@@ -123,7 +121,6 @@ def test_a_mark_that_holds_says_nothing(marked):
     assert set(said) == {*FAIL, *PASS, "test_own_failure", "test_skipped", "test_expected_to_fail"}
 
 
-@group
 @pytest.mark.capture
 def test_the_tests_own_failure_stands_and_ours_goes_below(marked):
     (code, out, said), _ = marked
@@ -136,7 +133,6 @@ def test_the_tests_own_failure_stands_and_ours_goes_below(marked):
     )
 
 
-@group
 @pytest.mark.capture
 def test_skipped_and_expected_failures_stay_what_they_are(marked):
     said = marked[0][2]
@@ -144,7 +140,6 @@ def test_skipped_and_expected_failures_stay_what_they_are(marked):
     assert said["test_expected_to_fail"][0] == "skipped" and "jaxscope" not in said["test_skipped"][1]
 
 
-@group
 @pytest.mark.capture
 def test_the_recording_is_kept_where_it_is_asked_for(marked):
     from jaxscope import open_run
@@ -155,7 +150,6 @@ def test_the_recording_is_kept_where_it_is_asked_for(marked):
 
 
 @pytest.mark.costly
-@group
 @pytest.mark.capture
 def test_with_four_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
     (tmp_path / "test_marked.py").write_text((DATA / "gate" / "marked.py").read_text())
@@ -216,22 +210,21 @@ CASES = json.loads((DATA / "gate" / "cases.json").read_text())
 
 
 @pytest.fixture(scope="module", params=[("-p", "no:xdist"), ("-n", "4")], ids=["one process", "four workers"])
-def kinds(tmp_path_factory, request):
-    folder = tmp_path_factory.mktemp("kinds")
-    (folder / "test_recompiling.py").write_text((DATA / "gate" / "recompiling.py").read_text())
+def kinds(made_once, request):
     chosen = {
         "changed": [n for names in CASES["changed"].values() for n in names] + CASES["noise"],
         "clean": CASES["clean"],
     }
     env = {"GATE_CASES": json.dumps(chosen)}
-    return session(folder, *request.param, env=env)[2]
 
+    def make(folder):
+        (folder / "test_recompiling.py").write_text((DATA / "gate" / "recompiling.py").read_text())
+        return session(folder, *request.param, env=env)[2]
 
-of_kinds = pytest.mark.xdist_group("kinds of causes")
+    return made_once(f"kinds{request.param[1]}", make)
 
 
 @pytest.mark.costly
-@of_kinds
 @pytest.mark.capture
 @pytest.mark.parametrize("kind", CASES["changed"])
 def test_a_recompile_in_the_third_step_fails_with_the_right_words(kinds, kind):
@@ -242,14 +235,12 @@ def test_a_recompile_in_the_third_step_fails_with_the_right_words(kinds, kind):
 
 
 @pytest.mark.costly
-@of_kinds
 @pytest.mark.capture
 def test_what_only_leaves_the_fast_path_passes(kinds):
     assert [n for n in CASES["noise"] if kinds[f"test_changed[{n}]"][0] != "passed"] == []
 
 
 @pytest.mark.costly
-@of_kinds
 @pytest.mark.capture
 def test_the_clean_twin_passes(kinds):
     assert [n for n in CASES["clean"] if kinds[f"test_clean[{n}]"][0] != "passed"] == []
@@ -378,14 +369,15 @@ MISTAKES = [
 
 
 @pytest.fixture(scope="module")
-def mistaken(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mistaken")
-    for n, (mark, _) in enumerate(MISTAKES):
-        (folder / f"test_{n}.py").write_text(f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass\n")
-    return session(folder, "-p", "no:xdist")
+def mistaken(made_once):
+    def make(folder):
+        for n, (mark, _) in enumerate(MISTAKES):
+            (folder / f"test_{n}.py").write_text(f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass\n")
+        return session(folder, "-p", "no:xdist")
+
+    return made_once("mistakes", make)
 
 
-@pytest.mark.xdist_group("mistakes in marks")
 @pytest.mark.parametrize("number", range(len(MISTAKES)))
 def test_a_mistake_in_a_mark_is_an_error_of_collection(mistaken, number):
     code, out, _ = mistaken

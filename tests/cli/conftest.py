@@ -1,14 +1,8 @@
-"""Lets these tests import the runs written by hand, and gives them a place of their own to run in."""
-
-import sys
-from pathlib import Path
+"""Gives these tests a place of their own to run in, and the command line within their own process."""
 
 import pytest
 
 from jaxscope import cli
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "rules"))
 
 
 @pytest.fixture
@@ -22,12 +16,23 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def check(capsys):
-    """``jaxscope check``: its exit code, its text in one line, and stderr."""
+def jaxscope(capsys):
+    """``jaxscope(*words)``: the exit code, stdout and stderr of that command, run in this process."""
 
-    def call(*argv):
-        code = cli.command(["check", *argv])
+    def call(*words):
+        code = cli.command([str(word) for word in words])
         out, err = capsys.readouterr()
-        return code, " ".join(out.split()), err
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def check(jaxscope):
+    """``jaxscope check``: its exit code, and stdout and stderr in one line each."""
+
+    def call(*words):
+        code, out, err = jaxscope("check", *words)
+        return code, " ".join(out.split()), " ".join(err.split())
 
     return call

@@ -9,12 +9,8 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
 import written
 from terminal import PATIENCE_S, Terminal
 

@@ -22,7 +22,7 @@ def run(home) -> RunDir:
 
 
 def test_what_holds_leaves_with_0_and_what_does_not_with_1(check, run):
-    assert check("--no-recompiles-after", "400") == (0, "", "no findings\n")
+    assert check("--no-recompiles-after", "400") == (0, "", "no findings")
     code, out, _ = check("--no-recompiles-after", "300")
     assert code == 1 and "JX190" in out
     assert "in step 376, after step 300: batch['ids'] is now i32[32,511], before i32[32,512]" in out

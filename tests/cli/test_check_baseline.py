@@ -8,23 +8,12 @@ import pytest
 import written
 from written import Log, exited, function, key, leaf
 
-from jaxscope import cli
 from jaxscope.log import store
 from jaxscope.model.baseline import file
 
 pytestmark = pytest.mark.usefixtures("home")
 
 STEP = function("step")
-
-
-@pytest.fixture
-def jaxscope(capsys):
-    def call(*argv):
-        code = cli.command([str(a) for a in argv])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def made(path, *sizes, code=0, jax="0.12.0.1", end=True, file_name=None):

@@ -11,24 +11,7 @@ from jaxscope.log import store
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home" / "runs"
-
-
-@pytest.fixture
-def check(capsys):
-    def call(*argv: str) -> tuple[int, str, str]:
-        code = cli.command(["check", *argv])
-        out, err = capsys.readouterr()
-        return code, " ".join(out.split()), " ".join(err.split())
-
-    return call
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def ended(home, code=0, *, signal=None, error=None):

@@ -37,7 +37,7 @@ def test_what_does_not_fit_fails_without_being_asked_for_also_in_a_sub_run(check
 
 
 def test_only_the_target_that_is_asked_for_is_looked_at(check, aimed):
-    assert check("--target", "v5e:4x4") == (0, "", "no findings\n")
+    assert check("--target", "v5e:4x4") == (0, "", "no findings")
     assert check("--target", "v5e:2x4")[0] == 1
     assert check("--target", "v5e:2x4", "--target", "v5e:4x4")[0] == 1
 
@@ -51,7 +51,7 @@ def test_limits_of_pyproject_hold_for_the_target(check, aimed, tmp_path):
     assert out.count("JX591") == 1  # not of the CPU that stood in
     with (tmp_path / "pyproject.toml").open("a") as f:
         f.write('\n[tool.jaxscope.check.targets."v5e:4x4"]\nmax-peak-bytes = "4 GiB"\n')
-    assert check() == (0, "", "no findings\n")
+    assert check() == (0, "", "no findings")
     found = json.loads(check("--target", "v5e:2x4", "--output-format", "json")[1])["findings"]
     assert [(f["code"], f["targets"]) for f in found] == [("JX591", ["v5e:2x4"]), ("JX801", ["v5e:2x4"])]
 

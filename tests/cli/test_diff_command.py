@@ -5,8 +5,6 @@ import json
 import pytest
 import written
 
-from jaxscope import cli
-
 PAGE = """\
 - train_step#1  train.py:140, step 1, 8.8 s
 + train_step#2  train.py:140, step 2, 8.6 s
@@ -24,16 +22,6 @@ def runs(home):
     written.training(home / "train-1")
     written.training(home / "train-2")
     return home
-
-
-@pytest.fixture
-def jaxscope(capsys):
-    def call(*argv):
-        code = cli.command(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """``jaxscope hlo FILE``: a compiled text from anywhere."""
 
+import functools
 import gzip
 import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from jaxscope import cli
 
 DATA = Path(__file__).parents[1] / "data" / "hlo"
 TPU = DATA / "tf2_fsdptp_donate__tpuv5p_jax0120.hlo.txt.gz"
@@ -17,16 +16,8 @@ TRUTH = json.loads((DATA / "truth.json").read_text())
 
 
 @pytest.fixture
-def jaxscope(capsys, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-
-    def call(*argv: object) -> tuple[int, str, str]:
-        code = cli.command(["hlo", *map(str, argv)])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+def jaxscope(home, jaxscope):
+    return functools.partial(jaxscope, "hlo")
 
 
 def test_json_is_an_entry_of_programs_with_every_key_of_the_contract(jaxscope):

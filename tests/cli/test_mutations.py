@@ -15,7 +15,7 @@ from changes_of_step import CHANGES, DEVICES, PROGRAM, names_it
 
 from jaxscope import cli
 
-pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.xdist_group("mutations")]
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 TRIED = (
     "a dropped donation",
@@ -32,23 +32,28 @@ TRIED = (
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory, clean_env):
+def folders(made_once, clean_env):
     """name -> directory of a recorded run; ``before`` and ``again`` are the program as it is."""
     sources = {"before": PROGRAM.read_text(), "again": PROGRAM.read_text()}
     sources.update((c.name, c.source()) for c in CHANGES if c.name in TRIED)
-    found = {}
-    for name, source in sources.items():
-        found[name] = tmp_path_factory.mktemp(name.replace(" ", "-"))
-        (found[name] / "step.py").write_text(source)
-    done = subprocess.run(
-        [sys.executable, str(PROGRAMS / "each_recorded.py"), *map(str, found.values())],
-        env={**clean_env, **DEVICES},
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stderr
-    return found
+
+    def make(folder):
+        found = {}
+        for name, source in sources.items():
+            found[name] = folder / name.replace(" ", "-")
+            found[name].mkdir()
+            (found[name] / "step.py").write_text(source)
+        done = subprocess.run(
+            [sys.executable, str(PROGRAMS / "each_recorded.py"), *map(str, found.values())],
+            env={**clean_env, **DEVICES},
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        assert done.returncode == 0, done.stderr
+        return found
+
+    return made_once("mutations", make)
 
 
 @pytest.fixture

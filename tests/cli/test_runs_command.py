@@ -1,5 +1,6 @@
 """``jaxscope runs rm`` and ``gc``: what they remove, what they leave, whom they ask."""
 
+import functools
 import io
 import json
 import time
@@ -18,20 +19,8 @@ from jaxscope.schema.targets import Target
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home" / "runs"
-
-
-@pytest.fixture
-def jaxscope(capsys):
-    def call(*argv: str) -> tuple[int, str, str]:
-        code = cli.command(["runs", *argv])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+def jaxscope(jaxscope):
+    return functools.partial(jaxscope, "runs")
 
 
 def over(path, *, started=None):

@@ -11,8 +11,8 @@ import pytest
 
 # What takes longest stands in the benchmark alone.
 SLOW = {"a text of 60 MiB of lines", "a text of 1.9 GiB", "a sparse log of 256 MiB"}
-MUTATIONS = 100
-PART = 25
+MUTATIONS = 40
+PART = 20
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,7 @@ def test_a_shape_made_to_hurt_harms_nobody(base, place, tmp_path, shape):
     assert hurting.unharmed(theirs)
 
 
+@pytest.mark.subprocess
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of this process from /proc")
 def test_a_text_of_a_gigabyte_in_a_few_bytes_takes_no_gigabyte(base, place, tmp_path):
     shutil.copytree(base, place)

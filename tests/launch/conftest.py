@@ -30,10 +30,10 @@ def start_from_environment():
 class Place:
     """A directory with programs in it, the runs recorded there, and two ways to start a program."""
 
-    def __init__(self, path):
+    def __init__(self, path, env):
         self.path = path
         self.home = path / "home"
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "JAXSCOPE"))}
+        self.env = {k: v for k, v in env.items() if not k.startswith("PYTHON")}
         self.env["JAXSCOPE_HOME"] = str(self.home)
         self.started = []
 
@@ -95,8 +95,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path):
-    place = Place(tmp_path)
+def place(tmp_path, clean_env):
+    place = Place(tmp_path, clean_env)
     yield place
     place.clean_up()
     shutil.rmtree(tmp_path, ignore_errors=True)

@@ -54,6 +54,7 @@ def kill(program):
     program.stdout.close()
 
 
+@pytest.mark.subprocess
 def test_a_program_that_says_nothing_for_hours_goes_on_until_the_moment_it_is_killed(run):
     program, _ = recording(run)
     assert (state(load(run), run), going_on(load(run), run)) == ("running", True)
@@ -63,6 +64,7 @@ def test_a_program_that_says_nothing_for_hours_goes_on_until_the_moment_it_is_ki
     assert (state(load(run), run), going_on(load(run), run)) == ("lost", False)
 
 
+@pytest.mark.subprocess
 def test_a_copy_of_a_run_does_not_go_on(run, tmp_path):
     program, _ = recording(run)
     heartbeat = Heartbeat(run.heartbeat)
@@ -76,6 +78,7 @@ def test_a_copy_of_a_run_does_not_go_on(run, tmp_path):
     assert state(load(run), run) == "lost"
 
 
+@pytest.mark.subprocess
 def test_a_forked_child_does_not_keep_the_lock_of_its_parent(run):
     program, child = recording(run, "fork")
     try:

@@ -6,7 +6,6 @@ explainer beside them.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import os
@@ -30,32 +29,23 @@ judge, explained = _judge.judge, _judge.explained
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory, worker_id):
-    """What was said of every case, by name. Workers share one recording: the first to come makes it."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base if worker_id == "master" else base.parent
-    answer = shared / "causes.json"
-    with (shared / "causes.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not answer.exists():
-            env = {k: v for k, v in os.environ.items() if not k.startswith(("JAXSCOPE", "XLA_FLAGS"))}
-            path = os.pathsep.join(filter(None, [str(DATA), env.get("PYTHONPATH")]))
-            done = subprocess.run(
-                [sys.executable, "-m", "causes", str(answer)],
-                env={**env, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path},
-                cwd=shared,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT,
-            )
-            assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(answer.read_text())
+def said(made_once, clean_env):
+    """What was said of every case, by name."""
 
+    def make(folder):
+        path = os.pathsep.join(filter(None, [str(DATA), clean_env.get("PYTHONPATH")]))
+        done = subprocess.run(
+            [sys.executable, "-m", "causes", "causes.json"],
+            env={**clean_env, "PYTHONPATH": path},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return json.loads((folder / "causes.json").read_text())
 
-@pytest.fixture(scope="session")
-def worker_id(request):
-    """``master`` without xdist."""
-    return getattr(request.config, "workerinput", {}).get("workerid", "master")
+    return made_once("causes", make)
 
 
 @pytest.mark.capture

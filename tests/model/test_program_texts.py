@@ -144,6 +144,7 @@ sys.exit(read != 2 * [Texts(None, None)])
 """
 
 
+@pytest.mark.subprocess
 def test_two_threads_that_are_the_first_to_read_do_not_end_the_process():
     # A view of a run with runs in it reads each in a thread of its own.
     for _ in range(8):

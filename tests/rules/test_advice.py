@@ -21,7 +21,7 @@ from jaxscope.rules import registry
 from jaxscope.targets import client
 
 # One worker: the two recordings serve all of these tests.
-pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800), pytest.mark.xdist_group("rules")]
+pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800)]
 
 # What takes minutes is run by JAXSCOPE_TEST_SLOW=1 pytest tests/rules.
 SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))
@@ -43,12 +43,17 @@ def blocks(code: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, clean_env):
+def found(made_once, clean_env):
     """(codes found in the examples, in the remedies): each a mapping of file name to codes."""
     env = {**clean_env, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    return made_once("advice", lambda folder: found_in(folder, env))
+
+
+def found_in(folder, env):
     results = []
     for which in (0, 1):
-        run = recorded(tmp_path_factory.mktemp("rules"), env, HERE, which)
+        (folder / str(which)).mkdir()
+        run = recorded(folder / str(which), env, HERE, which)
         by_file: dict[str, list] = {}
         # What a limit finds in the examples of other rules is not what they are about.
         asked = {code: list(r.check(run)) for code, r in HERE.items() if r.asked}

@@ -17,7 +17,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.rules import registry
 
-pytestmark = [pytest.mark.capture, pytest.mark.costly, pytest.mark.xdist_group("literal_advice")]
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 
 RUNNER = """
 import runpy
@@ -264,11 +264,11 @@ WORDS = {
 
 def recorded(folder, env, programs):
     """The findings by program, after all of them ran in one process."""
+    package = folder / "site-packages" / "plots_of_somebody"
+    package.mkdir(parents=True)
     for name, text in programs.items():
         (folder / f"p_{name}.py").write_text(textwrap.dedent(text))
     (folder / "run_all.py").write_text(RUNNER)
-    package = folder / "site-packages" / "plots_of_somebody"
-    package.mkdir(parents=True)
     (package / "__init__.py").write_text("def draw(x):\n    return [x[n:] * 2 for n in range(1, 25)]\n")
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "run", "-q", "--ir", "stablehlo", "-o", "recorded", "run_all.py"],
@@ -287,19 +287,23 @@ def recorded(folder, env, programs):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, clean_env):
+def found(made_once, clean_env):
     """(findings of the programs, of the programs as the advice has them), by program."""
-    programs = {name: p[1] for name, p in PROGRAMS.items()}
-    before = recorded(tmp_path_factory.mktemp("before"), clean_env, {**programs, **QUIET})
-    after = {}
-    for name, (code, program, written, instead) in PROGRAMS.items():
-        fix = next((f.fix for f in before[name] if f.code == code), "")
-        jitted = re.search(r"as in (.*)\(\.\.\.\)", fix)
-        if written is None:
-            after[name] = instead
-        else:
-            after[name] = program.replace(written, instead.format(jitted=jitted[1] if jitted else "?"))
-    return before, recorded(tmp_path_factory.mktemp("after"), clean_env, after)
+
+    def make(folder):
+        programs = {name: p[1] for name, p in PROGRAMS.items()}
+        before = recorded(folder / "before", clean_env, {**programs, **QUIET})
+        after = {}
+        for name, (code, program, written, instead) in PROGRAMS.items():
+            fix = next((f.fix for f in before[name] if f.code == code), "")
+            jitted = re.search(r"as in (.*)\(\.\.\.\)", fix)
+            if written is None:
+                after[name] = instead
+            else:
+                after[name] = program.replace(written, instead.format(jitted=jitted[1] if jitted else "?"))
+        return before, recorded(folder / "after", clean_env, after)
+
+    return made_once("literal advice", make)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

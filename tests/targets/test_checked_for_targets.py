@@ -15,7 +15,7 @@ from jaxscope.rules import registry
 
 pytestmark = [
     pytest.mark.capture,
-    pytest.mark.xdist_group("libtpu"),  # a gigabyte and every core each: one at a time
+    pytest.mark.usefixtures("one_compiler"),
     pytest.mark.skipif(
         importlib.util.find_spec("libtpu") is None,
         reason="libtpu is not installed, nothing can be compiled for a TPU: pip install 'jaxscope[tpu]'",

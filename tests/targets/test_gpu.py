@@ -21,7 +21,7 @@ needs_plugin = pytest.mark.skipif(
 
 
 @needs_plugin
-@pytest.mark.xdist_group("libtpu")
+@pytest.mark.usefixtures("one_compiler")
 @pytest.mark.parametrize("target, topology, devices", [("h100:8", "1x1x8", 8), ("a100:2x8", "1x2x8", 16)])
 def test_a_run_on_cpu_devices_gives_the_program_that_compiling_for_the_gpus_gives(
     tmp_path, clean_env, target, topology, devices

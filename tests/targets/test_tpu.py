@@ -17,7 +17,7 @@ from jaxscope.model.load import load
 
 pytestmark = [
     pytest.mark.capture,
-    pytest.mark.xdist_group("libtpu"),  # a gigabyte and every core each: one at a time
+    pytest.mark.usefixtures("one_compiler"),
     pytest.mark.skipif(
         importlib.util.find_spec("libtpu") is None,
         reason="libtpu is not installed, nothing can be compiled for a TPU: pip install 'jaxscope[tpu]'",

@@ -23,6 +23,8 @@ from jaxscope.targets import process
 from jaxscope.targets import worker as worker_
 from jaxscope.targets.worker import Worker
 
+pytestmark = pytest.mark.subprocess
+
 TARGET = machines.parse("v5e:4x4")
 
 # Reads a job's path a line and does what the module's bytes say.

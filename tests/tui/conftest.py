@@ -1,15 +1,8 @@
-"""Lets these tests import the runs written by hand; runs as the screens' tests need them."""
+"""Runs as the screens' tests need them."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
-sys.path.insert(0, str(Path(__file__).parent))
-
 import runs_to_see
 
 from jaxscope.model import sources

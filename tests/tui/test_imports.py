@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.subprocess
+
 
 @pytest.mark.parametrize(
     "what", ["jaxscope", "jaxscope.capture.session", "jaxscope.api", "jaxscope.cli.run", "jaxscope.cli.view"]

@@ -119,6 +119,7 @@ def test_a_line_of_source_marks_what_it_became_and_back(typical):
     drive(typical, steps)
 
 
+@pytest.mark.subprocess
 def test_a_large_program_is_read_in_another_process_to_the_same_links(typical, monkeypatch):
     monkeypatch.setattr("jaxscope.tui.screens.program.APART_BYTES", 0)
     monkeypatch.setattr("jaxscope.tui.feed.APART_BYTES", 0)
@@ -456,6 +457,7 @@ def test_a_file_that_is_not_there_is_not_given_to_the_editor(typical, monkeypatc
     assert drive(typical, steps) == ["there is no file train.py"]
 
 
+@pytest.mark.subprocess
 def test_an_editor_that_is_not_there_is_said_and_the_view_comes_back(typical, monkeypatch):
     monkeypatch.setenv("EDITOR", "nosuch-editor --wait")
     monkeypatch.delenv("VISUAL", raising=False)
@@ -862,6 +864,7 @@ def test_the_ignore_line_of_a_finding_is_copied(typical):
     assert copied == f'ignore = ["{code}"]'
 
 
+@pytest.mark.subprocess
 def test_screen_report_and_texts_are_written_to_files_that_were_not_there(typical, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
@@ -889,6 +892,7 @@ def test_screen_report_and_texts_are_written_to_files_that_were_not_there(typica
     assert {p.name for p in (tmp_path / f"{name}.texts").iterdir()} == {f"train_step.3.{kind}" for kind in ("stablehlo.mlir", "hlo.txt", "key.json")}  # fmt: skip
 
 
+@pytest.mark.subprocess
 def test_a_file_that_cannot_be_written_is_said(typical, monkeypatch, tmp_path):
     monkeypatch.setattr("jaxscope.tui.exports.free", lambda *_: tmp_path / "nowhere" / "x")
 

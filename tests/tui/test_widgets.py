@@ -247,6 +247,7 @@ def test_a_long_filter_goes_on_between_keys_and_takes_in_new_rows(monkeypatch):
     drive(view, steps)
 
 
+@pytest.mark.subprocess
 def test_another_process_answers_in_one_piece_or_in_many_and_says_when_it_failed():
     others = apart.Others()
     assert others.call(len, "four") == 4
@@ -341,6 +342,7 @@ def test_a_search_gives_way_to_somebody_who_types():
     drive(view, steps)
 
 
+@pytest.mark.subprocess
 def test_a_large_text_is_read_by_another_process_and_not_once_more_by_the_view(tmp_path, monkeypatch):
     from jaxscope.model import programs
     from jaxscope.tui import feed

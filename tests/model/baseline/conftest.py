@@ -1,12 +1,6 @@
 """Runs written by hand, read as a baseline reads them."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "log"))
-
 from written import Log, function
 
 from jaxscope.log import store

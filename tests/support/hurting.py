@@ -21,18 +21,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import runs_to_see
 import zstandard
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent / "log"), str(HERE.parent / "tui")]
-
-import runs_to_see  # noqa: E402
-
-from jaxscope import cli  # noqa: E402
-from jaxscope.log import store  # noqa: E402
-from jaxscope.log.jobs import Job, Queue  # noqa: E402
-from jaxscope.log.store import RunDir  # noqa: E402
-from jaxscope.schema.targets import Target  # noqa: E402
+from jaxscope import cli
+from jaxscope.log import store
+from jaxscope.log.jobs import Job, Queue
+from jaxscope.log.store import RunDir
+from jaxscope.schema.targets import Target
 
 SECRET = "hunter2-0b5e"
 SECONDS, WAITING = 30.0, 300.0  # of the processor, and by the clock, that a verb may take
