@@ -1,6 +1,6 @@
 """Events folded into a run: counts, levels, what is in progress, and logs that lost something."""
 
-import time
+import sys
 
 import msgspec
 import pytest
@@ -261,23 +261,40 @@ def test_a_program_that_never_recorded_has_an_end_and_nothing_else(directory):
     assert (run.processes, run.main, run.seconds, run.complete) == ({}, None, 134.0, True)
 
 
-def test_a_hundred_thousand_events_are_folded_in_seconds(directory):
+def lines_to_fold(calls: int) -> int:
+    """How many lines of Python it takes to fold a run of so many compilations."""
     seen = [function(f"f{n}") for n in range(100)]
     k = key(leaf("x", 4), leaf("y", 4))
     run = Run()
     events: list[ev.Event] = [ev.RunStarted(pid=1), *seen]
-    for n in range(100_000 // 7):
+    for n in range(calls):
         events.append(ev.Missed(call=n, function=seen[n % 100].function, key=k, t_ns=n, pid=1))
         for phase, made in (("trace", ev.Traced), ("lower", ev.Lowered), ("compile", ev.Compiled)):
             events += [
                 ev.PhaseBegan(call=n, phase=phase, t_ns=n, pid=1),
                 made(call=n, seconds=0.1, t_ns=n, pid=1),
             ]
-    began = time.perf_counter()
-    for event in events:
-        run.apply(event)
-    assert time.perf_counter() - began < 5  # about 0.2 s on an idle machine: ten times that is still no bug
-    assert len(run.compilations) == 100_000 // 7
+    lines = 0
+
+    def count(frame, event, argument):
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        for event in events:
+            run.apply(event)
+    finally:
+        sys.settrace(before)
+    assert len(run.compilations) == calls
+    return lines
+
+
+def test_an_event_takes_no_longer_to_fold_in_a_long_run_than_in_a_short_one():
+    first, second, third = (lines_to_fold(n) for n in (200, 400, 600))
+    assert third - second == second - first
 
 
 def facts(run: Run) -> dict:
