@@ -1,5 +1,7 @@
 """Where an option of ``jaxscope run`` comes from when the command line does not say: environment, pyproject."""
 
+import json
+
 import pytest
 
 PYPROJECT = """
@@ -36,3 +38,17 @@ def test_a_key_that_does_not_exist_starts_nothing(place):
     ours = place.run("-c", "print(1)", cwd=place.path)
     assert (ours.returncode, ours.stdout) == (2, "")
     assert "did you mean step-function?" in ours.stderr
+
+
+@pytest.mark.parametrize(("value", "recorded"), [("true", {"redact": True}), ("false", {})])
+def test_redact_holds_for_every_run_of_a_project(place, value, recorded):
+    place.program("pyproject.toml", f"[tool.jaxscope.run]\nredact = {value}\n")
+    place.program("program.py", "import os; print(os.environ['JAXSCOPE_OPTIONS'])")
+    assert json.loads(place.run("program.py", cwd=place.path).stdout) == recorded
+    assert place.latest.meta["options"] == recorded
+
+
+def test_redact_is_true_or_false(place):
+    place.program("pyproject.toml", "[tool.jaxscope.run]\nredact = 'all'\n")
+    ours = place.run("-c", "print(1)", cwd=place.path)
+    assert (ours.returncode, ours.stdout) == (2, "") and "redact" in ours.stderr
