@@ -1,10 +1,11 @@
-"""Reads run directories made to hurt: every shape of tests/faults/hurting.py, then mutated ones, with every verb.
+"""Reads run directories made to hurt: every shape of tests/support/hurting.py, then mutated ones, with every verb.
 
-    python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--processes 1] [--only SHAPE] [-o FILE]
+    python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--processes 1] [--minutes N]
+                                [--only SHAPE] [-o FILE]
 
 Nothing may raise, take more than 30 s of the processor or more than 1 GiB, leave exit code 1 without a finding, show a file of the
 reader's or change one. Four verbs look at each mutated run, the view at each 25th. What fails is printed with what was
-done to the run; a mutation is made again by ``--seed`` and ``--first N --mutations 1``. No JAX is needed.
+done to the run; a mutation is made again by ``--seed`` and ``--first N --mutations 1``. After ``--minutes`` it ends early, with what it has. No JAX is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "faults")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 import hurting  # noqa: E402
 
 SOME = 4  # of the verbs, for a mutated run
@@ -40,6 +41,7 @@ def main() -> int:
         "--views", type=int, default=25, help="the view looks at each Nth mutated run; 0: never"
     )
     options.add_argument("--processes", type=int, default=1)
+    options.add_argument("--minutes", type=float, default=float("inf"), help="end early after so many")
     options.add_argument("--only", help="shapes whose name contains this, and no mutations")
     options.add_argument("-o", type=Path, default=Path(__file__).with_suffix(".json"))
     given = options.parse_args()
@@ -52,7 +54,8 @@ def main() -> int:
         shapes = [name for name in hurting.SHAPES if given.only is None or given.only in name]
         numbers = range(given.first, given.first + given.mutations) if given.only is None else range(0)
         jobs: list[tuple[Any, Any]] = [(_mutation, (given.seed, n, given.views)) for n in numbers]
-        made = _all(work, [(_shape, name) for name in shapes] + jobs, given.processes)
+        jobs = [(_shape, name) for name in shapes] + jobs
+        made = _all(work, jobs, given.processes, began + 60 * given.minutes)
     wrong = [f"{m['name']}: {verb}: {why}" for m in made for verb, _, why in m["looks"] if why]
     wrong += [f"{m['name']}: {m['bytes'] >> 20:,} MiB" for m in made if m["bytes"] > hurting.MEMORY]
     wrong += [f"{m['name']}: a file of the reader's was changed" for m in made if m["harmed"]]
@@ -60,7 +63,8 @@ def main() -> int:
         print(line)
     seconds = sorted((s, verb, m["name"]) for m in made for verb, s, _ in m["looks"])
     record = {
-        "python": platform.python_version(), "seed": given.seed, "shapes": len(shapes), "mutations": len(numbers),
+        "python": platform.python_version(), "seed": given.seed, "shapes": len(shapes),
+        "mutations": max(len(made) - len(shapes), 0), "ended_early": len(made) < len(jobs),
         "looks": Counter(verb for m in made for verb, _, _ in m["looks"]), "wrong": len(wrong),
         "seconds": round(time.monotonic() - began), "largest_mib": max(m["bytes"] for m in made) >> 20,
         "slowest": [[round(s, 1), verb, name] for s, verb, name in reversed(seconds[-5:])],
@@ -71,8 +75,8 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def _all(work: Path, jobs: list[tuple[Any, Any]], processes: int) -> list[dict[str, Any]]:
-    """The results of ``jobs``, shared out among so many children of this process."""
+def _all(work: Path, jobs: list[tuple[Any, Any]], processes: int, until: float) -> list[dict[str, Any]]:
+    """The results of ``jobs``, shared out among so many children of this process; those begun before ``until``."""
     began, children = time.monotonic(), []
     for k in range(processes):
         if pid := os.fork():
@@ -85,6 +89,8 @@ def _all(work: Path, jobs: list[tuple[Any, Any]], processes: int) -> list[dict[s
             with (place / "made").open("w") as f:
                 for n, (make, what) in enumerate(jobs[k::processes], 1):
                     f.write(json.dumps(_apart(place, make, what)) + "\n")
+                    if time.monotonic() > until:
+                        break
                     if n % 50 == 0:
                         print(f"{k}: {n:,} runs, {time.monotonic() - began:,.0f} s", flush=True)
         finally:
@@ -94,7 +100,7 @@ def _all(work: Path, jobs: list[tuple[Any, Any]], processes: int) -> list[dict[s
     made = [
         json.loads(x) for k in range(processes) for x in (work / str(k) / "made").read_text().splitlines()
     ]
-    if len(made) != len(jobs):
+    if len(made) != len(jobs) and time.monotonic() < until:
         raise SystemExit(f"{len(jobs) - len(made)} of {len(jobs)} runs were not looked at")
     return made
 
