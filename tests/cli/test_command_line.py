@@ -11,7 +11,6 @@ import time
 import pytest
 import written
 
-from jaxscope import cli
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.schema import events as ev
@@ -22,16 +21,6 @@ pytestmark = pytest.mark.usefixtures("home")
 @pytest.fixture
 def run(home) -> RunDir:
     return written.training(home / "train-1")
-
-
-@pytest.fixture
-def jaxscope(capsys):
-    def call(*argv: str) -> tuple[int, str, str]:
-        code = cli.command(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def test_the_overview_teaches(jaxscope):
@@ -199,6 +188,7 @@ def test_ctrl_c_is_quiet(jaxscope, monkeypatch):
     assert jaxscope("report") == (130, "", "")
 
 
+@pytest.mark.subprocess
 def test_a_reader_that_goes_away_is_no_error(run):
     code = "import sys; from jaxscope.cli import main; main(sys.argv[1:])"
     shell = f'"{sys.executable}" -c "{code}" report --format json | head -c 10; echo " ${{PIPESTATUS[0]}}"'
@@ -206,6 +196,7 @@ def test_a_reader_that_goes_away_is_no_error(run):
     assert done.stderr == "" and done.stdout.split()[-1] in ("0", "1", "141")
 
 
+@pytest.mark.subprocess
 def test_reading_imports_neither_jax_nor_the_writing_wing(run):
     code = (
         "import sys; from jaxscope.cli import command; code = command(['report']); command(['dump', '-o', 'out'])\n"
@@ -330,6 +321,7 @@ def test_clearing_without_a_rule_removes_nothing_and_says_how(jaxscope, home):
     assert jaxscope("runs", "gc", "--keep", "20")[0] == 0 and len(store.all_runs()) == 20
 
 
+@pytest.mark.subprocess
 def test_a_full_disk_is_a_message(run, home):
     if not os.path.exists("/dev/full"):  # noqa: PTH110
         pytest.skip("no /dev/full on this system")
@@ -383,3 +375,26 @@ def test_a_function_that_is_being_compiled_says_for_how_long(jaxscope, home):
     log.say(ev.Step(index=1), after=90.0)
     out = jaxscope("report", "--function", "slow_step")[1]
     assert "unfinished · lowering for 90.0 s" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("--lr 0.1 train.py", "train.py --lr 0.1"),
+        ("--lr=0.1 train.py --epochs 3", "train.py --lr=0.1 --epochs 3"),
+    ],
+)
+def test_an_option_of_the_program_before_the_script_is_answered_with_the_command_that_was_meant(
+    jaxscope, tmp_path, words, meant
+):
+    (tmp_path / "train.py").write_text("print('started')")
+    code, out, err = jaxscope("run", *words.split())
+    assert (code, out) == (2, "") and "unrecognized arguments: --lr" in err
+    assert f"the program's options come after the script: jaxscope run {meant}\n" in err
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_misspelled_option_of_jaxscope_is_no_option_of_the_program(jaxscope, tmp_path):
+    (tmp_path / "train.py").write_text("print('started')")
+    code, out, err = jaxscope("run", "--quite", "train.py")
+    assert (code, out) == (2, "") and "did you mean --quiet?" in err and "after the script" not in err
