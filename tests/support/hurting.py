@@ -355,7 +355,8 @@ def _in_blob(chance: random.Random, p: Path, run: Path) -> None:
     name = hashlib.sha256(text).hexdigest()
     (run / "blobs" / f"{name}.zst").write_bytes(zstandard.ZstdCompressor().compress(text))
     log = _log(run)
-    log.write_bytes(log.read_bytes().replace(p.stem.encode(), name.encode()))
+    if log.is_file():  # an earlier change may have put a pipe there
+        log.write_bytes(log.read_bytes().replace(p.stem.encode(), name.encode()))
 
 
 def mutate(run: Path, chance: random.Random) -> list[str]:
