@@ -79,6 +79,7 @@ def test_both_recipes_pass_with_a_baseline_and_fail_where_the_step_got_worse(she
     assert "w is no longer donated" in first
 
 
+@pytest.mark.subprocess
 def test_the_gate_in_a_test_fails_with_the_words_that_stand_there(project):
     from test_pytest_plugin import session
 

@@ -64,22 +64,20 @@ def test_a_fault_in_any_part_changes_nothing_and_is_reported_once(record, tmp_pa
     program.write_text(FAULTY)
     expected = bare_run(program, clean_env)
     assert expected[0] == 1 and "the user's own error" in expected[2] and "x is" in expected[1]
-    # All at once, then some one by one: those before may have hidden those behind them.
+    # All at once, then some apart from those before them, which may have hidden them.
     for fault in (
         ",".join(names),
         "phase_durations",
-        "miss_event",
-        "trace_event",
-        "signature",
+        "miss_event,hlo",
+        "trace_event,executable",
+        "signature,memory",
         "function",
-        "hlo",
-        "executable",
-        "memory",
     ):
         run = record(program, check=False, env={"JAXSCOPE_FAULTS": fault})
         assert (run.code, run.out, traceback_of(run.err, program)) == expected, fault
         said = [e.seam for e in run.of(ev.Degraded)]
         assert said and len(said) == len(set(said)) and set(said) <= set(fault.split(",")), fault
+        assert fault == ",".join(names) or set(said) == set(fault.split(",")), fault
 
 
 def test_the_traceback_of_the_users_error_is_the_same_with_and_without_us(record, clean_env):
@@ -148,37 +146,9 @@ print("inside", alive_inside, "after", [i for i, r in enumerate(refs) if r() is 
 """
 
 
-def test_no_array_is_kept_alive_by_any_reader(record, tmp_path, clean_env):
-    """The same arrays die at the same points as in an unrecorded run (mind f_locals before 3.13)."""
-    program = tmp_path / "alive.py"
-    program.write_text(KEPT_ALIVE)
-    code, out, err = bare_run(program, clean_env)
-    assert code == 0 and out.startswith("inside [] after"), err
-    assert record(program).out == out
-
-
-def test_arrays_under_library_wrappers_are_not_kept_alive_either(record, tmp_path, clean_env):
-    program = tmp_path / "wrapped.py"
-    program.write_text(
-        """
-import weakref, jax, jax.numpy as jnp
-import equinox as eqx
-from flax import nnx
-def scope():
-    model = nnx.Linear(4, 4, rngs=nnx.Rngs(0)); x = jnp.ones((2, 4))
-    refs = [weakref.ref(x), weakref.ref(model.kernel.get_value() if hasattr(model.kernel, 'get_value') else model.kernel.value)]
-    nnx.jit(lambda m, v: m(v))(model, x)
-    mlp = eqx.nn.MLP(4, 2, 8, 1, key=jax.random.key(0)); refs.append(weakref.ref(mlp.layers[0].weight))
-    eqx.filter_jit(lambda m, v: jax.vmap(m)(v))(mlp, x)
-    x = None; mlp = None; model = None
-    import gc; gc.collect()
-    return [r() is not None for r in refs]
-print(scope())
-"""
-    )
-    code, out, err = bare_run(program, clean_env)
-    assert code == 0, err
-    assert record(program).out == out
+def test_no_array_is_kept_alive_by_any_reader(record):
+    """As without a recording: none is. Reading ``f_locals`` before Python 3.13 would keep some."""
+    assert record(KEPT_ALIVE).out == "inside [] after []\n"
 
 
 def test_the_test_event_slot_is_chained_and_given_back(record):
@@ -222,6 +192,7 @@ def test_nothing_private_is_named_outside_the_seams():
             assert not (isinstance(node, ast.Attribute) and node.attr == "_src"), path
 
 
+@pytest.mark.subprocess
 @pytest.mark.parametrize("module", ["jaxscope", "jaxscope.api", "jaxscope.recording"])
 def test_importing_jaxscope_imports_neither_jax_nor_a_terminal_library(module):
     code = f"import {module}, sys; print([m for m in ('jax', 'textual', 'rich', 'networkx') if m in sys.modules])"

@@ -437,6 +437,7 @@ stop.set()
 """
 
 
+@pytest.mark.subprocess
 def test_a_look_is_no_deadlock_where_the_collector_frees_a_thread_local_in_its_midst():
     done = subprocess.run([sys.executable, "-c", COLLECTED], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["through", "True"], done.stderr
