@@ -8,6 +8,9 @@ program runs in a process of its own (forked from one that has imported JAX), re
 ``no_recompiles`` block: two verdicts, of the block and of ``jaxscope check``. Then all of them are tests of one
 pytest session, under the mark. Whether something was really compiled late, JAX's own monitoring events say, which
 are counted by the program itself.
+
+Other processes and ``atexit`` are not part of a block, nor of a test: gates_processes.py has a program for each, which
+``jaxscope run`` records and ``jaxscope check`` judges.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -42,6 +46,9 @@ from jax import lax, tree_util
 from jax.experimental import io_callback
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
+
+sys.path.insert(0, str(Path(__file__).parent))
+import gates_processes
 
 AFTER, LATE, STEPS = 2, 3, 4
 SHORT = (  # of the tests
@@ -802,7 +809,6 @@ def test_way(name, late):
 
 def under_pytest(names: list[str], folder: Path) -> dict[str, dict[bool, bool]]:
     """Which tests failed, in one session of its own."""
-    import subprocess
     import xml.etree.ElementTree as ET
 
     (folder / "test_ways.py").write_text(PYTEST.format(names=names))
@@ -819,15 +825,36 @@ def under_pytest(names: list[str], folder: Path) -> dict[str, dict[bool, bool]]:
     return found
 
 
+def of_processes(name: str, late: bool, folder: Path) -> str | None:
+    """What is wrong with the verdict of ``jaxscope check`` on a program that leaves its work to another process."""
+    program = Path(__file__).with_name("gates_processes.py")
+    jaxscope = [sys.executable, "-m", "jaxscope"]
+    words = ["run", "-q", "--ir", "none", "--no-arrays", "--no-transfers", "-o", "run", "--overwrite"]
+    how = {"cwd": folder, "capture_output": True, "text": True, "check": False, "timeout": 240}
+    ran = subprocess.run([*jaxscope, *words, str(program), name, "late" if late else "early"], **how)
+    asked = ["check", "run", "--no-recompiles-after", str(AFTER), "--output-format", "concise"]
+    checked = subprocess.run([*jaxscope, *asked], **how)
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    if ran.returncode:
+        return f"{name} late={late}: the program ended with {ran.returncode}. {ran.stderr[-300:]}"
+    if checked.returncode != (1 if late else 0):
+        return f"check: {name} {'passes' if late else 'fails'} wrongly. {(checked.stdout + checked.stderr)[:300]}"
+    return None
+
+
 def measure(names: list[str], folder: Path, *, tests: bool = True) -> dict:
     """Every verdict on ``names``: how many, and those that are wrong."""
     wrong: list[str] = []
     unlike: list[str] = []  # what JAX's events say is not what the mechanism should do
     counted = 0
-    by_test = under_pytest(names, folder) if tests else {}
+    by_test = under_pytest([n for n in names if n in MECHANISMS], folder) if tests else {}
     for i, name in enumerate(names):
         sys.stderr.write(f"\r{i + 1}/{len(names)} {name:40}")
         for late in (False, True):
+            if name in gates_processes.MECHANISMS:
+                counted += 1
+                wrong += filter(None, [of_processes(name, late, folder)])
+                continue
             found = verdicts(name, late, folder)
             if "error" in found:
                 unlike.append(f"{name} late={late}: {found['error']}")
@@ -853,7 +880,7 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="those that the tests run")
     parser.add_argument("--no-pytest", action="store_true")
     args = parser.parse_args()
-    names = args.names or (list(SHORT) if args.short else list(MECHANISMS))
+    names = args.names or (list(SHORT) if args.short else [*MECHANISMS, *gates_processes.MECHANISMS])
     began = time.time()
     with tempfile.TemporaryDirectory() as folder:
         found = measure(names, Path(folder), tests=not args.no_pytest)
