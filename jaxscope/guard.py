@@ -270,7 +270,7 @@ class Watch:
         Raises:
           UsageError: nothing counts the steps.
         """
-        from jaxscope.rules import gate
+        from jaxscope.check import gate
         from jaxscope.schema.findings import ERROR
         from jaxscope.schema.steps import known
 

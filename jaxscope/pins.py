@@ -32,7 +32,7 @@ class Pins:
     """
 
     def __init__(self, folder: Path, update: str, root: Path) -> None:
-        from jaxscope.model.baseline import file
+        from jaxscope.check.baseline import file
 
         if update != NONE:
             file.permitted(os.environ)
@@ -48,10 +48,10 @@ class Pins:
           BaselineError: there is none, or it cannot be read or written.
           UsageError: nothing of the user's was compiled.
         """
-        from jaxscope.model.baseline import file, updating
+        from jaxscope.check.baseline import file, update
+        from jaxscope.check.baseline import findings as against
+        from jaxscope.check.selection import Filter, selection
         from jaxscope.report import sentences
-        from jaxscope.rules import against
-        from jaxscope.rules.selection import Filter, selection
 
         path = self.folder / f"{_stem(test)}{f'{_PART}{_stem(name)}' if name else ''}.json"
         if not any(f.user and f.compiled for f in run.functions.values()):
@@ -64,7 +64,7 @@ class Pins:
         now = against.read(run, everything, [str(self._root)])
         if self._update == ALL or (self._update == NEW and not path.exists()):
             old = file.read(path) if file.looks_like_one(path) and path.exists() else None
-            file.write(path, updating.updated(old, now.baseline), os.environ)
+            file.write(path, update.updated(old, now.baseline), os.environ)
             return
         if not path.exists():
             raise file.BaselineError(

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from jaxscope.check.marks import Judge
     from jaxscope.pins import Pins
-    from jaxscope.report.marks import Judge
     from jaxscope.tested import Suite, Tested
 
 MARKS = {
@@ -92,8 +92,8 @@ def pytest_make_collect_report(
 def _misused(item: pytest.Item) -> str | None:
     for mark in item.iter_markers():
         if mark.name in MARKS:
+            from jaxscope.check import marks
             from jaxscope.errors import UsageError
-            from jaxscope.report import marks
 
             try:
                 marks.read(mark.name, mark.args, mark.kwargs)
@@ -277,7 +277,7 @@ def _body(item: pytest.Item, part: Tested) -> Iterator[None]:
 
 def _failures(item: pytest.Item, part: Tested) -> tuple[str, str]:
     """What does not hold; and what of it does not hold however the test would have gone on."""
-    from jaxscope.report import marks
+    from jaxscope.check import marks
 
     found: list[str] = []
     surely: list[str] = []
@@ -297,7 +297,7 @@ def _failures(item: pytest.Item, part: Tested) -> tuple[str, str]:
 
 def _asked(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
     """The marks of a test; of several with one name and one function the nearest."""
-    from jaxscope.report import marks
+    from jaxscope.check import marks
 
     seen = set()
     for mark in item.iter_markers():

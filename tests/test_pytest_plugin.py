@@ -461,7 +461,7 @@ def test_a_mark_that_a_fixture_adds_is_checked_where_it_is_the_only_one(tmp_path
 def test_the_plugin_is_an_entry_point_and_knows_all_marks():
     import tomllib
 
-    from jaxscope.report import marks
+    from jaxscope.check import marks
 
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"jaxscope": "jaxscope.pytest_plugin"}

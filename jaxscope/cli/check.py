@@ -107,7 +107,7 @@ def handle(args: argparse.Namespace) -> int:
 
     asked = wishes({key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]})
     if args.update_baseline:
-        from jaxscope.model.baseline import file
+        from jaxscope.check.baseline import file
 
         file.permitted(os.environ)
     held.filter_of(asked)  # which raises what is wrong with it before anything is read
@@ -132,7 +132,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _not_checked(e: UsageError) -> Finding:
-    from jaxscope.rules import gate
+    from jaxscope.check import gate
     from jaxscope.schema.findings import ERROR
 
     return msgspec.structs.replace(gate.not_known(f"not checked: {e.message}"), severity=ERROR, fix=e.hint)
@@ -201,7 +201,7 @@ def _program(directory: RunDir) -> list[str]:
 
 def failing(found: list[Finding], *, strict: bool) -> list[Finding]:
     """Those that make a check fail: errors and warnings; with ``strict`` notes too, save good news."""
-    from jaxscope.rules import against
+    from jaxscope.check.baseline import findings as against
 
     return against.failing(found, strict=strict)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
+from jaxscope.check import limits
 from jaxscope.errors import UsageError
 from jaxscope.log import files, store
-from jaxscope.rules import limits
 
 FORMATS = ("concise", "full", "json", "github", "sarif", "junit")
 MAX_BYTES = 4_000_000  # of pyproject.toml

@@ -13,11 +13,11 @@ from jaxscope.log import store
 from jaxscope.report.escape import escape
 
 if TYPE_CHECKING:
+    from jaxscope.check import gate
+    from jaxscope.check.selection import Filter
     from jaxscope.log.store import RunDir
     from jaxscope.model.run import Run
     from jaxscope.report.variants import Variant
-    from jaxscope.rules import gate
-    from jaxscope.rules.selection import Filter
     from jaxscope.schema.findings import Finding
 
 
@@ -43,8 +43,9 @@ def findings(
       UsageError: see ``unchecked``.
       BaselineError: the baseline cannot be read.
     """
+    from jaxscope.check import gate
     from jaxscope.report import told, variants
-    from jaxscope.rules import gate, registry
+    from jaxscope.rules import registry
 
     chosen = filter_of(wishes, run) if looked_at is None else looked_at
     every = variants.of(run, directory) if parts is None else parts
@@ -81,7 +82,7 @@ def findings(
 
 def _limited(wishes: dict[str, Any], *, steps: bool = True) -> bool:
     """Is there a limit to hold? ``steps``: are they known?"""
-    from jaxscope.rules import limits
+    from jaxscope.check import limits
 
     return bool(
         (steps and wishes.get("no-recompiles-after") is not None)
@@ -107,12 +108,14 @@ def _held(
       path: of the baseline, which ``first`` is held against.
       lacking: takes what cannot be checked.
     """
-    from jaxscope.rules import against, aimed, budgets, gate, limits, registry
+    from jaxscope.check import budgets, gate, limits, target_limits
+    from jaxscope.check.baseline import findings as against
+    from jaxscope.rules import registry
 
     run, after = runs[0], wishes.get("no-recompiles-after")
     allowed, functions = limits.of(wishes), wishes.get("functions") or {}
-    aim = aimed.aim(runs, wishes.get("target") or (), wishes.get("targets") or {})
-    if (e := aimed.lacking(aim, argv)) is not None:
+    aim = target_limits.aim(runs, wishes.get("target") or (), wishes.get("targets") or {})
+    if (e := target_limits.lacking(aim, argv)) is not None:
         lacking.append(e)
     lacking.extend(_left_out(wishes, chosen))
     late: list[gate.Told] = []
@@ -129,13 +132,13 @@ def _held(
     rules = first if path is not None else not limited or bool(wishes.get("select"))
     found: list[Finding] = []
     if path is not None and first:
-        from jaxscope.model.baseline import file
+        from jaxscope.check.baseline import file
 
         baseline = file.read(path)
         found += against.compare(baseline, against.read(run, chosen, pinned.roots(path)), chosen)
     elif path is None and rules:
         found += chosen.keep(registry.findings(run))
-    found = chosen.keep(aimed.of_rules(aim, found, rules=rules))
+    found = chosen.keep(target_limits.of_rules(aim, found, rules=rules))
     if after is not None:
         kept = chosen.keep(t.finding for t in late)
         late = [t for t in late if any(t.finding is f for f in kept)]
@@ -143,15 +146,15 @@ def _held(
         found = [*gate.untold(found, kept), *budgets.mentioned(run, *beyond, late)]
     if limited:
         found += chosen.keep(budgets.over(run, allowed, functions, programs=not aim.names, late=late))
-    found += chosen.keep(aimed.held(aim, allowed, functions))
+    found += chosen.keep(target_limits.held(aim, allowed, functions))
     return found
 
 
 def _left_out(wishes: dict[str, Any], chosen: Filter) -> list[UsageError]:
     """What is asked for and is not among what ``select`` names: nobody would look at it. ``ignore`` leaves out on
     purpose."""
-    from jaxscope.rules import budgets, gate
-    from jaxscope.rules.footprints import COLLECTIVES, CONSTANTS, MEMORY
+    from jaxscope.check import budgets, gate
+    from jaxscope.check.program_limits import COLLECTIVES, CONSTANTS, MEMORY
 
     codes = {
         "no-recompiles-after": gate.CODE,
@@ -183,9 +186,9 @@ def argv_of(directory: RunDir | None) -> list[str]:
 def unfinished(run: Run, directory: RunDir, parts: Sequence[Variant] | None = None) -> list[Finding]:
     """Where the run may have more to say, or the program died; an error where the recording was cut short: what came
     later is not known, so nothing holds. Of the runs within it, too; ``parts``: as in ``findings``."""
+    from jaxscope.check import gate
     from jaxscope.model import deaths
     from jaxscope.report import variants
-    from jaxscope.rules import gate
 
     found = []
     died = deaths.of_run(run)
@@ -240,9 +243,9 @@ def filter_of(wishes: dict[str, Any], run: Run | None = None) -> Filter:
     Raises:
       UsageError: a code that does not exist.
     """
+    from jaxscope.check.selection import Filter, selection
     from jaxscope.model import sources
     from jaxscope.report.formats.placed import relative
-    from jaxscope.rules.selection import Filter, selection
 
     codes = selection(
         wishes.get("select") or (), wishes.get("ignore") or (), wishes.get("per-file-ignores") or {}

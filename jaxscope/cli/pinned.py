@@ -12,15 +12,15 @@ from jaxscope.errors import JaxscopeError
 from jaxscope.log import store
 
 if TYPE_CHECKING:
+    from jaxscope.check.baseline.schema import Baseline
+    from jaxscope.check.selection import Filter
     from jaxscope.log.store import RunDir
-    from jaxscope.model.baseline.facts import Baseline
     from jaxscope.model.run import Run
-    from jaxscope.rules.selection import Filter
 
 
 def path_of(wishes: dict[str, Any]) -> Path | None:
     """The baseline that is asked for, else the one that lies in the project; None: there is none."""
-    from jaxscope.model.baseline import file
+    from jaxscope.check.baseline import file
 
     if wishes.get("baseline") is not None:
         return Path(wishes["baseline"])
@@ -40,16 +40,16 @@ def update(run: Run, directory: RunDir, wishes: dict[str, Any], chosen: Filter) 
       BaselineError: in CI, or the file cannot be read or written.
       JaxscopeError: the run is no whole one: nothing ended well, or nothing was compiled.
     """
-    from jaxscope.model.baseline import file, updating
+    from jaxscope.check.baseline import file, update
+    from jaxscope.check.baseline import findings as against
     from jaxscope.model.load import state
-    from jaxscope.rules import against
 
     file.permitted(os.environ)
     _whole(run, state(run, directory))
     path = path_of(wishes) or _project() / file.NAME
     old = _before(path) if path.exists() else None
     now = against.read(run, chosen, roots(path)).baseline
-    file.write(path, updating.updated(old, now), os.environ)
+    file.write(path, update.updated(old, now), os.environ)
     n = len(now.functions)
     sys.stderr.write(f"{path}: {n:,} {'function' if n == 1 else 'functions'} pinned; commit it\n")
     return path
@@ -61,7 +61,7 @@ def _before(path: Path) -> Baseline | None:
     Raises:
       BaselineError: it is no baseline at all.
     """
-    from jaxscope.model.baseline import file
+    from jaxscope.check.baseline import file
 
     try:
         return file.read(path)

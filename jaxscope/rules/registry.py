@@ -39,8 +39,8 @@ FAMILIES = (
     "shardings",
     "devices",
     "targets",
-    "gate",
-    "budgets",
+    "check.gate",
+    "check.budgets",
     "baseline",
 )
 
@@ -133,7 +133,7 @@ def _nothing(run: Run) -> Iterator[Finding]:
 def rules() -> dict[str, Rule]:
     """All rules by code, in order."""
     for family in FAMILIES:
-        importlib.import_module(f"jaxscope.rules.{family}")
+        importlib.import_module(f"jaxscope.{family}" if "." in family else f"jaxscope.rules.{family}")
     return dict(sorted(_rules.items()))
 
 

@@ -8,8 +8,8 @@ import pytest
 import written
 from written import Log, exited, function, key, leaf
 
+from jaxscope.check.baseline import file
 from jaxscope.log import store
-from jaxscope.model.baseline import file
 
 pytestmark = pytest.mark.usefixtures("home")
 

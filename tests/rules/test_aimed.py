@@ -5,10 +5,10 @@ from aimed_runs import EVAL, GIB, STEP, Aimed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxscope.check import limits, target_limits
+from jaxscope.check.limits import Limits
 from jaxscope.errors import UsageError
 from jaxscope.model.load import load
-from jaxscope.rules import aimed, limits
-from jaxscope.rules.limits import Limits
 from jaxscope.schema.findings import NOTE
 
 HLO = """HloModule jit_train_step, is_scheduled=true, num_partitions=4
@@ -34,8 +34,8 @@ def run(tmp_path):
 
 def held(a, names=(), allowed=Limits(), functions=None, tables=None, further=()):  # noqa: B008
     runs = [load(a.run), *(load(o.run) for o in further)]
-    aim = aimed.aim(runs, names, tables or {})
-    return [(f.code, f.title) for f in aimed.held(aim, allowed, functions or {})]
+    aim = target_limits.aim(runs, names, tables or {})
+    return [(f.code, f.title) for f in target_limits.held(aim, allowed, functions or {})]
 
 
 def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
@@ -102,16 +102,16 @@ def test_the_star_of_two_slices_is_no_pattern(tmp_path):
     a = Aimed(tmp_path / "run", "2*v5e:4x4")
     a.lowered(a.called(), "2*v5e:4x4")
     a.made("2*v5e:4x4")
-    assert aimed.alone("2*v5e:4x4") == "2*v5e:4x4" and aimed.alone("2*v5e:*") is None
+    assert target_limits.alone("2*v5e:4x4") == "2*v5e:4x4" and target_limits.alone("2*v5e:*") is None
     assert len(held(a, tables={"2*V5E:4x4": Limits(peak_bytes=1)})) == 1
 
 
 def test_a_target_that_was_not_recorded_is_an_error_with_the_command_that_records_it(run):
-    aim = aimed.aim([load(run.run)], ["2*v5e:4x4", "v5e:4x4"], {})
-    lacking = aimed.lacking(aim, ["train.py"])
+    aim = target_limits.aim([load(run.run)], ["2*v5e:4x4", "v5e:4x4"], {})
+    lacking = target_limits.lacking(aim, ["train.py"])
     assert lacking.message == "the run was not compiled for 2*v5e:4x4; it was for v5e:4x4, v6e:4x4"
     assert lacking.hint == "record it: jaxscope run --target '2*v5e:4x4' --wait-targets train.py"
-    assert aimed.lacking(aimed.aim([load(run.run)], ["v5e:4x4"], {}), ["train.py"]) is None
+    assert target_limits.lacking(target_limits.aim([load(run.run)], ["v5e:4x4"], {}), ["train.py"]) is None
 
 
 @pytest.mark.parametrize("names, tables", [(["v5z:4x4"], {}), ([], {"v5z:4x4": Limits()})])
@@ -146,7 +146,7 @@ def test_one_that_was_not_lowered_and_one_that_nobody_lowered_are_not_known(tmp_
     a = Aimed(tmp_path / "run", "v5e:4x4")
     a.lowered(a.called(), "v5e:4x4", skipped="it runs on 32 devices, v5e:4x4 has 16")
     a.called(EVAL, program="e0e0")
-    found = aimed.held(aimed.aim([load(a.run)], ["v5e:4x4"], {}), Limits(), {})
+    found = target_limits.held(target_limits.aim([load(a.run)], ["v5e:4x4"], {}), Limits(), {})
     assert [f.title for f in found] == [
         "train_step#1 for v5e:4x4: what becomes of it is not known, "
         "it was not lowered: it runs on 32 devices, v5e:4x4 has 16",
@@ -179,7 +179,9 @@ def test_what_does_not_fit_is_said_whatever_is_asked_for_and_of_the_target_that_
     runs = [load(a.run)]
     for names, expected in (([], {"v5e:4x4", "v6e:4x4"}), (["v6e:4x4"], {"v6e:4x4"})):
         for rules in (False, True):
-            found = aimed.of_rules(aimed.aim(runs, names, {}), _rules(runs[0]) if rules else [], rules=rules)
+            found = target_limits.of_rules(
+                target_limits.aim(runs, names, {}), _rules(runs[0]) if rules else [], rules=rules
+            )
             assert {t for f in found if f.code == "JX801" for t in f.targets} == expected
 
 
@@ -207,8 +209,8 @@ def test_a_table_that_cannot_be_is_an_error_that_says_what_can(table, said):
 @given(st.text(max_size=30))
 def test_any_text_is_a_target_a_pattern_or_an_error(text):
     try:
-        one = aimed.alone(text)
+        one = target_limits.alone(text)
     except UsageError as e:
         assert e.hint
         return
-    assert one is None or aimed.alone(one) == one
+    assert one is None or target_limits.alone(one) == one

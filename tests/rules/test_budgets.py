@@ -3,11 +3,11 @@
 import pytest
 from written import Log, function, key, leaf
 
+from jaxscope.check import budgets, limits
+from jaxscope.check.limits import Limits
 from jaxscope.errors import UsageError
 from jaxscope.log import store
 from jaxscope.model.load import load
-from jaxscope.rules import budgets, limits
-from jaxscope.rules.limits import Limits
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import ERROR, NOTE
 from jaxscope.schema.keys import Sharding

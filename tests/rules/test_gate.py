@@ -4,11 +4,12 @@ import pytest
 import written
 from written import Log, function, key, leaf
 
+from jaxscope.check import gate
 from jaxscope.errors import UsageError
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.model.steps import Steps
-from jaxscope.rules import gate, registry
+from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import ERROR, NOTE
 

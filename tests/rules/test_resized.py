@@ -3,11 +3,12 @@
 import pytest
 from written import Log, function, key, leaf
 
+from jaxscope.check import budgets, gate
+from jaxscope.check.limits import Limits
 from jaxscope.cli import held
 from jaxscope.log import store
 from jaxscope.model.load import load
-from jaxscope.rules import budgets, gate, registry
-from jaxscope.rules.limits import Limits
+from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from jaxscope.check.selection import Filter, selection
 from jaxscope.errors import UsageError
 from jaxscope.model.run import Run
-from jaxscope.rules.selection import Filter, selection
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding
 from jaxscope.schema.keys import Frame

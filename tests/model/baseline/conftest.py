@@ -3,13 +3,13 @@
 import pytest
 from written import Log, function
 
+from jaxscope.check.baseline import extract
 from jaxscope.log import store
-from jaxscope.model.baseline import recorded
 from jaxscope.model.load import load
 
 
 class Making:
-    """``run(...)``: a recorded run; ``read(...)``: the same as facts."""
+    """``run(...)``: a recorded run; ``read(...)``: the same."""
 
     def __init__(self, path):
         self.path = path
@@ -37,7 +37,7 @@ class Making:
         return load(run)
 
     def read(self, *compilations, findings=(), roots=(), **more):
-        return recorded.read(self.run(*compilations, **more), findings, roots)
+        return extract.read(self.run(*compilations, **more), findings, roots)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written import CWD, function, key, leaf
 
-from jaxscope.model.baseline import facts, file
-from jaxscope.model.baseline.places import Names, clean, pattern, root
+from jaxscope.check.baseline import file, schema
+from jaxscope.check.baseline.names import Names, clean, pattern, root
 from jaxscope.model.records import Function
 from jaxscope.schema import events as ev
 
@@ -18,10 +18,14 @@ FIGURES = st.integers(0, 1 << 50)
 COUNTS = st.dictionaries(st.text(max_size=20), FIGURES, max_size=4)
 MAYBE = st.none() | COUNTS
 COLLECTIVES = st.builds(
-    facts.Collectives, count=FIGURES, executions=st.none() | FIGURES, bytes=st.none() | FIGURES, within=COUNTS
+    schema.Collectives,
+    count=FIGURES,
+    executions=st.none() | FIGURES,
+    bytes=st.none() | FIGURES,
+    within=COUNTS,
 )
 PROGRAMS = st.builds(
-    facts.Program,
+    schema.Program,
     arguments=COUNTS,
     collectives=st.none() | st.dictionaries(st.text(max_size=9), COLLECTIVES, max_size=2),
     fusions=MAYBE,
@@ -35,7 +39,7 @@ PROGRAMS = st.builds(
     flops=MAYBE,
 )
 FUNCTIONS = st.builds(
-    facts.Function,
+    schema.Function,
     traces=FIGURES,
     lowerings=FIGURES,
     compilations=FIGURES,
@@ -43,19 +47,19 @@ FUNCTIONS = st.builds(
     programs=st.lists(PROGRAMS, max_size=2),
 )
 BASELINES = st.builds(
-    facts.Baseline,
-    jaxscope_baseline=st.just(facts.SCHEMA),
+    schema.Baseline,
+    jaxscope_baseline=st.just(schema.SCHEMA),
     jax=st.none() | st.text(max_size=6),
     platform=st.none() | st.text(max_size=6),
     devices=COUNTS,
-    tolerance=st.dictionaries(st.sampled_from(list(facts.TOLERANCE)), st.floats(0, 10)),
+    tolerance=st.dictionaries(st.sampled_from(list(schema.TOLERANCE)), st.floats(0, 10)),
     functions=st.dictionaries(st.text(max_size=20), FUNCTIONS, max_size=2),
     eager=st.dictionaries(st.text(max_size=9), COUNTS, max_size=2),
     findings=COUNTS,
     steps=st.none() | FIGURES,
     transfers=st.none() | st.dictionaries(st.text(max_size=9), COUNTS, max_size=2),
 )
-GOOD = facts.Baseline(jax="0.12", platform="cpu", functions={"a.py::f": facts.Function(traces=1)})
+GOOD = schema.Baseline(jax="0.12", platform="cpu", functions={"a.py::f": schema.Function(traces=1)})
 
 
 @given(BASELINES)
@@ -74,7 +78,7 @@ def test_the_order_in_which_things_were_found_does_not_show(baseline):
             return {k: turned(v) for k, v in reversed(value.items())}
         return [turned(v) for v in value] if isinstance(value, list) else value
 
-    again = msgspec.convert(turned(data), facts.Baseline)
+    again = msgspec.convert(turned(data), schema.Baseline)
     assert file.dumps(again) == file.dumps(baseline)
 
 
@@ -91,7 +95,7 @@ def test_a_damaged_file_is_an_error_or_still_a_baseline(baseline, data):
     for _ in range(data.draw(st.integers(1, 4))):
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
     try:
-        assert isinstance(file.loads(bytes(text)), facts.Baseline)
+        assert isinstance(file.loads(bytes(text)), schema.Baseline)
     except file.BaselineError as e:
         assert e.hint and e.slug
 

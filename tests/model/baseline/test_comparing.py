@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from written import CWD, function, key, leaf, static
 
-from jaxscope.model.baseline import comparing, file, recorded, updating
+from jaxscope.check.baseline import comparison, extract, file, update
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
@@ -71,7 +71,7 @@ def x(n=8, **more):
 
 def held(before, after):
     """The comparison after the baseline has been a file."""
-    return comparing.compare(file.loads(file.dumps(before.baseline).encode()), after)
+    return comparison.compare(file.loads(file.dumps(before.baseline).encode()), after)
 
 
 def told(found):
@@ -232,7 +232,7 @@ def with_memory(making, temp, k=None):
     run = making.run((k or x(), "aa", None, None))
     (p,) = run.programs.values()
     p.compiled = msgspec.structs.replace(p.compiled, memory=Memory(4096, 128, 0, temp, None))
-    return recorded.read(run, [])
+    return extract.read(run, [])
 
 
 def test_memory_within_the_tolerance_is_the_same_and_beyond_it_is_told_with_the_argument_that_changed(making):
@@ -324,8 +324,8 @@ def test_a_tolerance_that_somebody_wrote_into_the_file_holds_and_outlives_an_upd
     before = making.read((x(), "aa", hlo(fusions=10), None)).baseline
     wide = msgspec.structs.replace(before, tolerance={**before.tolerance, "fusions": 0.5})
     after = making.read((x(), "bb", hlo(fusions=14), None))
-    assert comparing.compare(wide, after).findings == []
-    assert updating.updated(wide, after.baseline).tolerance["fusions"] == 0.5
+    assert comparison.compare(wide, after).findings == []
+    assert update.updated(wide, after.baseline).tolerance["fusions"] == 0.5
 
 
 def test_a_donation_that_is_gone_is_told_by_argument(making):
@@ -435,11 +435,11 @@ def test_findings_the_baseline_knows_stay_known_in_another_environment(making):
 def test_the_rules_own_word_on_a_recompile_is_merged_into_the_comparisons(making):
     def read(*compilations):
         run = making.run(*compilations)
-        return recorded.read(run, registry.findings(run))
+        return extract.read(run, registry.findings(run))
 
     found = held(read((x(8), "aa", None, None)), read((x(8), "aa", None, None), (x(7), "bb", None, None)))
     assert [f.code for f in found.new] == ["JX101"]
-    (f,) = comparing.merged([*found.findings, *found.new])
+    (f,) = comparison.merged([*found.findings, *found.new])
     assert f.code == "JX701"
     assert "pad" in f.fix and "--update-baseline" in f.fix
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from jaxscope.model.baseline import facts
-from jaxscope.model.baseline.recorded import Entry, Made
+from jaxscope.check.baseline import schema
+from jaxscope.check.baseline.extract import Entry, Made
 from jaxscope.model.records import Function
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
 from jaxscope.schema.keys import Frame
@@ -24,14 +24,14 @@ _SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # of bf16[64,32] P('data',)
 class Pair(NamedTuple):
     """One program, then and now. ``label``: how it is called; ``why``: which of its arguments differ."""
 
-    old: facts.Program
+    old: schema.Program
     made: Made
     entry: Entry
     label: str
     why: list[str]
 
     @property
-    def new(self) -> facts.Program:
+    def new(self) -> schema.Program:
         return self.made.facts
 
     @property
@@ -77,7 +77,7 @@ def definition(f: Function) -> Frame | None:
     return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
 
 
-def pairs(old: facts.Function, entry: Entry) -> tuple[list[Pair], list[Pair]]:
+def pairs(old: schema.Function, entry: Entry) -> tuple[list[Pair], list[Pair]]:
     """The programs of ``entry`` with those of the baseline that they are now; and those that have no counterpart,
     each beside one of the baseline that none of this run is.
 
@@ -86,7 +86,7 @@ def pairs(old: facts.Function, entry: Entry) -> tuple[list[Pair], list[Pair]]:
     now, it is that one whatever changed.
     """
     left, rest = list(old.programs), list(entry.programs)
-    found: list[tuple[facts.Program, Made]] = []
+    found: list[tuple[schema.Program, Made]] = []
     for alike in (
         lambda a, b: a.arguments == b.arguments,
         lambda a, b: _same_shapes(a.arguments, b.arguments),
@@ -103,7 +103,7 @@ def pairs(old: facts.Function, entry: Entry) -> tuple[list[Pair], list[Pair]]:
     numbers = {id(m): n for n, m in enumerate(entry.programs, 1)}
     name = name_of(entry.function)
 
-    def beside(several: list[tuple[facts.Program, Made]]) -> list[Pair]:
+    def beside(several: list[tuple[schema.Program, Made]]) -> list[Pair]:
         return [
             Pair(
                 before,

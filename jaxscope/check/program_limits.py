@@ -14,14 +14,14 @@ from jaxscope.analysis import fitting
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import peak_bytes
+from jaxscope.check.baseline.figures import size as mib
+from jaxscope.check.gate import Part, not_known, within
+from jaxscope.check.limits import ANY, Limits
 from jaxscope.log.jobs import EXHAUSTED
 from jaxscope.model import retargeted
-from jaxscope.model.baseline.figures import size as mib
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.gate import Part, not_known, within
-from jaxscope.rules.limits import ANY, Limits
 from jaxscope.rules.programs import name_of
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
 from jaxscope.schema.keys import Frame, Key, Memory, Sharding

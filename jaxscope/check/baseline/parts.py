@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from jaxscope.model.baseline import facts
-from jaxscope.model.baseline.facts import FLOPS, FUSIONS, MEMORY
-from jaxscope.model.baseline.figures import Drift, better, drifts, size, worse
-from jaxscope.model.baseline.pairs import Pair
-from jaxscope.model.baseline.places import clean, root
-from jaxscope.model.baseline.recorded import callback_key, collective_key, constant_key, within
+from jaxscope.check.baseline import schema
+from jaxscope.check.baseline.extract import callback_key, collective_key, constant_key, within
+from jaxscope.check.baseline.figures import Drift, better, drifts, size, worse
+from jaxscope.check.baseline.names import clean, root
+from jaxscope.check.baseline.pairing import Pair
+from jaxscope.check.baseline.schema import FLOPS, FUSIONS, MEMORY
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
@@ -26,11 +26,11 @@ Result = tuple[list[Finding], list[str]]
 
 
 def _communication(
-    pair: Pair, before: dict[str, facts.Collectives], after: dict[str, facts.Collectives], _: Mapping[str, float]
+    pair: Pair, before: dict[str, schema.Collectives], after: dict[str, schema.Collectives], _: Mapping[str, float]
 ) -> Result:  # fmt: skip
     found: list[Finding] = []
     good: list[str] = []
-    none = facts.Collectives(0, 0, 0)
+    none = schema.Collectives(0, 0, 0)
     for key in dict.fromkeys([*after, *before]):
         old, new = before.get(key, none), after.get(key, none)
         figures = [
@@ -71,7 +71,7 @@ def _communication(
 
 
 def _source_of(
-    pair: Pair, key: str, old: facts.Collectives, new: facts.Collectives
+    pair: Pair, key: str, old: schema.Collectives, new: schema.Collectives
 ) -> tuple[Frame | None, str | None]:
     """The line of a collective that is new, and its function: the first of a function that has more than before."""
     hlo = pair.made.texts.hlo

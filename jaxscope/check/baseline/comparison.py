@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from jaxscope.model.baseline import crossings, facts, programs
-from jaxscope.model.baseline.facts import Baseline
-from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, definition, name_of, note, pairs
-from jaxscope.model.baseline.recorded import Entry, Recorded
+from jaxscope.check.baseline import programs, schema, transfers
+from jaxscope.check.baseline.extract import Entry, Recorded
+from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, definition, name_of, note, pairs
+from jaxscope.check.baseline.schema import Baseline
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
@@ -56,7 +56,7 @@ def compare(baseline: Baseline, now: Recorded) -> Comparison:
         found.append(note(UNUSED, text, "give each program a baseline of its own: --baseline FILE"))
     found += _functions(baseline, now)
     found += _eager(baseline, now)
-    found += crossings.compare(baseline, now)
+    found += transfers.compare(baseline, now)
     found += _findings_gone(baseline, now)
     return Comparison(found, new, known, True)
 
@@ -208,7 +208,7 @@ def _new_function(entry: Entry) -> Finding:
     )
 
 
-def _counts(old: facts.Function, entry: Entry) -> Iterator[Finding]:
+def _counts(old: schema.Function, entry: Entry) -> Iterator[Finding]:
     """Compilations and their causes, exactly."""
     f, new = entry.function, entry.facts
     name = name_of(f)

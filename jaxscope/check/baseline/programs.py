@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from jaxscope.model.baseline import facts
-from jaxscope.model.baseline.facts import TOLERANCE, Baseline
-from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, Pair, name_of, note
-from jaxscope.model.baseline.parts import PARTS
-from jaxscope.model.baseline.recorded import Entry
+from jaxscope.check.baseline import schema
+from jaxscope.check.baseline.extract import Entry
+from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, Pair, name_of, note
+from jaxscope.check.baseline.parts import PARTS
+from jaxscope.check.baseline.schema import TOLERANCE, Baseline
 from jaxscope.schema.findings import Evidence, Finding
 
 NOT_KNOWN = "JX901"
@@ -23,7 +23,7 @@ FIRST_OF_SIZES = ("JX709", "JX704", "JX713", "JX702", "JX705", "JX706", "JX708",
 
 
 def compare(
-    baseline: Baseline, old: facts.Function, entry: Entry, paired: Iterable[Pair]
+    baseline: Baseline, old: schema.Function, entry: Entry, paired: Iterable[Pair]
 ) -> Iterator[Finding]:
     """What is worse in each program that was there before, what has one reason in one finding. One more program is
     told by its compilation."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
+from jaxscope.check import budgets, gate, limits, program_limits
 from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.model.run import Run
 from jaxscope.report import sentences
-from jaxscope.rules import budgets, footprints, gate, limits
 from jaxscope.schema.findings import NOTE, Finding
 
 
@@ -91,7 +91,9 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
                 "    → compile it here: jax.jit(f).lower(...).compile(), or jax.clear_caches() before"
             )
         users = {c.function.id: c.function for c in compiled}
-        return _outcome([f for each in users.values() for f in footprints.programs(run, each, allowed, part)])
+        return _outcome(
+            [f for each in users.values() for f in program_limits.programs(run, each, allowed, part)]
+        )
 
     return judge
 

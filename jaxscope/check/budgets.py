@@ -11,16 +11,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
+from jaxscope.check import gate
+from jaxscope.check.gate import Part, Told, not_known, within
+from jaxscope.check.limits import Limits
+from jaxscope.check.program_limits import COLLECTIVES, CONSTANTS, MEMORY, programs
 from jaxscope.model import causes
 from jaxscope.model.fold import MOST_SECONDS
 from jaxscope.model.names import matches, number_of
 from jaxscope.model.occupied import Occupied
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import gate, recompiles
-from jaxscope.rules.footprints import COLLECTIVES, CONSTANTS, MEMORY, programs
-from jaxscope.rules.gate import Part, Told, not_known, within
-from jaxscope.rules.limits import Limits
+from jaxscope.rules import recompiles
 from jaxscope.rules.programs import name_of
 from jaxscope.rules.registry import declare
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Cause, Evidence, Finding

@@ -12,9 +12,9 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.check.baseline import schema
+from jaxscope.check.baseline.names import Names, clean, pattern, root
 from jaxscope.model import causes, transfers
-from jaxscope.model.baseline import facts
-from jaxscope.model.baseline.places import Names, clean, pattern, root
 from jaxscope.model.diff import programs_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
@@ -26,7 +26,7 @@ from jaxscope.schema.keys import Key, Sharding
 class Made(msgspec.Struct):
     """One program of the run beside its facts."""
 
-    facts: facts.Program
+    facts: schema.Program
     program: Program
     texts: Texts
 
@@ -34,7 +34,7 @@ class Made(msgspec.Struct):
 class Entry(msgspec.Struct):
     """One function of the run beside its facts."""
 
-    facts: facts.Function
+    facts: schema.Function
     function: Function
     programs: list[Made]
     caused: dict[str, list[tuple[Compilation, Cause]]]  # as in ``facts.causes``
@@ -43,7 +43,7 @@ class Entry(msgspec.Struct):
 class Recorded(msgspec.Struct):
     """``baseline`` is what would be written; the rest leads back, by the same names."""
 
-    baseline: facts.Baseline
+    baseline: schema.Baseline
     run: Run
     names: Names
     functions: dict[str, Entry]
@@ -69,11 +69,11 @@ def read(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Re
     eager = _eager(run, names)
     grouped = _findings(run, names, findings)
     moved = _transfers(run, names)
-    found = facts.Baseline(
+    found = schema.Baseline(
         jax=minor(started.jax) if started is not None else None,
         platform=run.platform,
         devices={clean(kind): n for kind, n in sorted(Counter(d.kind for d in run.devices).items())},
-        tolerance=dict(facts.TOLERANCE),
+        tolerance=dict(schema.TOLERANCE),
         functions={name: e.facts for name, e in entries.items()},
         eager={where: {op: len(members) for op, members in ops.items()} for where, ops in eager.items()},
         findings={key: len(members) for key, members in grouped.items()},
@@ -135,7 +135,7 @@ def _entry(run: Run, f: Function) -> Entry:
         cause = causes.of(run, c)[0]
         caused.setdefault(cause_key(cause), []).append((c, cause))
     programs = [_made(p, run.texts_of(p)) for p in programs_of(run, f)]
-    found = facts.Function(
+    found = schema.Function(
         traces=f.traces,
         lowerings=f.lowerings,
         compilations=f.compiled,
@@ -154,7 +154,7 @@ def _made(p: Program, texts: Texts) -> Made:
     hlo = texts.hlo if texts.hlo is not None and texts.hlo.instructions else None
     mlir = texts.stablehlo
     key = next((c.key for c in p.compilations if c.key is not None), None)
-    found = facts.Program(
+    found = schema.Program(
         arguments={} if key is None else _arguments(key),
         collectives=None if hlo is None else _collectives(hlo.collectives),
         fusions=None if hlo is None else _fusions(hlo),
@@ -206,12 +206,12 @@ def collective_key(c: Collective) -> str:
     return f"{c.kind} over {', '.join(map(clean, c.axes)) or 'no axis'}"
 
 
-def _collectives(found: Sequence[Collective]) -> dict[str, facts.Collectives]:
+def _collectives(found: Sequence[Collective]) -> dict[str, schema.Collectives]:
     groups: dict[str, list[Collective]] = {}
     for c in found:
         groups.setdefault(collective_key(c), []).append(c)
     return {
-        key: facts.Collectives(
+        key: schema.Collectives(
             count=len(members),
             executions=_sum(c.executions for c in members),
             bytes=_sum(c.bytes for c in members),

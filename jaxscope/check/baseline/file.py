@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from jaxscope.check.baseline.schema import SCHEMA, TOLERANCE, Baseline
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import files
-from jaxscope.model.baseline.facts import SCHEMA, TOLERANCE, Baseline
 
 NAME = "jaxscope-baseline.json"
 MAX_BYTES = 16 << 20

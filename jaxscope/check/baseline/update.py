@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jaxscope.model.baseline.facts import Baseline
+from jaxscope.check.baseline.schema import Baseline
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:

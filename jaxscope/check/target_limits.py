@@ -12,15 +12,16 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from jaxscope.analysis import machines
+from jaxscope.check import program_limits
+from jaxscope.check.budgets import remaining
+from jaxscope.check.gate import not_known
+from jaxscope.check.limits import Limits
 from jaxscope.errors import UsageError
 from jaxscope.log.jobs import EXHAUSTED, OK
 from jaxscope.model.names import matches, number_of
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules import everywhere, footprints, registry
-from jaxscope.rules.budgets import remaining
-from jaxscope.rules.gate import not_known
-from jaxscope.rules.limits import Limits
+from jaxscope.rules import everywhere, registry
 from jaxscope.rules.programs import name_of
 from jaxscope.rules.targets import too_large
 from jaxscope.schema.findings import Finding
@@ -158,7 +159,7 @@ def _over(
     for f in _users(run):
         special = [*(allowed for text, allowed in functions.items() if matches(f, text)), *own]
         for allowed in [*special, remaining(limits, special)]:
-            yield from footprints.of_target(run, f, name, allowed)
+            yield from program_limits.of_target(run, f, name, allowed)
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:

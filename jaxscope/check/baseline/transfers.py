@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from jaxscope.model.baseline.facts import Baseline
-from jaxscope.model.baseline.pairs import ACCEPT, REFRESH, SHOWN, note
-from jaxscope.model.baseline.recorded import Recorded
+from jaxscope.check.baseline.extract import Recorded
+from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, note
+from jaxscope.check.baseline.schema import Baseline
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
 
 
