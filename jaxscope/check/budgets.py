@@ -14,7 +14,7 @@ import msgspec
 from jaxscope.check import gate
 from jaxscope.check.gate import Part, Told, not_known, within
 from jaxscope.check.limits import Limits
-from jaxscope.check.program_limits import COLLECTIVES, CONSTANTS, MEMORY, programs
+from jaxscope.check.program_limits import programs
 from jaxscope.model import causes
 from jaxscope.model.fold import MOST_SECONDS
 from jaxscope.model.names import matches, number_of
@@ -23,19 +23,10 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
 from jaxscope.rules.programs import name_of
-from jaxscope.rules.registry import declare
-from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Cause, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, Cause, Evidence, Finding
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
 MOST = 3  # contributors named
-
-
-declare(COMPILATIONS, "too-many-compilations", ERROR)
-declare(SECONDS, "too-long-compiling", ERROR)
-declare(COLLECTIVES, "too-much-communication", ERROR)
-declare(MEMORY, "too-much-memory", ERROR)
-declare(CONSTANTS, "too-large-constants", ERROR)
-declare("JX901", "not-known", NOTE)
 
 
 def over(

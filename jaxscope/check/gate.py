@@ -17,7 +17,6 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles, registry, resized
-from jaxscope.rules.registry import rule
 from jaxscope.rules.resized import Change, Miss, eager
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Cause, Evidence, Finding
 from jaxscope.schema.keys import Frame
@@ -164,11 +163,6 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
         f"{option}; after step 0 (nothing may be compiled) needs no steps",
         slug=STEPS_UNKNOWN,
     )
-
-
-@rule(CODE, "recompile-after-step", ERROR, asked=True)
-def recompile_after_step(run: Run) -> Iterator[Finding]:
-    yield from recompiles_after(run, 1)
 
 
 def _counts(c: Compilation, allow_cache_hits: bool) -> bool:

@@ -39,9 +39,7 @@ FAMILIES = (
     "shardings",
     "devices",
     "targets",
-    "check.gate",
-    "check.budgets",
-    "baseline",
+    "checks",
 )
 
 _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
@@ -117,13 +115,16 @@ def rule(
     return decorate
 
 
-def declare(code: str, name: str, severity: str) -> None:
-    """Register a finding that a run alone does not have: only its page.
+def declare(code: str, name: str, severity: str, *, asked: bool = False) -> None:
+    """Register a code that a run alone does not have: only its page.
+
+    Args:
+      asked: it needs a limit; else something to compare the run with.
 
     Raises:
       ValueError: the code is taken.
     """
-    add(code, name, severity, _nothing, told=True)
+    add(code, name, severity, _nothing, asked=asked, told=not asked)
 
 
 def _nothing(run: Run) -> Iterator[Finding]:
@@ -133,7 +134,7 @@ def _nothing(run: Run) -> Iterator[Finding]:
 def rules() -> dict[str, Rule]:
     """All rules by code, in order."""
     for family in FAMILIES:
-        importlib.import_module(f"jaxscope.{family}" if "." in family else f"jaxscope.rules.{family}")
+        importlib.import_module(f"jaxscope.rules.{family}")
     return dict(sorted(_rules.items()))
 
 

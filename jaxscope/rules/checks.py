@@ -1,13 +1,16 @@
-"""JX701 to JX714: a run is not what its baseline says. JX902: a comment that leaves nothing out.
-
-Only their explanations: model.baseline compares, and rules.selection knows the comments.
-"""
+"""Declare the codes that only ``jaxscope check`` reports. Package ``jaxscope.check`` decides about them."""
 
 from __future__ import annotations
 
 from jaxscope.rules.registry import declare
 from jaxscope.schema.findings import ERROR, NOTE
 
+declare("JX190", "recompile-after-step", ERROR, asked=True)
+declare("JX191", "too-many-compilations", ERROR)
+declare("JX291", "too-long-compiling", ERROR)
+declare("JX491", "too-much-communication", ERROR)
+declare("JX591", "too-much-memory", ERROR)
+declare("JX592", "too-large-constants", ERROR)
 declare("JX701", "baseline-compilations", ERROR)
 declare("JX702", "baseline-communication", ERROR)
 declare("JX703", "baseline-fusions", ERROR)
@@ -22,4 +25,5 @@ declare("JX711", "baseline-improved", NOTE)
 declare("JX712", "baseline-elsewhere", NOTE)
 declare("JX713", "baseline-flops", ERROR)
 declare("JX714", "baseline-transfers", ERROR)
+declare("JX901", "not-known", NOTE)
 declare("JX902", "unused-ignore", NOTE)
