@@ -353,9 +353,10 @@ class _Own:
 
 def _inside_jax() -> bool:
     """Does a frame of JAX stand above us: a trace, a callback, a hook?"""
-    from jaxscope.capture import frames, seams
+    from jaxscope import jax_internals
+    from jaxscope.capture import frames
 
-    return any(seams.in_jax(f) for f in frames.walk(sys._getframe(1)))
+    return any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1)))
 
 
 def _driven(watch: Watch, inner: Any) -> Any:

@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import buffers, frames, holders, host, origins, owners, seams, shield, signature
-from jaxscope.capture.devices import device_ranges
+from jaxscope import jax_internals
+from jaxscope.capture import buffers, frames, holders, host, origins, owners, shield, signature
 from jaxscope.capture.shardings import Shardings
+from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame
@@ -44,7 +45,7 @@ class Look:
 
     def __init__(self) -> None:
         self._began = time.perf_counter_ns()
-        self._live = [a for client in seams.clients() for a in client.live_arrays()]
+        self._live = [a for client in jax_internals.clients() for a in client.live_arrays()]
         self.count = len(self._live)
 
     @property
@@ -127,7 +128,7 @@ class _Kinds:
         self._arrays: list[Any] = []
 
     def add(self, live: list[Any]) -> None:
-        kinds, makeup, keep = self._kinds, seams.makeup, self._arrays.append
+        kinds, makeup, keep = self._kinds, jax_internals.makeup, self._arrays.append
         for array in live:
             try:
                 sharding, place, committed, stack, layout = makeup(array)
@@ -339,16 +340,16 @@ def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
 
 
 def _addressable() -> str:
-    return device_ranges(sorted({d.id for client in seams.clients() for d in client.local_devices()}))
+    return device_ranges(sorted({d.id for client in jax_internals.clients() for d in client.local_devices()}))
 
 
 def _on_cpu() -> bool:
-    return any(getattr(client, "platform", None) == "cpu" for client in seams.clients())
+    return any(getattr(client, "platform", None) == "cpu" for client in jax_internals.clients())
 
 
 def _memory() -> list[DeviceMemory]:
     found = []
-    for client in seams.clients():
+    for client in jax_internals.clients():
         for d in client.local_devices():
             said = d.memory_stats() or {}
             if said:

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import seams, shield
+from jaxscope import jax_internals
+from jaxscope.capture import shield
 
 MOST_PARTS = 4096  # of arrays on several devices, asked for at one look: 2 to 8 us each
 
@@ -59,7 +60,7 @@ class Shared:
             s = of[id(array)]
             parts += len(s.devices) if len(s.devices) > 1 else 0
             ask = parts <= MOST_PARTS or len(s.devices) == 1
-            buffers = shield.attempt("array_buffers", seams.buffers, array) if ask else None
+            buffers = shield.attempt("array_buffers", jax_internals.buffers, array) if ask else None
             if buffers is None:
                 self._unknown(array, s, wholes, named)
                 continue
@@ -73,7 +74,7 @@ class Shared:
 
     def _unknown(self, array: Any, s: Sized, wholes: set[Any], named: Container[int]) -> None:
         """Without addresses: a part that JAX took of an array has the array's own record of a stack."""
-        stack = id(seams.made_at(array))
+        stack = id(jax_internals.made_at(array))
         if len(s.devices) > 1:
             shape = shield.attempt("shard_shape", array.sharding.shard_shape, array.shape)
             wholes.update((stack, array.dtype, shape, d) for d in s.devices)

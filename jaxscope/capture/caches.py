@@ -6,7 +6,7 @@ that is traced adds one, so a count that has not grown since the last trace was 
 
 from __future__ import annotations
 
-from jaxscope.capture import seams
+from jaxscope import jax_internals
 
 
 class Clearings:
@@ -21,7 +21,7 @@ class Clearings:
 
         Returns (entries, capacity) of the caches that are full or nearly.
         """
-        gauge = seams.cache_gauge()
+        gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):
             self.count += 1
         self._misses = gauge.misses

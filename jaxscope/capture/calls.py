@@ -13,7 +13,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import frames, seams
+from jaxscope import jax_internals
+from jaxscope.capture import frames
 from jaxscope.capture.endings import Ending
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
@@ -30,17 +31,16 @@ def place(frame: FrameType | None) -> Place:
     """Where a call runs. Frames of two calls may share an address; rarely the function too."""
     if frame is None:
         return 0, 0
-    local = frames.read(frame, "fun", "jit_func", "jaxpr")
-    return id(frame), id(local.get("fun", local.get("jit_func", local.get("jaxpr"))))
+    return id(frame), jax_internals.function_identity(frame)
 
 
 def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
     """``Missed.entry`` of a call: nested, aot, transform or call."""
     if nested:
         return "nested"
-    if frame is None or frame.f_code.co_name == "jit_trace":
+    if frame is None or frame.f_code.co_name == jax_internals.AheadOfTimeFrame.function:
         return "aot"
-    if frame.f_code.co_name == seams.TRANSFORM_FRAME or (
+    if frame.f_code.co_name == jax_internals.TransformFrame.function or (
         key is not None and any(a.type == "Tracer" for a in key.arguments)
     ):
         return "transform"
@@ -53,13 +53,13 @@ class Call:
     __slots__ = ("cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced", "told")  # fmt: skip
 
     def __init__(
-        self, number: int, frame: Place, function: str, detail: bool, paths: list[str], rank: int
+        self, number: int, frame: Place, function: str, detail: bool, paths: list[str] | None, rank: int
     ) -> None:
         self.number = number
         self.frame = frame
         self.function = function
         self.detail = detail
-        self.paths = paths  # of the flat arguments
+        self.paths = paths  # of the flat arguments; None: not known
         self.rank = rank  # of the last event
         self.retraced = False  # its Python body ran
         self.told = False  # and Traced is written
@@ -103,10 +103,11 @@ class Calls(threading.local):
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
+        names = jax_internals.call_frames()
         on_stack = {
             place(f)
             for f in frames.walk(frame.f_back if frame is not None else None)
-            if f.f_code.co_name in seams.CALL_FRAMES and seams.in_jax(f)
+            if f.f_code.co_name in names and jax_internals.in_jax(f)
         }
         self._keep([c for c in self.open if c.frame in on_stack])
 

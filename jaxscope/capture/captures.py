@@ -10,6 +10,7 @@ import functools
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from jaxscope import jax_internals
 from jaxscope.capture import frames, paths
 from jaxscope.schema.keys import Captured
 
@@ -53,8 +54,8 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
             if inner is not None:
                 queue.append(inner)
         else:
-            inner = getattr(current, "__wrapped__", None) or getattr(current, "_fun", None)
-            if inner is not None:
+            inner = getattr(current, "__wrapped__", None) or jax_internals.given_to_jit(current)
+            if inner is not None and inner is not current:
                 queue.append(inner)
     return found
 

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import frames, seams, shield
+from jaxscope import jax_internals
+from jaxscope.capture import shield
 from jaxscope.capture.transfers import TO_HOST, Row, Transfers
 
 
@@ -33,16 +34,16 @@ class HostCopies:
         self._in_parts: dict[tuple[int, int], bool] = {}  # places in JAX's own ``_value``
 
     def install(self) -> None:
-        array = seams.array_class()
-        for name in (*seams.COPY_METHODS, seams.ITEM):
+        array = jax_internals.array_class()
+        for name in (*jax_internals.COPY_METHODS, jax_internals.ITEM):
             method = array.__dict__.get(name)
             if method is not None:
-                stand = (_Item if name == seams.ITEM else _Copy)(name, method, self)
+                stand = (_Item if name == jax_internals.ITEM else _Copy)(name, method, self)
                 self._stands.append(stand)
                 setattr(array, name, stand)
 
     def remove(self) -> None:
-        array = seams.array_class()
+        array = jax_internals.array_class()
         for stand in self._stands:
             stand.copies = None  # whoever holds it has the method
             if array.__dict__.get(stand.name) is stand:
@@ -80,7 +81,7 @@ class HostCopies:
         """The same for ``array.item``, which may ask for the array's buffer, or copy as all others do."""
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
-        row = self._transfers.row(frame, TO_HOST, seams.ITEM)
+        row = self._transfers.row(frame, TO_HOST, jax_internals.ITEM)
         if row is None:
             return None
         call = _Call(method)
@@ -96,12 +97,16 @@ class HostCopies:
     def _part(self, frame: FrameType) -> int | None:
         """JAX 0.10 brings an array of several devices over part by part: the number of this one."""
         place = (id(frame.f_code), frame.f_lasti)
-        in_parts = self._in_parts.get(place)
-        if in_parts is None:
-            in_parts = self._in_parts[place] = "i" in frames.read(frame, "i")
-        if not in_parts:
+        if self._in_parts.get(place) is False:
             return None
-        part = frames.read(frame, "i").get("i")
+        if not jax_internals.on_stack(jax_internals.ValueFrame, frame):
+            part = None
+        else:
+            part = jax_internals.ValueFrame(frame).i
+            if part is jax_internals.Missing.UNKNOWN:
+                raise LookupError("which part of an array is copied is not known: its copies are not counted")
+        in_parts = isinstance(part, int)
+        self._in_parts.setdefault(place, in_parts)
         return part if isinstance(part, int) else None
 
     def _was_read(self, array: Any) -> bool:

@@ -1,20 +1,19 @@
-"""The Python stack: which lines are the user's, and reading a frame's locals without a trace.
-
-Knows nothing of JAX's functions (capture.seams does).
-"""
+"""The Python stack: which lines are the user's. Knows nothing of JAX's functions (``jax_internals`` does)."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from types import FrameType, TracebackType
-from typing import Any
 
+from jaxscope.jax_internals.frame_reading import module_of as module_of
+from jaxscope.jax_internals.frame_reading import root as root
+from jaxscope.jax_internals.frame_reading import walk as walk
+from jaxscope.jax_internals.names import TRIMS_TRACEBACKS
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import DECORATOR_ROOTS, JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 from jaxscope.schema.standings import Standing, standing_of, standings
@@ -36,18 +35,9 @@ def configure(extra: list[str]) -> None:
     library_of.cache_clear()
 
 
-def root(module: object) -> str:
-    return module.partition(".")[0] if isinstance(module, str) else ""
-
-
 def is_library(module: object) -> bool:
     """Does the module belong to JAX, a wrapper library or us?"""
     return root(module) in _skipped
-
-
-def module_of(frame: FrameType) -> str:
-    name = frame.f_globals.get("__name__")
-    return name if isinstance(name, str) else ""
 
 
 # As code objects spell them.
@@ -111,12 +101,6 @@ def is_library_file(file: str) -> bool:
     return file_standing(file) != Standing.USER
 
 
-def walk(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 def location(frame: FrameType) -> Frame:
     code = frame.f_code
     return Frame(file=code.co_filename, line=frame.f_lineno or code.co_firstlineno, function=code.co_qualname)
@@ -164,7 +148,7 @@ def _between(frame: FrameType) -> bool:
     """Is it nobody's entrance: a watched function, an import, JAX's trimming of tracebacks around flax's
     functions?"""
     module = module_of(frame)
-    own = root(module) == OWN_ROOT or module == "jax._src.traceback_util"
+    own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
     return own or frame.f_code.co_filename.startswith("<frozen")
 
 
@@ -196,28 +180,3 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
             library = name if name in _skipped and name not in _RUN_WHAT_THEY_GET else None
             installed = name if standing(f) == Standing.INSTALLED else None
     return found
-
-
-def _snapshots() -> bool:
-    return type(sys._getframe().f_locals) is dict
-
-
-# Before Python 3.13 ``frame.f_locals`` makes a dict and caches it on the frame: a local that the
-# program later sets to None would live on in it. From 3.13 on it is a view (PEP 667), and clearing
-# it would clear the program's own variables.
-LOCALS_ARE_A_SNAPSHOT = _snapshots()
-
-
-def read(frame: FrameType, *names: str) -> dict[str, Any]:
-    """Some locals of a function's frame; a name that is not there is left out.
-
-    The frame is left as it was: nothing stays alive because of the look.
-    """
-    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        return {}  # a module's or class's locals are its namespace: not ours to touch
-    names_there = frame.f_locals
-    try:
-        return {n: names_there[n] for n in names if n in names_there}
-    finally:
-        if LOCALS_ARE_A_SNAPSHOT:
-            names_there.clear()

@@ -18,7 +18,8 @@ from fnmatch import fnmatchcase
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from jaxscope.capture import frames, seams
+from jaxscope import jax_internals
+from jaxscope.capture import frames
 from jaxscope.capture.paths import kind_name
 from jaxscope.schema.events import FunctionSeen
 
@@ -93,8 +94,8 @@ def defined_in(function: Any) -> str:
 
 
 def _label(layer: Any) -> str:
-    """A wrapper's public name: ``jax.grad`` for ``jax._src.api.grad.<locals>.grad_f``."""
-    if defined_in(layer) == "jax._src.traceback_util":
+    """A wrapper's public name: ``jax.grad`` for the ``grad_f`` that it returns."""
+    if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
         # api_boundary's closure: functools.wraps hid which transform it stands before.
         inside = [
             c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)
@@ -286,7 +287,7 @@ def _signature_text(function: Any) -> str:
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
     """The event that introduces ``function``, the object given to jit."""
-    eager = seams.is_eager(function)
+    eager = jax_internals.is_eager(function)
     layers = unwrap(function)
     inner = layers.function
     wrappers = [*(extra_wrappers or []), *layers.wrappers]
@@ -324,7 +325,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
     """The same where only a jaxpr is at hand: under grad and vmap, or lowered ahead of time."""
-    name, file, line = seams.function_source(jaxpr)
+    name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(
         function=function_id(name, file, line, []),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from jaxscope.capture import seams
+from jaxscope import jax_internals
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
@@ -46,7 +46,7 @@ def come_back(who: Hears, writer: Writer) -> None:
     """``jax.monitoring.clear_event_listeners()`` drops ours with all others: listen again, and say so."""
     import jax
 
-    if seams.is_listening(who.on_duration):
+    if jax_internals.is_listening(who.on_duration):
         return
     try:
         jax.monitoring.unregister_scalar_listener(who.on_scalar)  # 0.10 and 0.12 forget to clear these

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from types import FrameType
 
-from jaxscope.capture import seams, shield
+from jaxscope import jax_internals
+from jaxscope.capture import shield
 from jaxscope.capture.calls import Call
 from jaxscope.capture.endings import Endings
 from jaxscope.capture.stale import Stale
@@ -28,7 +29,7 @@ class Nested:
 
     def begins(self, call: Call, trace_frame: FrameType) -> bool:
         """The body of ``call`` is about to run; False: its end cannot be seen."""
-        call.ending = self._endings.watch(trace_frame, seams.held_by_trace(trace_frame))
+        call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
         if call.ending is None:
             return False
         self.waiting += 1

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import frames, functions, seams, shield, texts
+from jaxscope import jax_internals
+from jaxscope.capture import functions, shield, texts
 from jaxscope.capture.calls import Weak
 from jaxscope.capture.wrappers import UserCall
 from jaxscope.log import files
@@ -85,7 +86,7 @@ class Once:
 
     def context(self) -> str:
         """The id of the trace-context settings of this moment."""
-        settings = seams.context_settings()
+        settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
         if known is None:
@@ -97,13 +98,10 @@ class Once:
         """Platform and devices, once a phase shows that the program has started its backend."""
         if self._backend:
             return
-        for name in (seams.LOWER_FRAME, seams.COMPILE_FRAME, seams.EXECUTABLE_FRAME):
-            if name in stack:
-                backend = frames.read(stack[name], "backend").get("backend")
-                if backend is not None:
-                    self._backend = True
-                    shield.attempt("backend", self._write_backend, backend)
-                return
+        backend = jax_internals.backend(stack)
+        if backend is not None:
+            self._backend = True
+            shield.attempt("backend", self._write_backend, backend)
 
     def _write_backend(self, backend: Any) -> None:
         found = texts.devices(backend)

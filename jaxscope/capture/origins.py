@@ -8,7 +8,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from jaxscope.capture import frames, seams
+from jaxscope import jax_internals
+from jaxscope.capture import frames
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.standings import Standing
 
@@ -37,7 +38,7 @@ def of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame
     seen: dict[Any, int] = {}
     made = [-1] * count
     for position, ref in refs[:MAX_ARRAYS]:
-        stack = seams.made_at(ref())
+        stack = jax_internals.made_at(ref())
         if stack not in seen:
             seen[stack] = lines.setdefault(line(stack), len(lines) - 1)
         made[position] = seen[stack]

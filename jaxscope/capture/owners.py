@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import frames, paths, seams, waiting
+from jaxscope import jax_internals
+from jaxscope.capture import frames, paths, waiting
+from jaxscope.jax_internals import frame_reading
 from jaxscope.schema import libraries
 from jaxscope.schema.standings import Standing
 
@@ -192,7 +194,7 @@ class Owners:
         if issubclass(kind, (dict, list, tuple, collections.deque)):
             return None if len(value) > LARGE and _holds_atoms(value) else paths.children(value)
         if frames.root(kind.__module__) in libraries.JAX_ROOTS and not issubclass(kind, functools.partial):
-            held = seams.held_array(value)
+            held = jax_internals.held_array(value)
             if held is not None:
                 return [("", held)]
             self._later(node, value)  # a jitted function: around one of the user's
@@ -291,7 +293,7 @@ def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
         for name, value in f.__dict__.items():
             yield ("" if name == "__wrapped__" else f".{name}"), value
         return
-    wrapped = seams.wrapped_function(f)
+    wrapped = jax_internals.wrapped_function(f)
     if wrapped is not None:
         yield "", wrapped
 
@@ -321,13 +323,13 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
     code = frame.f_code
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return []
-    if frames.LOCALS_ARE_A_SNAPSHOT and not _EXPOSING.isdisjoint(code.co_names) and _exposes(code):
+    if frame_reading.LOCALS_ARE_A_SNAPSHOT and not _EXPOSING.isdisjoint(code.co_names) and _exposes(code):
         return []
     there = frame.f_locals
     try:
         return [(name, there[name]) for name in there]
     finally:
-        if frames.LOCALS_ARE_A_SNAPSHOT:
+        if frame_reading.LOCALS_ARE_A_SNAPSHOT:
             there.clear()
 
 

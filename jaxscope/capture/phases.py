@@ -9,12 +9,14 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import captures, frames, seams, shardings, shield, signature, statics, texts
+from jaxscope import jax_internals
+from jaxscope.capture import captures, shardings, shield, signature, statics, texts
 from jaxscope.capture.calls import Call, Weak
-from jaxscope.capture.devices import device_ranges
 from jaxscope.capture.once import Once
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.stale import Stale
+from jaxscope.jax_internals import first_known, known, known_or_none
+from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf
@@ -28,7 +30,7 @@ class Lowering:
 
     __slots__ = ("call", "constants", "program")
 
-    def __init__(self, call: Call, program: str | None, constants: int) -> None:
+    def __init__(self, call: Call, program: str | None, constants: int | None) -> None:
         self.call, self.program, self.constants = call, program, constants
 
 
@@ -47,86 +49,86 @@ class Phases:
         self.modules = Weak()  # MLIR module -> Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, heard: bool) -> None:
-        frame = stack.get(seams.TRACE_FRAME)
-        local = frames.read(frame, "jaxpr", "out_avals", "fun") if frame is not None else {}
-        jaxpr = local.get("jaxpr")
-        if frame is not None and jaxpr is None:
-            self._failed(call, ev.TRACE, seconds)
-            return
-        self.traces.put(jaxpr, call)
-        if frame is None:
-            # Degraded (JAX before 0.10): a trace cannot be told from a trace-cache hit.
-            self._writer.emit(ev.Traced(call=call.number, seconds=seconds))
-            return
+        frame = jax_internals.TraceFrame.on(stack)
+        jaxpr = known_or_none(frame.jaxpr) if frame is not None else None
+        if jaxpr is not None:
+            self.traces.put(jaxpr, call)
         if not call.retraced and heard:
             self._writer.emit(ev.TraceReused(call=call.number, seconds=seconds))
             return
         call.told = True
+        constants = jax_internals.const_arrays(jaxpr)
         if self._stale:
-            shield.attempt("stale_captures", self._stale.traced, call.number, seams.const_arrays(jaxpr))
-        tree, out = shield.attempt("trace_results", results, local.get("out_avals")) or (None, [])
-        captured = shield.attempt(
-            "captured_constants",
-            captures.of_trace,
-            local.get("fun"),
-            seams.const_arrays(jaxpr),
-            signature.is_array,
-        )
+            shield.attempt("stale_captures", self._stale.traced, call.number, constants or ())
+        tree, out = None, None
+        if frame is not None and known(frame.out_avals):
+            tree, out = shield.attempt("trace_results", results, frame.out_avals) or (None, None)
+        captured = None
+        if constants is not None and frame is not None:
+            captured = shield.attempt(
+                "captured_constants",
+                captures.of_trace,
+                known_or_none(frame.fun),
+                constants,
+                signature.is_array,
+            )
         self._writer.emit(
             ev.Traced(
                 call=call.number,
                 seconds=seconds,
                 out_tree=tree,
                 out=out,
-                captured=captured or [],
-                equations=seams.equation_count(jaxpr),
+                captured=captured,
+                equations=jax_internals.equation_count(jaxpr),
                 effects=effects(jaxpr),
             )
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        frame = stack.get(seams.LOWER_FRAME)
-        wanted = ("lowering_result", "module_name", "num_devices", "platforms", "num_const_args")
-        local = frames.read(frame, *wanted) if frame is not None else {}
-        module = getattr(local.get("lowering_result"), "module", None)
-        if frame is not None and module is None:
-            self._failed(call, ev.LOWER, seconds)
-            return
-        around = stack.get(seams.LOWERER_FRAME) or stack.get(seams.RESOLVE_FRAME)
-        outer = frames.read(around, "donated_invars", "compiler_options_kvs") if around is not None else {}
-        donated = [i for i, d in enumerate(outer.get("donated_invars") or ()) if d]
+        frame = jax_internals.LoweringFrame.on(stack)
+        around = [
+            found
+            for kind in (jax_internals.LowererFrame, jax_internals.ResolveFrame)
+            if (found := kind.on(stack)) is not None
+        ]
+        module = None
+        if frame is not None:
+            module = known_or_none(jax_internals.LoweringResult(frame.lowering_result).mlir_module)
+        donated = known_or_none(first_known(*(f.donated_invars for f in around)))
+        paths = call.paths
+        flags = list(donated) if donated is not None else None
+        options = first_known(*(f.compiler_options_kvs for f in around))
+        platforms = known_or_none(frame.platforms) if frame is not None else None
+        devices = known_or_none(frame.num_devices) if frame is not None else None
         program = None
-        if self.ir != "none" and module is not None:
-            program = shield.attempt("stablehlo", self._stablehlo, call, module, local, outer)
+        if self.ir != "none" and module is not None and platforms and devices and known(options):
+            program = shield.attempt("stablehlo", self._stablehlo, call, module, options, platforms, devices)
         self._writer.emit(
             ev.Lowered(
                 call=call.number,
                 seconds=seconds,
                 program=program,
-                module=_text(local.get("module_name")),
-                donated=[call.paths[i] for i in donated if i < len(call.paths)],
-                num_partitions=local.get("num_devices"),
-                platforms=[str(p) for p in local.get("platforms") or ()],
-                **(shield.attempt("asked_shardings", _asked, stack, len(call.paths)) or {}),
+                module=_text(known_or_none(frame.module_name)) if frame is not None else None,
+                donated=_donated(flags, paths),
+                num_partitions=devices,
+                platforms=[str(p) for p in platforms or ()],
+                **(shield.attempt("asked_shardings", _asked, stack, paths) or _NOT_ASKED),
             )
         )
         if module is not None:
-            self.modules.put(module, Lowering(call, program, int(local.get("num_const_args") or 0)))
-            again = stack.get(seams.RESOLVE_FRAME)
+            constants = known_or_none(frame.num_const_args) if frame is not None else None
+            self.modules.put(module, Lowering(call, program, constants))
+            again = stack.get(jax_internals.ResolveFrame.function)
             if self.retarget is not None and call.detail and again is not None:
                 shield.attempt("retarget", self.retarget.lowered, call, again, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
-        frame = stack.get(seams.COMPILE_FRAME)
-        local = (
-            frames.read(frame, "computation", "xla_executable", "host_callbacks") if frame is not None else {}
-        )
-        executable = local.get("xla_executable")
-        if frame is not None and executable is None:
-            self._failed(call, ev.COMPILE, seconds)
-            return
+        frame = jax_internals.CompileFrame.on(stack)
+        executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.once.backend(stack)
-        lowering: Lowering | None = self.modules.get(local.get("computation"))
+        lowering: Lowering | None = self.modules.get(
+            known_or_none(frame.computation) if frame is not None else None
+        )
         program = lowering.program if lowering is not None else None
         memory = cost = fingerprint = results = None
         if executable is not None and self.ir != "none":
@@ -135,12 +137,12 @@ class Phases:
             fingerprint = shield.attempt("fingerprint", texts.fingerprint, executable)
             if call.detail and program is not None and self.ir in ("all", "hlo"):
                 shield.attempt("hlo", self._hlo, program, executable)
-        if executable is not None and seams.EXECUTABLE_FRAME in stack:
-            results = shield.attempt(
-                "executable", _executable, stack[seams.EXECUTABLE_FRAME], executable, lowering
-            )
-        callbacks = bool(local.get("host_callbacks"))
-        cache = shield.attempt("persistent_cache", persistent_cache, call.cache, seconds, callbacks)
+        outer = jax_internals.ExecutableFrame.on(stack)
+        if executable is not None and outer is not None:
+            results = shield.attempt("executable", _executable, outer, executable, lowering)
+        callbacks = known_or_none(frame.host_callbacks) if frame is not None else None
+        calls_back = None if callbacks is None else bool(callbacks)
+        cache = shield.attempt("persistent_cache", persistent_cache, call.cache, seconds, calls_back)
         self._writer.emit(
             ev.Compiled(
                 call=call.number,
@@ -151,20 +153,16 @@ class Phases:
                 memory=memory,
                 cost=cost or {},
                 fingerprint=fingerprint,
-                **(results or {}),
+                **(results or {"dropped_arguments": None}),
             )
         )
 
-    def _stablehlo(self, call: Call, module: Any, local: dict[str, Any], outer: dict[str, Any]) -> str:
+    def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
         text = texts.stablehlo(module)
-        constants = shield.attempt("constants", texts.elided, module, text) or b""
-        program = texts.program_id(
-            text,
-            outer.get("compiler_options_kvs"),
-            local.get("platforms"),
-            local.get("num_devices"),
-            constants,
-        )
+        constants = shield.attempt("constants", texts.elided, module, text)
+        if constants is None:
+            return None  # it could be taken for a program with other constants
+        program = texts.program_id(text, options, platforms, devices, constants)
         if call.detail and self.ir in ("all", "stablehlo"):
             self._store(program, "stablehlo", text)
         return program
@@ -177,7 +175,8 @@ class Phases:
         if stored is not None:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
 
-    def _failed(self, call: Call, phase: str, seconds: float) -> None:
+    def failed(self, call: Call, phase: str, seconds: float) -> None:
+        """``phase`` was left by an exception."""
         if phase == ev.TRACE and self._stale:
             shield.attempt("stale_captures", self._stale.failed, call.number)
         self._writer.emit(ev.PhaseFailed(call=call.number, phase=phase, seconds=seconds))
@@ -185,7 +184,7 @@ class Phases:
 
 def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
     """The returned tree and its leaves' abstract values."""
-    tree, pairs = seams.out_paths(out_avals)
+    tree, pairs = jax_internals.out_paths(out_avals)
     leaves = []
     for path, aval in pairs:
         weak = getattr(aval, "weak_type", None)
@@ -205,56 +204,61 @@ def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
     return statics.limited(statics.ADDRESS.sub("", tree)), leaves
 
 
-def _asked(stack: Stack, arguments: int) -> dict[str, Any]:
-    """The fields of Lowered that say what jit was given; empty where that is nothing."""
-    found = seams.asked_shardings(stack)
-    if found is None or not any(s is not None for side in found for s in side):
-        return {}
+_NOT_ASKED: dict[str, Any] = {"asked": None, "asked_in": None, "asked_out": None}
+
+
+def _asked(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
+    """The fields of Lowered with what jit was given: empty lists where that is nothing, None where not known."""
+    found = jax_internals.asked_shardings(stack)
+    if found is None:
+        return _NOT_ASKED
+    if not any(s is not None for side in found for s in side):
+        return {"asked": []}
     table = shardings.Shardings()
     asked_in, asked_out = ([table.index(s) for s in side] for side in found)
-    # Other numbers (values that stand for several arrays): which is which cannot be told.
     return {
         "asked": table.table,
-        "asked_in": asked_in if len(asked_in) == arguments else [],
+        # Another number (values that stand for several arrays): which is which is not known.
+        "asked_in": asked_in if paths is not None and len(asked_in) == len(paths) else None,
         "asked_out": asked_out,
     }
 
 
-def _executable(frame: FrameType, executable: Any, lowering: Lowering | None) -> dict[str, Any]:
-    local = frames.read(
-        frame, "name", "in_shardings", "out_shardings", "global_in_avals", "global_out_avals", "kept_var_idx",
-        "device_list", "committed", "ordered_effects", "intermediate_shardings", "context_mesh", "all_args_info",
-    )  # fmt: skip
-    table = shardings.Shardings()
-    found = shield.attempt("recover_shardings", seams.recovered_out_shardings, executable, local)
-    # Flat positions count captured constants first: they are not the caller's arguments.
-    constants = lowering.constants if lowering is not None else 0
-    avals = getattr(local.get("all_args_info"), "in_avals", None)
-    kept = local.get("kept_var_idx")
-    dropped = []
-    if avals is not None and kept is not None:
-        dropped = [i - constants for i in range(constants, len(avals)) if i not in kept]
-    devices = local.get("device_list")
-    taken = shardings.Shardings()
-    taken_as: list[int | None] = []
-    if avals is not None and kept is not None and devices is not None and len(devices) > 1:
-        of_kept = shield.attempt("in_shardings", seams.executable_in_shardings, executable, local)
-        by_position = dict(zip(sorted(kept), of_kept or (), strict=False))
-        if of_kept is not None and len(of_kept) == len(kept):
-            taken_as = [taken.index(by_position.get(i)) for i in range(constants, len(avals))]
+def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
+    """Paths of the donated arguments; None: not known."""
+    if flags is None:
+        return None
+    positions = [i for i, flag in enumerate(flags) if flag]
+    if paths is None:
+        return None if positions else []
+    return [paths[i] for i in positions if i < len(paths)]
+
+
+def _executable(
+    frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
+) -> dict[str, Any]:
+    table, taken = shardings.Shardings(), shardings.Shardings()
+    constants = lowering.constants if lowering is not None else None
+    returned = shield.attempt("recover_shardings", jax_internals.recovered_out_shardings, executable, frame)
+    given = shield.attempt(
+        "in_shardings", jax_internals.in_shardings_by_position, executable, frame, constants
+    )
+    devices = known_or_none(frame.device_list)
     return {
-        "in_sharding_of": taken_as,
+        "in_sharding_of": [taken.index(s) for s in given or ()],
         "in_shardings": taken.table,
-        "module": _text(local.get("name")),
-        "out_sharding_of": [table.index(s) for s in found or ()],
+        "module": _text(known_or_none(frame.name)),
+        "out_sharding_of": [table.index(s) for s in returned or ()],
         "out_shardings": table.table,
-        "out_committed": local.get("committed"),
-        "dropped_arguments": dropped,
+        "out_committed": known_or_none(frame.committed),
+        "dropped_arguments": jax_internals.dropped_arguments(frame, constants),
         "devices": device_ranges([d.id for d in devices]) if devices is not None else None,
     }
 
 
-def persistent_cache(seen: str | None, seconds: float, callbacks: bool) -> tuple[str | None, str | None]:
+def persistent_cache(
+    seen: str | None, seconds: float, callbacks: bool | None
+) -> tuple[str | None, str | None]:
     """What the persistent cache did and why, from its event and JAX's settings.
 
     ``seen`` is what its event said in this compilation. JAX 0.10 sends
@@ -269,6 +273,8 @@ def persistent_cache(seen: str | None, seconds: float, callbacks: bool) -> tuple
         return "off", "jax_compilation_cache_dir is not set"
     if seen == "hit":
         return "hit", None
+    if callbacks is None and not keeps_callbacks(jax.__version__):
+        return "miss", None  # it may call back into this process
     if callbacks and not keeps_callbacks(jax.__version__):
         return "miss", f"not stored: JAX {jax.__version__} keeps no program that calls back into this process"
     least = float(config.jax_persistent_cache_min_compile_time_secs)
@@ -278,9 +284,11 @@ def persistent_cache(seen: str | None, seconds: float, callbacks: bool) -> tuple
     return "miss", None
 
 
-def effects(jaxpr: Any) -> list[str]:
-    """Names of a trace's effects, without addresses."""
-    found = getattr(jaxpr, "effects", None) or ()
+def effects(jaxpr: Any) -> list[str] | None:
+    """Names of a trace's effects, without addresses; None: not known."""
+    found = known_or_none(jax_internals.Jaxpr(jaxpr).effects)
+    if found is None:
+        return None
     return sorted(
         {type(e).__name__ if "object at" in str(e) else statics.ADDRESS.sub("", str(e)) for e in found}
     )

@@ -15,6 +15,7 @@ from types import (
 )
 from typing import Any
 
+from jaxscope import jax_internals
 from jaxscope.capture import frames, functions, reads
 
 INSIDE = "inside"  # the user's function behind a wrapper
@@ -60,8 +61,7 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 def _one_inside(function: Any) -> Any:
     """The next layer, so that a partial or a method between two wrappers keeps what it binds."""
-    for name in ("__wrapped__", "_fun"):
-        inner = getattr(function, name, None)
+    for inner in (getattr(function, "__wrapped__", None), jax_internals.given_to_jit(function)):
         if callable(inner) and inner is not function:
             return inner
     inner = functions.unwrap(function).function

@@ -15,15 +15,14 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from jaxscope import jax_internals
 from jaxscope.capture import (
     frames,
     functions,
     listeners,
     origins,
-    seams,
     shield,
     signature,
-    sources,
     waiting,
     wrappers,
 )
@@ -52,7 +51,14 @@ PHASES = {
 CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cache_misses": "miss"}
 
 
-HEARD = frozenset({seams.EVENT_MISS, seams.EVENT_TRACE, seams.EVENT_LOWER, *seams.PUT_EVENTS})
+HEARD = frozenset(
+    {
+        jax_internals.EVENT_MISS,
+        jax_internals.EVENT_TRACE,
+        jax_internals.EVENT_LOWER,
+        *jax_internals.PUT_EVENTS,
+    }
+)
 
 
 class Probe:
@@ -83,18 +89,20 @@ class Probe:
         self.once = Once(writer)
         self.phases = Phases(writer, self.once, ir, self.stale)
         self.fates = Fates(writer.emit)
+        self._sees_traces = True  # frames of jit's own traces are known by their name
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none
 
     def install(self) -> None:
+        self._sees_traces = jax_internals.TraceFrame.code() is not None
         listeners.register(self)
-        if seams.has_test_slot():
-            self._previous = seams.test_listener()
-            seams.set_test_listener(self.on_test)
+        if jax_internals.has_test_slot():
+            self._previous = jax_internals.test_listener()
+            jax_internals.set_test_listener(self.on_test)
 
     def remove(self) -> None:
         listeners.unregister(self)
-        if seams.has_test_slot() and seams.test_listener() == self.on_test:
-            seams.set_test_listener(self._previous)
+        if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
+            jax_internals.set_test_listener(self._previous)
 
     # -- callbacks: each begins with the cheapest possible look ------------------------------------
 
@@ -104,15 +112,17 @@ class Probe:
         self.callbacks += 1
         if name not in HEARD:
             pass
-        elif name == seams.EVENT_MISS:
+        elif name == jax_internals.EVENT_MISS:
             frame = sys._getframe(1)
             if not self._repeated(frame.f_back):
                 self._guarded("miss_event", self._missed, frame)
-        elif name == seams.EVENT_TRACE:
+        elif name == jax_internals.EVENT_TRACE:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
-        elif name == seams.EVENT_LOWER:
+        elif name == jax_internals.EVENT_LOWER:
             self._guarded("listeners", listeners.come_back, self, self._writer)
-        elif self.puts is None or (name == seams.EVENT_PUT_DONE and not shield.busy() and self.puts.over()):
+        elif self.puts is None or (
+            name == jax_internals.EVENT_PUT_DONE and not shield.busy() and self.puts.over()
+        ):
             pass
         else:
             self._guarded("device_puts", self.puts.heard, name, sys._getframe(1))
@@ -160,25 +170,23 @@ class Probe:
         if self._calls.open or self._nested.waiting or shield.busy():
             return False
         try:
-            local = impl.f_locals
-            jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
-            if frames.LOCALS_ARE_A_SNAPSHOT:
-                local.clear()  # as frames.read does, which costs twice as much
-            return self._repeats.counted(jaxpr, arguments) is not None
+            local = jax_internals.ImplFrame(impl)
+            return self._repeats.counted(local.jaxpr, local.args) is not None
         except Exception:
             return False
 
     def _missed(self, event_frame: FrameType) -> None:
         """The call left the fast path; whether it will lower or compile is not known yet."""
-        impl = seams.up(event_frame, (seams.IMPL_FRAME,))
-        local = frames.read(impl, "jaxpr", "args") if impl is not None else {}
-        jaxpr, arguments = local.get("jaxpr"), local.get("args", ())
+        impl = jax_internals.up(event_frame, (jax_internals.ImplFrame.function,))
+        local = jax_internals.ImplFrame(impl) if impl is not None else None
+        both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
+        jaxpr, arguments = (local.jaxpr, local.args) if local is not None and both else (None, ())
         if jaxpr is not None and impl is not None:
             self._impl_code = impl.f_code
             function = self._repeats.counted(jaxpr, arguments)
             if function is not None:
                 if self._calls.open:  # one of before may have had this frame's address
-                    self._calls.prune(seams.stack_of_call(event_frame)[1])
+                    self._calls.prune(jax_internals.stack_of_call(event_frame)[1])
                 if self.stepping is not None:
                     self.stepping.repeated(function)
                 return
@@ -188,19 +196,23 @@ class Probe:
 
     def _tracing(self, event_frame: FrameType) -> None:
         """A body is about to run under trace; only jit's own traces count, not a scan's or a cond's."""
-        tracer = seams.up(event_frame, seams.TRACER_FRAMES)
-        if tracer is None or tracer.f_back is None or tracer.f_back.f_code.co_name != seams.TRACE_FRAME:
+        tracer = jax_internals.up(event_frame, jax_internals.TRACER_FRAMES)
+        around = tracer.f_back if tracer is not None else None
+        of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
+        if around is not None and not of_jit and self._sees_traces:
             return
-        self._heard_through = seams.test_listener()
-        stack, frame = seams.stack_of_call(event_frame)
+        self._heard_through = jax_internals.test_listener()
+        stack, frame = jax_internals.stack_of_call(event_frame)
         call = self._calls.tracing(frame)
         if call is None:  # inside another trace, or under a transform: it has no phase of its own
-            source = sources.source(stack, frame)
+            if not of_jit or around is None:
+                return  # it may be that of a scan or a cond
+            source = jax_internals.source(stack, frame)
             seen = self.once.describe(source["fun"]) if "fun" in source else None
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
-            call = self._begin(stack, frame, source, TRACE_RANK, nested=seams.inside_trace(tracer.f_back))
-            if not shield.attempt("nested_end", self._nested.begins, call, tracer.f_back):
+            call = self._begin(stack, frame, source, TRACE_RANK, nested=jax_internals.inside_trace(around))
+            if not shield.attempt("nested_end", self._nested.begins, call, around):
                 call.told = True
                 self._writer.emit(ev.Traced(call=call.number))
         else:
@@ -208,7 +220,7 @@ class Probe:
         call.retraced = True
         if self.stale:
             shield.attempt(
-                "stale_captures", self.stale.began, call.number, sources.source(stack, frame), frame
+                "stale_captures", self.stale.began, call.number, jax_internals.source(stack, frame), frame
             )
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
@@ -218,7 +230,9 @@ class Probe:
 
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
-        if phase == ev.TRACE:
+        if jax_internals.phase_raised(event_frame):
+            self.phases.failed(call, phase, seconds)
+        elif phase == ev.TRACE:
             self.phases.traced(call, stack, seconds, heard=self._hears_traces())
         elif phase == ev.LOWER:
             self.phases.lowered(call, stack, seconds)
@@ -227,13 +241,13 @@ class Probe:
 
     def _hears_traces(self) -> bool:
         """Do the slot's events reach us? Somebody may have put a listener of their own in it, unchained."""
-        if not seams.has_test_slot() or not shield.works("trace_event"):
+        if not jax_internals.has_test_slot() or not shield.works("trace_event"):
             return False
-        now = seams.test_listener()
+        now = jax_internals.test_listener()
         if now == self.on_test or now is self._heard_through:
             return True
         self._previous = now
-        seams.set_test_listener(self.on_test)
+        jax_internals.set_test_listener(self.on_test)
         reason = "the program put a listener of its own in JAX's test-event slot; a retrace before we were back is not told from a cache hit"
         self._writer.emit(ev.Degraded(seam="miss_event", reason=reason))
         return False
@@ -246,7 +260,7 @@ class Probe:
 
     def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
         """The call in progress at this event, begun now if it is new."""
-        stack, frame = seams.stack_of_call(event_frame)
+        stack, frame = jax_internals.stack_of_call(event_frame)
         earlier: Call | None = None
         if frame is not None:
             call = self._calls.find(frame, rank)
@@ -255,7 +269,7 @@ class Probe:
                     call.told = True  # the end of its trace never reached us
                     self._writer.emit(ev.Traced(call=call.number))
                 return call, stack
-        source = sources.source(stack, frame)
+        source = jax_internals.source(stack, frame)
         if frame is None:
             # Ahead of time, trace, lowering and compilation come from calls of their own; the
             # jaxpr, then the module, leads back to the first.
@@ -318,12 +332,12 @@ class Probe:
         stack_above = [frames.location(f) for f in above]
         if not stack_above:
             stack_above = shield.attempt("waiting_threads", waiting.user_frames, outermost) or []
-        paths = [leaf.path for leaf in key.arguments] if key is not None else []
+        paths = [leaf.path for leaf in key.arguments] if key is not None else None
         detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
-        entrance = (None, None) if detail else frames.into_library(outermost, seams.CALLBACK_FRAMES)
+        entrance = (None, None) if detail else frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
         made: tuple[list[Frame], list[int]] | None = None
         if detail and entry == "call" and read is not None:
-            made = shield.attempt("array_origin", origins.of, read.refs, len(paths))
+            made = shield.attempt("array_origin", origins.of, read.refs, len(read.key.arguments))
         call = Call(
             next(self._numbers),
             place(frame),
@@ -348,9 +362,9 @@ class Probe:
                 step=self.tally.current if self.tally is not None else None,
                 main_step=self.tally.main_step if self.tally is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,
-                effects=shield.attempt("effects", effects, source.get("jaxpr")) or [],
-                cleared=self._clearings.count,
-                full=full or {},
+                effects=shield.attempt("effects", effects, source.get("jaxpr")),
+                cleared=self._clearings.count if full is not None else None,
+                full=full,
                 made=made[0] if made else [],
                 made_by=made[1] if made else [],
             )
@@ -369,7 +383,7 @@ class Probe:
                 shield.attempt("transfers", self.tally.brought, call.function, given, leaves)
         if self.sampler is not None and call.detail and entry == "call":
             self.sampler.missed(sys._getframe())
-        if read is not None and entry != "aot":
+        if read is not None and paths is not None and entry != "aot":
             self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
         self._calls.begin(call, outermost)
         return call
@@ -404,7 +418,7 @@ class Probe:
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known
-        call = Call(next(self._numbers), (0, 0), self.once.traced(jaxpr).function, True, [], TRACE_RANK)
+        call = Call(next(self._numbers), (0, 0), self.once.traced(jaxpr).function, True, None, TRACE_RANK)
         site = next(iter(frames.user_frames(sys._getframe())), None)
         self._writer.emit(ev.Missed(call=call.number, function=call.function, entry="aot", site=site))
         self.phases.traces.put(jaxpr, call)

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import frames, seams
+from jaxscope import jax_internals
 from jaxscope.capture.transfers import BETWEEN, TO_DEVICE, Row, Transfers
+
+_FRAMES = (jax_internals.DevicePutFrame.function, jax_internals.DeviceCopyFrame.function)
 
 
 class Puts(threading.local):
@@ -28,10 +30,10 @@ class Puts(threading.local):
 
     def heard(self, name: str, event_frame: FrameType) -> None:
         """JAX's event ``name``, one of PUT_EVENTS."""
-        if name == seams.EVENT_PUT_DONE:
+        if name == jax_internals.EVENT_PUT_DONE:
             self.ended()
-        elif (frame := seams.up(event_frame, (seams.PUT_FRAME, seams.COPY_FRAME))) is not None:
-            (self.began if name == seams.EVENT_PUT else self.copied)(frame)
+        elif (frame := jax_internals.up(event_frame, _FRAMES)) is not None:
+            (self.began if name == jax_internals.EVENT_PUT else self.copied)(frame)
 
     def began(self, frame: FrameType) -> None:
         """Parts of one array begin to be put on their devices, by JAX's ``frame``."""
@@ -56,18 +58,22 @@ class Puts(threading.local):
             self._transfers.add(row, 1, size, ended - began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
-        local = frames.read(frame, "aval", "xs", "devices")
+        local = jax_internals.DevicePutFrame(frame)
+        if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
+            return []
         sent = between = 0
-        for part, device in zip(local.get("xs", ()), local.get("devices", ()), strict=False):
+        for part, device in zip(local.xs, local.devices, strict=False):
             if isinstance(part, (np.ndarray, np.generic)):
                 sent += _numpy_bytes(part)
-            elif isinstance(part, seams.array_class()):
+            elif isinstance(part, jax_internals.array_class()):
                 if part.is_deleted():
                     return []  # nothing will be put anywhere: the program is told so
                 between += 0 if part.devices() == {device} else int(part.nbytes)
             else:
-                sent += _bytes(local.get("aval"))
-        several = len(local.get("devices", ())) > 1
+                if not jax_internals.known(local.aval):
+                    return []
+                sent += _bytes(local.aval)
+        several = len(local.devices) > 1
         found = []
         for size, direction in ((sent, TO_DEVICE), (between, BETWEEN)):
             row = self._transfers.row(frame, direction, "device_put", in_calls=several) if size else None
@@ -77,10 +83,12 @@ class Puts(threading.local):
 
     def copied(self, frame: FrameType) -> None:
         """Arrays are about to be copied to devices where their sharding has its twin, by JAX's ``frame``."""
-        local = frames.read(frame, "batch_xs", "batch_devs")
+        local = jax_internals.DeviceCopyFrame(frame)
+        if not jax_internals.known(local.batch_xs) or not jax_internals.known(local.batch_devs):
+            return
         sizes = {False: 0, True: 0}  # to one device, to several
-        for array, devices in zip(local.get("batch_xs", ()), local.get("batch_devs", ()), strict=False):
-            if not array.is_deleted() and not seams.is_on(array, devices):
+        for array, devices in zip(local.batch_xs, local.batch_devs, strict=False):
+            if not array.is_deleted() and not jax_internals.is_on(array, devices):
                 sizes[len(devices) > 1] += int(array.nbytes)
         for several, size in sizes.items():
             row = self._transfers.row(frame, BETWEEN, "device_put", in_calls=several) if size else None
@@ -97,4 +105,4 @@ def _numpy_bytes(part: Any) -> int:
 
 def _bytes(aval: Any) -> int:
     """Of a Python number that becomes ``aval``."""
-    return math.prod(aval.shape) * aval.dtype.itemsize if aval is not None else 0
+    return int(math.prod(aval.shape) * aval.dtype.itemsize)

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import frames, seams, shield, statics, texts
+from jaxscope import jax_internals
+from jaxscope.capture import shield, statics, texts
 from jaxscope.capture.calls import Call
 from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
@@ -39,20 +40,20 @@ class Retarget:
         self.targets = list(targets)
         self._ends_at = ends_at
         self.ended = False
-        shield.attempt("hide_frames", seams.hide_frames, OURS)
+        shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
-        """``call`` has just been lowered in ``frame`` (of RESOLVE_FRAME), as program ``of``."""
+        """``call`` has just been lowered in ``frame`` (a ResolveFrame), as program ``of``."""
         for target in self.targets:
-            jaxpr = frames.read(frame, "jaxpr").get("jaxpr")
-            self._one(call, target, of, jaxpr, lambda t: seams.lowered_again(frame, t.platform))
+            jaxpr = jax_internals.known_or_none(jax_internals.ResolveFrame(frame).jaxpr)
+            self._one(call, target, of, jaxpr, lambda t: jax_internals.lowered_again(frame, t.platform))
         if self._ends_at is not None and self._ends_at(call.function):
             self.ended = True
             raise SystemExit(0)  # as sys.exit() in the program itself: its handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
         """Queue what ``lower()`` makes of ``jaxpr`` (a ``Lowered``) for ``target``. Returns the program's id."""
-        return self._one(call, target, None, jaxpr, lambda _: seams.retargeting(seams.lowering_of(lower())))
+        return self._one(call, target, None, jaxpr, lambda _: jax_internals.retargeting_of(lower()))
 
     def _one(
         self,
@@ -60,7 +61,7 @@ class Retarget:
         target: Target,
         of: str | None,
         jaxpr: Any,
-        lower: Callable[[Target], seams.Retargeting],
+        lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
         began = time.perf_counter()
         try:
@@ -69,7 +70,7 @@ class Retarget:
         except Exception as e:  # JAX's word on why this trace is none of the platform's
             said = statics.ADDRESS.sub("", " ".join(str(e).split()))[:REASON]
             reason = f"{type(e).__name__}: {said}"
-            callbacks = shield.attempt("retarget", seams.callbacks_in, jaxpr)
+            callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)
             if callbacks:
                 reason = f"it calls back into this process ({', '.join(callbacks)}): {reason}"
             self._skip(call, target, of, reason, began)
@@ -89,6 +90,7 @@ class Retarget:
         )
         self._queue.put(_job(program, target, found), code.getvalue())
         stored = self._writer.put_text(text)
+        paths = call.paths or []
         self._writer.emit(
             ev.Retargeted(
                 call=call.number,
@@ -101,7 +103,7 @@ class Retarget:
                 stablehlo_bytes=stored[1] if stored else 0,
                 partitions=found.partitions,
                 in_order=found.devices is None or found.devices == list(range(found.partitions)),
-                donated=[call.paths[i] for i in found.donated if i < len(call.paths)],
+                donated=[paths[i] for i in found.donated if i < len(paths)],
                 dropped=found.dropped,
             )
         )
@@ -114,7 +116,7 @@ class Retarget:
         )
 
 
-def unfit(found: seams.Retargeting, target: Target) -> str | None:
+def unfit(found: jax_internals.Retargeting, target: Target) -> str | None:
     """Why the devices of ``target`` cannot stand for the program's; None: they can."""
     if found.partitions > target.devices:
         return f"it runs on {found.partitions:,} devices, {target.name} has {target.devices:,}"
@@ -124,7 +126,7 @@ def unfit(found: seams.Retargeting, target: Target) -> str | None:
     return None
 
 
-def _job(program: str, target: Target, found: seams.Retargeting) -> Job:
+def _job(program: str, target: Target, found: jax_internals.Retargeting) -> Job:
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)

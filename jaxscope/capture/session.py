@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import announce, dying, frames, functions, redaction, seams, shield, stepping
+from jaxscope import jax_internals
+from jaxscope.capture import announce, dying, frames, functions, redaction, shield, stepping
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts
@@ -101,10 +102,10 @@ class Session:
         self.writer.open()
         import jax
 
-        said = seams.untested(jax.__version__)
+        said = jax_internals.untested(jax.__version__)
         if said is not None:
             self._degraded("jax_version", said)
-        for status in seams.table():
+        for status in jax_internals.table():
             if not status.available:
                 shield.switch_off(status.name, status.reason or "")
         if self.options.targets:
@@ -192,7 +193,7 @@ class Session:
         if self.transfers is not None:
             self.transfers.forked()
             self.probe.puts = Puts(self.transfers)
-        if self.sampler is not None and seams.clients():
+        if self.sampler is not None and jax_internals.clients():
             # The parent's backend may be locked for ever here, by a thread that is not there any more.
             self.sampler = self.probe.sampler = self.tally.after_step = None
         elif self.sampler is not None:
@@ -229,7 +230,7 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.stale.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        seen = self.probe.once.introduce(functions.describe(getattr(function, "_fun", function)))
+        seen = self.probe.once.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tally.watch(seen.function, step)
 
     def _step_ended(self) -> None:
@@ -237,7 +238,7 @@ class Session:
 
     def _count_steps(self, name: str) -> Callable[[], None]:
         counted = self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
-        unhook = seams.on_fast_path(counted.called)
+        unhook = jax_internals.on_fast_path(counted.called)
         deaf = shield.attempt("step_function", stepping.listen, counted.began) if stepping.MONITORS else None
 
         def undo() -> None:

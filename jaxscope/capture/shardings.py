@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxscope.capture.devices import device_ranges
-from jaxscope.capture.seams import ADDRESS
+from jaxscope.jax_internals import ADDRESS
+from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.keys import Sharding
 
 MAX_REPR = 300  # of a kind of sharding that is not spelled out in fields

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxscope.capture import paths, seams, shield
+from jaxscope import jax_internals
+from jaxscope.capture import paths, shield
 from jaxscope.capture.functions import Serials
 from jaxscope.capture.shardings import Shardings, read_sharding
 from jaxscope.capture.statics import ADDRESS, limited, opaque, parts
 from jaxscope.capture.trees import Nodes, key_path
-from jaxscope.capture.wrappers import Hashed, UserCall
+from jaxscope.capture.wrappers import Hashed, JitOptions, UserCall
+from jaxscope.jax_internals import JitInfo, known, known_or_none
 from jaxscope.schema.keys import Key, Leaf
 
 MAX_STATICS = 500
@@ -41,7 +43,7 @@ def type_name(value: Any) -> str:
     if kind.__module__ == "builtins":
         return kind.__qualname__
     root = kind.__module__.partition(".")[0]
-    stood_for = seams.stands_for(kind, value) if root == "jax" else None
+    stood_for = jax_internals.stands_for(kind, value) if root == "jax" else None
     return stood_for or f"{root}.{kind.__qualname__}"
 
 
@@ -60,7 +62,7 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
     sharding = committed = layout = None
     if kind != "Tracer":
         sharding = getattr(value, "sharding", None)
-        committed = seams.committed(value)
+        committed = jax_internals.committed(value)
         form = getattr(value, "format", None)
         layout = getattr(getattr(form, "layout", None), "major_to_minor", None)
     dtype = getattr(aval, "dtype", None)
@@ -136,8 +138,11 @@ def is_array(value: Any) -> bool:
     return known and isinstance(value, (jax.Array, jax.ShapeDtypeStruct))
 
 
-def options(info: Any) -> dict[str, str]:
-    """What was passed to jit, where it is not the default."""
+def options(info: JitInfo) -> dict[str, str] | None:
+    """What was passed to jit, where it is not the default; None: not known."""
+    given = {name: getattr(info, name) for name in JitInfo.names}
+    if not all(map(known, given.values())):
+        return None
     found: dict[str, str] = {}
     for name in (
         "static_argnums",
@@ -146,21 +151,19 @@ def options(info: Any) -> dict[str, str]:
         "donate_argnames",
         "compiler_options_kvs",
     ):
-        value = getattr(info, name, None)
-        if value:
-            found[name.removesuffix("_kvs")] = limited(str(value))
+        if given[name]:
+            found[name.removesuffix("_kvs")] = limited(str(given[name]))
     for name in ("device", "backend"):
-        value = getattr(info, name, None)
-        if value is not None:
-            found[name] = str(value)
+        if given[name] is not None:
+            found[name] = str(given[name])
     for name in ("keep_unused", "use_resource_env"):
-        if getattr(info, name, False):
+        if given[name]:
             found[name] = "True"
-    inline = str(getattr(info, "inline", False))
+    inline = str(given["inline"])
     if inline not in ("False", "Inline.AUTO"):
         found["inline"] = inline
     for name in ("in_shardings", "out_shardings", "in_layouts", "out_layouts"):
-        leaves = getattr(info, f"{name}_leaves", ())
+        leaves = given[f"{name}_leaves"]
         if any(v is not None and "Unspecified" not in type(v).__name__ for v in leaves):
             texts = [_option_sharding(v) for v in leaves]
             found[name] = limited(", ".join(texts))
@@ -176,10 +179,16 @@ def _option_sharding(value: Any) -> str:
     return ADDRESS.sub("", str(value))
 
 
-def statics_of(info: Any, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Positions and keywords of the static arguments of this call."""
-    numbers = {n if n >= 0 else n + len(args) for n in getattr(info, "static_argnums", ())}
-    return {n for n in numbers if n < len(args)}, set(getattr(info, "static_argnames", ()))
+def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
+    """Positions and keywords of the static arguments of this call.
+
+    Raises:
+      LookupError: this JAX's options of jit are not known.
+    """
+    if not known(info.static_argnums) or not known(info.static_argnames):
+        raise LookupError("which arguments are static is not known")
+    numbers = {n if n >= 0 else n + len(args) for n in info.static_argnums}
+    return {n for n in numbers if n < len(args)}, set(info.static_argnames)
 
 
 class Flat(NamedTuple):
@@ -200,11 +209,11 @@ class Flat(NamedTuple):
     keys: list[tuple[Any, ...]]
 
 
-def flatten(info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
+def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
     """The dynamic arguments of ``jit(f)(*args, **kwargs)``, as JAX flattens them."""
     import jax
 
-    signature = getattr(info, "fun_signature", None)
+    signature = known_or_none(info.fun_signature)
     static_nums, static_names = statics_of(info, args)
     names = parameter_names(signature, len(args))
     dynamic = [i for i in range(len(args)) if i not in static_nums]
@@ -235,7 +244,7 @@ def _nodes(call: Flat, serials: Serials) -> Nodes:
 
 def of_call(
     function: Any,
-    info: Any,
+    info: JitInfo | JitOptions,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     user: UserCall | None,
@@ -243,7 +252,9 @@ def of_call(
     context: str | None,
 ) -> Read:
     """The key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
-    given = options(info) if user is None or not user.options_are_its_own else {}
+    given: dict[str, str] | None = {}
+    if isinstance(info, JitInfo) and (user is None or not user.options_are_its_own):
+        given = options(info)
     if user is not None and user.flattened is not None:
         info, args, kwargs, user = user.flattened, user.args, user.kwargs, None
     call = flatten(info, args, kwargs)
@@ -292,7 +303,8 @@ def of_call(
             tree=_tree_text(call.tree),
             nodes=kinds,
             call_form=form,
-            options=given,
+            options=given or {},
+            missing=[] if given is not None else ["options"],
             context=context,
             shardings=shardings.table,
             function_object=serials.of(function),
@@ -349,20 +361,20 @@ def of_source(
     source: dict[str, Any], user: UserCall | None, serials: Serials, context: str | None
 ) -> Read | None:
     """The key of a miss from what its frames hold (``sources.source``); None where they hold no arguments."""
-    if "fun" in source:
+    if "args" in source:
         return of_call(
             source["fun"],
-            source.get("jit_info"),
+            source["jit_info"],
             tuple(source["args"]),
             dict(source["kwargs"]),
             user,
             serials,
             context,
         )
-    if "args" not in source:
+    if "flat" not in source:
         return None
-    values = list(source["args"])
-    names = getattr(seams.debug_info(source.get("jaxpr")), "arg_names", None)
+    values = list(source["flat"])
+    names = known_or_none(jax_internals.debug_info(source.get("jaxpr")).arg_names)
     around = source.get("around")
     serial = None
     if around is not None:

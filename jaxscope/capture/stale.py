@@ -265,7 +265,7 @@ class Stale:
         shift = len(positional)  # what a method or a partial puts in front
         args = tuple(source.get("args") or ())
         statics = {}
-        if source.get("jit_info") is not None and _directly(given) is inner and user is None:
+        if "jit_info" in source and _directly(given) is inner and user is None:
             numbers, _ = signature.statics_of(source["jit_info"], args)
             statics = {i: args[i] for i in sorted(numbers) if shift + i < len(names)}
         bound = {**dict(zip(names, positional, strict=False)), **keywords}

@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import graphs, paths, seams
-from jaxscope.capture.devices import device_ranges
+from jaxscope import jax_internals
+from jaxscope.capture import graphs, paths
 from jaxscope.capture.functions import Serials
+from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.keys import Static
 
 MAX_TEXT = 4000
@@ -35,7 +36,7 @@ MAX_BOUND = 50  # values bound by one partial
 MAX_COMPARED = 300  # parts of one value looked at for what compares by identity
 MAX_ITEMS = 100  # of a container: one may hold a million
 LEVELS = 6
-ADDRESS = seams.ADDRESS
+ADDRESS = jax_internals.ADDRESS
 # What dataclasses and reprlib make for a class asks its fields for theirs.
 KNOWN = (sys.stdlib_module_names | {"numpy", "jax", "jaxlib", "ml_dtypes"}) - {"dataclasses", "reprlib"}
 BRACKETS: dict[type, tuple[str, str]] = {

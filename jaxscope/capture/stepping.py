@@ -12,7 +12,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from jaxscope.capture import frames, functions, seams, shield
+from jaxscope import jax_internals
+from jaxscope.capture import frames, functions, shield
 from jaxscope.capture.calls import Weak
 from jaxscope.capture.once import Once
 from jaxscope.capture.steps import Counter, Tally
@@ -47,20 +48,20 @@ class StepFunction:
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
             if known and self._own is not None:
-                seen = self._once.describe(getattr(jitted, "_fun", jitted))
+                seen = self._once.describe(jax_internals.given_to_jit(jitted))
                 known = seen.function == self._own.function
             self._jitted.put(jitted, known)
         if known:
             if self._own is not None and self._tally.stepper is self._own:
                 self._own.add()
             elif self._own is None:
-                self._count(self._once.describe(getattr(jitted, "_fun", jitted)))
+                self._count(self._once.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
         """A Python function begins to run. False: it is not the one, do not tell of its calls again."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
-        if any(seams.in_jax(f) for f in frames.walk(sys._getframe(1))):
+        if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
             return True  # the body of a jitted function, while it is traced; its calls are heard otherwise
         self._count(
             FunctionSeen(

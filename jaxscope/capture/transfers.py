@@ -17,7 +17,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from jaxscope.capture import frames, seams
+from jaxscope import jax_internals
+from jaxscope.capture import frames
 from jaxscope.schema.events import Transferred
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.standings import Standing
@@ -114,9 +115,9 @@ class Transfers:
                 known = self._learn(f)
             whose = known.whose
             if whose == _JAX:
-                if (known.call and not in_calls) or known.via == seams.CALLBACK:
+                if (known.call and not in_calls) or known.via == jax_internals.CALLBACK:
                     return None
-                if via != seams.CONSTANT:
+                if via != jax_internals.CONSTANT:
                     via = known.via or via
             elif whose == _PROGRAM:
                 break
@@ -145,7 +146,7 @@ class Transfers:
                 known = self._learn(f)
             if known.whose != _JAX:
                 return False
-            if known.via == seams.CALLBACK:
+            if known.via == jax_internals.CALLBACK:
                 return True
             f = f.f_back
         return False
@@ -223,11 +224,13 @@ class Transfers:
 
     def _learn(self, f: FrameType) -> _Known:
         code = f.f_code
-        if seams.in_jax(f):
+        if jax_internals.in_jax(f):
             name = code.co_name
             if name == "<genexpr>":  # of the method that made it
                 name = code.co_qualname.removesuffix(".<locals>.<genexpr>").rpartition(".")[2]
-            known = _Known(code, _JAX, seams.TRANSFER_FRAMES.get(name), name in seams.CALL_FRAMES)
+            known = _Known(
+                code, _JAX, jax_internals.TRANSFER_FRAMES.get(name), name in jax_internals.call_frames()
+            )
         else:  # nobody's: logging formats what it was given elsewhere
             known = _Known(code, _WHOSE[frames.standing(f)])
         if len(self._codes) >= MAX_KNOWN:
@@ -238,7 +241,8 @@ class Transfers:
     def _in_callback(self, f: FrameType) -> bool:
         """Was this function called by JAX, with arrays that are on the host already?"""
         return any(
-            seams.TRANSFER_FRAMES.get(g.f_code.co_name) == seams.CALLBACK and seams.in_jax(g)
+            jax_internals.TRANSFER_FRAMES.get(g.f_code.co_name) == jax_internals.CALLBACK
+            and jax_internals.in_jax(g)
             for g in frames.walk(f.f_back)
         )
 

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from jaxscope.capture import frames
+from jaxscope.jax_internals import frame_reading
 from jaxscope.schema.keys import Frame
 
 _WAITING = ("threading", "concurrent")  # packages whose functions wait for a thread or a result
@@ -56,9 +57,9 @@ def _work(frame: FrameType | None) -> list[Any]:
     for f in frames.walk(frame):
         name = f.f_code.co_qualname
         if name == "_WorkItem.run" and frames.module_of(f) == "concurrent.futures.thread":
-            found += [vars(item)["future"] for item in frames.read(f, "self").values()]
+            found += [vars(item)["future"] for item in frame_reading.read(f, ("self",)).values()]
         elif name == "Thread._bootstrap" and frames.module_of(f) == "threading":
-            found += frames.read(f, "self").values()
+            found += frame_reading.read(f, ("self",)).values()
     return found
 
 
@@ -73,7 +74,7 @@ def _waiting(top: FrameType) -> list[FrameType]:
 
 
 def _waits(frame: FrameType, work: list[Any]) -> bool:
-    for value in frames.read(frame, *_NAMES).values():
+    for value in frame_reading.read(frame, _NAMES).values():
         held = list(value)[:_MOST] if type(value) in (list, set, tuple) else [value]
         if any(h is w for h in held for w in work):
             return True

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, NamedTuple
 
-from jaxscope.capture import frames, functions, paths, seams
+from jaxscope import jax_internals
+from jaxscope.capture import frames, functions, paths
+from jaxscope.jax_internals import frame_reading
 from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT
 
 
@@ -40,7 +42,7 @@ class UserCall(NamedTuple):
 
 
 def _nnx(frame: FrameType) -> UserCall | None:
-    local = frames.read(frame, "self", "args", "kwargs")
+    local = frame_reading.read(frame, ("self", "args", "kwargs"))
     if len(local) != 3:
         return None
     function = getattr(local["self"], "fun", None)
@@ -50,7 +52,7 @@ def _nnx(frame: FrameType) -> UserCall | None:
 
 
 def _filter_jit(frame: FrameType) -> UserCall | None:
-    local = frames.read(frame, "jit_wrapper", "args", "kwargs")
+    local = frame_reading.read(frame, ("jit_wrapper", "args", "kwargs"))
     if len(local) != 3:
         return None
     wrapper = local["jit_wrapper"]
@@ -66,21 +68,15 @@ def _filter_jit(frame: FrameType) -> UserCall | None:
 
 
 def _pmap(frame: FrameType) -> UserCall | None:
-    # jax 0.10 on: pmap.<locals>.wrapped calls a jitted shard_map; the user's function is two
-    # closures away (wrapped -> infer_params -> wrapped_fun, a WrappedFun).
-    local = frames.read(frame, "args", "kwargs", "infer_params")
-    infer = local.get("infer_params")
-    cells = dict(zip(infer.__code__.co_freevars, infer.__closure__ or (), strict=False)) if infer else {}
-    if "wrapped_fun" not in cells or "args" not in local:
+    found = jax_internals.pmap_call(frame)
+    if found is None:
         return None
-    held = cells["wrapped_fun"].cell_contents
-    function = getattr(held, "f", held)
-    static = cells["static_broadcasted_tuple"].cell_contents if "static_broadcasted_tuple" in cells else ()
+    function, args, kwargs, static = found
     signature = _signature(function)
     return UserCall(
         function,
-        tuple(local["args"]),
-        dict(local["kwargs"]),
+        tuple(args),
+        dict(kwargs),
         signature,
         "jax.pmap",
         flattened=JitOptions(signature, tuple(static)),
@@ -104,7 +100,7 @@ ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall 
         _nnx,
     ),
     ("equinox._jit", "_filter_jit_cache", ("_call",), _filter_jit),
-    ("jax._src.pmap", "_fun", ("pmap.<locals>.wrapped",), _pmap),
+    (jax_internals.PmapFrame.module, "_fun", ("pmap.<locals>.wrapped",), _pmap),
 )
 MAX_HASHED = 100_000  # values of one key
 LOOK = 12  # frames between jit and the wrapper's own
@@ -122,7 +118,7 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
         root = frames.root(module)
         if module in _BETWEEN or root in _AROUND or root in sys.stdlib_module_names:
             continue
-        if seams.in_jax(f) and not strict:
+        if jax_internals.in_jax(f) and not strict:
             continue
         if not frames.is_user(f):
             return False
@@ -131,15 +127,13 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
 
 
 # What stands between the line that calls and the call: modules, and packages that decorate.
-_BETWEEN = frozenset(
-    {*(f"jax._src.{name}" for name in ("traceback_util", "pjit", "stages", "api")), *(a[0] for a in ADAPTERS)}
-)
+_BETWEEN = frozenset({*jax_internals.AROUND_CALLS, *(a[0] for a in ADAPTERS)})
 _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
     """Module and qualified name of the code behind ``function``: functools.wraps copies both."""
-    while functions.defined_in(function) == "jax._src.traceback_util":
+    while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
     if code is None:

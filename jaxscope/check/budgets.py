@@ -97,7 +97,7 @@ def axes(run: Run) -> set[str]:
         for c in run.compilations.values()
         for listed in (
             c.key.shardings if c.key is not None else (),
-            c.lowered.asked if c.lowered is not None else (),
+            (c.lowered.asked or ()) if c.lowered is not None else (),
             (*c.compiled.in_shardings, *c.compiled.out_shardings) if c.compiled is not None else (),
         )
         for s in listed

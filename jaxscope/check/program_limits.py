@@ -200,7 +200,7 @@ def _put(c: Compilation | None, argument: int) -> Sharding | None:
     places = []
     if c.compiled is not None:
         places.append((c.compiled.in_sharding_of, c.compiled.in_shardings))
-    if c.lowered is not None:
+    if c.lowered is not None and c.lowered.asked_in is not None and c.lowered.asked is not None:
         places.append((c.lowered.asked_in, c.lowered.asked))
     for index, table in places:
         at = index[argument] if argument < len(index) else None

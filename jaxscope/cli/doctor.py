@@ -58,7 +58,7 @@ def handle(args: argparse.Namespace) -> int:
     fact("jax", jax or why, jax is not None)
     jaxlib, why = _version("jaxlib")
     fact("jaxlib", jaxlib or why, jaxlib is not None)
-    said = importlib.import_module("jaxscope.capture.seams").untested(jax) if jax is not None else None
+    said = importlib.import_module("jaxscope.jax_internals").untested(jax) if jax is not None else None
     if said:
         fact("", said)
     built = importlib.import_module("jaxscope.capture.warm").IN_C
@@ -140,4 +140,4 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
 
 
 def _seams() -> list[Any]:
-    return list(importlib.import_module("jaxscope.capture.seams").table())
+    return list(importlib.import_module("jaxscope.jax_internals").table())

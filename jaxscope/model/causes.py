@@ -229,8 +229,8 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         wrappers=list(seen.wrappers),
         signature=seen.signature,
         eager=seen.eager,
-        cleared=max(0, now.cleared - then.cleared),
-        full=dict(now.full),
+        cleared=max(0, (now.cleared or 0) - (then.cleared or 0)),
+        full=dict(now.full or {}),
         effects=_effects(c) if level == FAST_PATH else [],
         made_at=made[0] if made is not None else None,
         made_there=made is not None and made[1],
@@ -245,7 +245,7 @@ def _effects(c: Compilation) -> list[str]:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):
         if o.process is c.process and o.call < c.call and o.traced is not None:
-            return list(o.traced.effects)
+            return list(o.traced.effects or ())
     return []
 
 

@@ -60,7 +60,7 @@ def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
     for c in sorted(run.compilations.values(), key=lambda c: c.t_ns):
         if c.key is None or c.lowered is None or c.entry != "call":
             continue
-        donated = set(c.lowered.donated)
+        donated = set(c.lowered.donated or ())
         for leaf in c.key.arguments:
             spelled = ",".join(map(str, leaf.shape or ()))
             if leaf.path in donated and (dtype is None or (leaf.dtype, spelled) == (dtype, shape)):

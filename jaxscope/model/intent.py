@@ -82,6 +82,8 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
     read = run.texts_of(program).stablehlo
     if read is None or c.key is None:
         return {}, {}
+    if compiled.dropped_arguments is None:
+        return {}, {}
     dropped = set(compiled.dropped_arguments)
     kept = [i for i in range(len(c.key.arguments)) if i not in dropped]
     users = [v for v in read.arguments if v.role == "user"]
@@ -93,7 +95,7 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
     if c.key is None:
         return
-    dropped = set(compiled.dropped_arguments)
+    dropped = set(compiled.dropped_arguments or ())
     for i, leaf in enumerate(c.key.arguments):
         by: str | None = None
         at: Frame | None = None
@@ -141,7 +143,7 @@ def _taken(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding |
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
-    if ids is None or len(ids) != 1 or i in compiled.dropped_arguments:
+    if ids is None or len(ids) != 1 or i in (compiled.dropped_arguments or ()):
         return None
     return _single(c, ids[0], leaf.memory_kind)
 
@@ -161,7 +163,7 @@ def _lies(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
     traced = trace_of(c)
-    out = traced.traced.out if traced is not None and traced.traced is not None else []
+    out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
     if len(out) != len(shardings):
         return
@@ -206,8 +208,8 @@ def _listed(c: Compilation, side: str, k: int) -> Sharding | None:
     """What jit was given for the k-th argument or result."""
     if c.lowered is None:
         return None
-    indices: list[int | None] = getattr(c.lowered, side)
-    return _at(c.lowered.asked, indices[k]) if k < len(indices) else None
+    indices: list[int | None] = getattr(c.lowered, side) or []
+    return _at(c.lowered.asked or (), indices[k]) if k < len(indices) else None
 
 
 def _at(table: Sequence[Sharding], index: int | None) -> Sharding | None:

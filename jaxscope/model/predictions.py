@@ -146,10 +146,11 @@ def results_of(run: Run, c: Compilation) -> Results:
 
 def _results(traced: Traced, compiled: Compiled) -> Results:
     of, table = compiled.out_sharding_of, compiled.out_shardings
-    if len(of) != len(traced.out):
-        of = [None] * len(traced.out)
+    out = traced.out or []
+    if len(of) != len(out):
+        of = [None] * len(out)
     found = []
-    for leaf, index in zip(traced.out, of, strict=True):
+    for leaf, index in zip(out, of, strict=True):
         sharding = table[index] if index is not None and 0 <= index < len(table) else None
         found.append(Result(leaf, sharding, compiled.out_committed))
     return Results(found)

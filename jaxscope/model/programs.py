@@ -145,16 +145,18 @@ def circumstances(p: Program, heard: list[str] | None = None) -> Around:
     if c is None or c.key is None:
         return Around(heard=heard)
     traced = trace_of(c)
-    dropped = list(p.compiled.dropped_arguments) if p.compiled is not None else []
-    donated = list(p.lowered.donated) if p.lowered is not None else None
+    dropped = p.compiled.dropped_arguments if p.compiled is not None else []
+    donated = p.lowered.donated if p.lowered is not None else None
     if p.asked is not None:
         dropped, donated = list(p.asked.dropped), list(p.asked.donated)
     return Around(
         mesh=mesh_of(c),
-        paths=[leaf.path for leaf in c.key.arguments],
-        dropped=dropped,
+        paths=[leaf.path for leaf in c.key.arguments] if dropped is not None else [],
+        dropped=dropped or [],
         donated=donated,
-        captured=list(traced.traced.captured) if traced is not None and traced.traced is not None else [],
+        captured=list(traced.traced.captured or ())
+        if traced is not None and traced.traced is not None
+        else [],
         heard=heard,
     )
 

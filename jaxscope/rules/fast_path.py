@@ -24,9 +24,14 @@ def _found(run: Run, code: str, kind: str, fix: str, few: int = FEW) -> Iterator
 def _of_refs(group: Group) -> bool:
     """Are its effects those of jax.Refs alone? They work like that, and there is nothing to take out."""
     found = {
-        e.partition("<")[0] for c in group.compilations if c.missed is not None for e in c.missed.effects
+        e.partition("<")[0]
+        for c in group.compilations
+        if c.missed is not None
+        for e in c.missed.effects or ()
     }
-    found |= {e.partition("<")[0] for c in group.function.compilations if c.traced for e in c.traced.effects}
+    found |= {
+        e.partition("<")[0] for c in group.function.compilations if c.traced for e in c.traced.effects or ()
+    }
     return bool(found) and found <= REF_EFFECTS
 
 

@@ -125,7 +125,9 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
     was = {leaf.path: leaf.shape for leaf in before.key.arguments}
     beside = [(was.get(leaf.path), leaf.shape) for leaf in c.key.arguments]
     if c.traced is not None and before.traced is not None:
-        beside += [(a.shape, b.shape) for a, b in zip(before.traced.out, c.traced.out, strict=False)]
+        beside += [
+            (a.shape, b.shape) for a, b in zip(before.traced.out or (), c.traced.out or (), strict=False)
+        ]
     return {
         (m, n)
         for old, new in beside

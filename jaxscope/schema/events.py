@@ -1,7 +1,7 @@
 """Everything capture can say: a tagged union of facts, plus Unknown for kinds from the future.
 
 Every field has a default, so that a log written by an older jaxscope decodes; fields a newer one
-added are ignored. What can be derived (causes, counts, findings) is never an event.
+added are ignored. A field that could not be read is None, never the 0 or the empty list that would be an answer. What can be derived (causes, counts, findings) is never an event.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ class Missed(Event, frozen=True, tag="Missed"):
     key: Key | None = None
     step: int | None = None
     inside: int | None = None
-    effects: list[str] = []
-    cleared: int = 0
-    full: dict[str, tuple[int, int]] = {}
+    effects: list[str] | None = []
+    cleared: int | None = 0
+    full: dict[str, tuple[int, int]] | None = {}
     made: list[Frame] = []
     made_by: list[int] = []
     into_library: int | None = None
@@ -147,10 +147,10 @@ class Traced(Event, frozen=True, tag="Traced"):
     call: int = 0
     seconds: float | None = None
     out_tree: str | None = None
-    out: list[OutLeaf] = []
-    captured: list[Captured] = []
+    out: list[OutLeaf] | None = []
+    captured: list[Captured] | None = []
     equations: int | None = None
-    effects: list[str] = []
+    effects: list[str] | None = []
 
 
 class TraceReused(Event, frozen=True, tag="TraceReused"):
@@ -171,12 +171,12 @@ class Lowered(Event, frozen=True, tag="Lowered"):
     seconds: float | None = None
     program: str | None = None
     module: str | None = None
-    donated: list[str] = []  # argument paths
+    donated: list[str] | None = []  # argument paths
     num_partitions: int | None = None
     platforms: list[str] = []
-    asked: list[Sharding] = []
-    asked_in: list[int | None] = []
-    asked_out: list[int | None] = []
+    asked: list[Sharding] | None = []
+    asked_in: list[int | None] | None = []
+    asked_out: list[int | None] | None = []
 
 
 class Compiled(Event, frozen=True, tag="Compiled"):
@@ -197,7 +197,7 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     in_shardings: list[Sharding] = []
     in_sharding_of: list[int | None] = []
     out_committed: bool | None = None
-    dropped_arguments: list[int] = []  # flat positions XLA never reads
+    dropped_arguments: list[int] | None = []  # flat positions XLA never reads
     memory: Memory | None = None
     cost: dict[str, float] = {}
     fingerprint: str | None = None

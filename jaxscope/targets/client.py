@@ -1,6 +1,6 @@
 """The compiler's own process: reads names of jobs on stdin, compiles each, answers by file.
 
-The one place that names JAX's compile-only clients. A target's compiler is large (libtpu: 640 MB), writes
+A target's compiler is large (libtpu: 640 MB), writes
 what it likes on stderr, locks, and may abort: so it lives here, and whoever started it outlives it.
 """
 
@@ -161,10 +161,8 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
     import numpy as np
     from jaxlib.mlir import ir
 
-    # Untyped and private: Any.
-    mlir: Any = importlib.import_module("jax._src.interpreters.mlir")
-    pxla: Any = importlib.import_module("jax._src.interpreters.pxla")
-    xla_client: Any = importlib.import_module("jax._src.lib").xla_client
+    from jaxscope.jax_internals import attributes
+
     config: Any = jax.config
 
     if job.shardy is not None:
@@ -176,9 +174,9 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
         )
     chosen = np.array([devices[i] for i in at], dtype=object)
     client = devices[0].client
-    with mlir.make_ir_context() as context:
+    with attributes.MLIR_CONTEXT() as context:
         computation = ir.Module.parse(module, context)
-        options = pxla.create_compile_options(
+        options = attributes.COMPILE_OPTIONS(
             computation,
             job.tuple_arguments,
             job.propagate_to_inputs,
@@ -187,9 +185,8 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
             chosen,
             dict(job.options),
         )
-        return client.compile(
-            computation, executable_devices=xla_client.DeviceList(tuple(chosen)), compile_options=options
-        )
+        taken = attributes.XLA_CLIENT.needed().DeviceList(tuple(chosen))
+        return client.compile(computation, executable_devices=taken, compile_options=options)
 
 
 def _end_with(parent: int) -> None:

@@ -89,7 +89,7 @@ def python(words, folder, env):
 LATE = """
 import jax, jax.numpy as jnp
 from jax._src import api, config
-from jaxscope.capture import seams
+from jaxscope import jax_internals
 
 def state():
     flags = [(f._update_global_hook, f._update_thread_local_hook) for f in (config.debug_nans, config.debug_infs)]
@@ -101,7 +101,7 @@ train(x)
 with jax.debug_nans(False):
     pass  # from here on this thread has a hook of its own: none
 was, counted = state(), []
-undo = seams.on_fast_path(counted.append)
+undo = jax_internals.on_fast_path(counted.append)
 for _ in range(7):
     train(x)
 undo()

@@ -8,9 +8,9 @@ pytestmark = pytest.mark.capture
 
 
 def test_every_seam_is_there_on_this_jax():
-    from jaxscope.capture import seams
+    from jaxscope import jax_internals
 
-    assert [(s.name, s.reason) for s in seams.table() if not s.available] == []
+    assert [(s.name, s.reason) for s in jax_internals.table() if not s.available] == []
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,12 @@ def test_a_seam_that_is_missing_is_named_in_the_log_and_by_doctor(gone, seam, lo
     run = record(
         f"""
         import jax, jaxscope
-        from jaxscope.capture import session, seams
+        from jaxscope.capture import session
+        from jaxscope import jax_internals
         session.stop()
         real = {{}}
         {gone}
-        missing = [(s.name, s.reason) for s in seams.table() if not s.available]
+        missing = [(s.name, s.reason) for s in jax_internals.table() if not s.available]
         print([n for n, _ in missing], all(r for _, r in missing))
         """,
         check=False,
@@ -67,8 +68,8 @@ def test_a_recording_goes_on_without_the_trace_context_and_says_so(record):
 
 
 def test_a_jax_outside_the_tested_versions_is_called_so():
-    from jaxscope.capture import seams
+    from jaxscope import jax_internals
 
-    assert seams.untested("0.10.0") is None and seams.untested("0.12.9") is None
-    assert "newer" in seams.untested("0.13.1") and "older" in seams.untested("0.9.2")
-    assert seams.untested("a.b") is None and ev.SCHEMA == 1
+    assert jax_internals.untested("0.10.0") is None and jax_internals.untested("0.12.9") is None
+    assert "newer" in jax_internals.untested("0.13.1") and "older" in jax_internals.untested("0.9.2")
+    assert jax_internals.untested("a.b") is None and ev.SCHEMA == 1

@@ -266,7 +266,7 @@ def test_doctor_survives_a_jax_that_cannot_be_imported(jaxscope, monkeypatch):
     [("0.10.0", None), ("0.12.0.1", None), ("0.9.1", "older"), ("0.13.0", "newer"), ("x", None)],
 )
 def test_a_jax_outside_the_tested_ones_is_mentioned(jax, said):
-    from jaxscope.capture.seams import untested
+    from jaxscope.jax_internals import untested
 
     found = untested(jax)
     assert (found is None) if said is None else said in found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jaxscope.capture.seams.names import jax_module
+from jaxscope.jax_internals import attributes
+from jaxscope.jax_internals.base import known, known_or_none
 
 
 class Gauge(NamedTuple):
@@ -24,16 +25,14 @@ NEARLY_FULL = 0.9
 
 def cache_gauge() -> Gauge:
     """How full the caches are; about 1 us."""
-    pjit = jax_module("jax._src.pjit")
-    info = pjit._infer_params_cached.cache_info()
+    info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
-        ("fast path", "_cpp_pjit_cache_explicit_attributes"),
-        ("fast path (no options)", "_cpp_pjit_cache_fun_only"),
+        ("fast path", attributes.FAST_PATH),
+        ("fast path (no options)", attributes.FAST_PATH_NO_OPTIONS),
     ):
-        cache = getattr(pjit, attribute, None)
-        if cache is not None:
-            sizes[name] = (cache.size(), cache.capacity())
+        cache = attribute.needed()
+        sizes[name] = (cache.size(), cache.capacity())
     return Gauge(info.misses, {n: (s, c) for n, (s, c) in sizes.items() if c and s >= NEARLY_FULL * c})
 
 
@@ -43,21 +42,21 @@ def is_eager(function: Any) -> bool:
 
 
 def test_listener() -> Any:
-    return getattr(jax_module("jax._src.util"), "test_event_listener", None)
+    return known_or_none(attributes.TEST_LISTENER.get())
 
 
 def set_test_listener(listener: Any) -> None:
-    jax_module("jax._src.util").test_event_listener = listener
+    attributes.TEST_LISTENER.set(listener)
 
 
 def has_test_slot() -> bool:
-    return hasattr(jax_module("jax._src.util"), "test_event_listener")
+    return known(attributes.TEST_LISTENER.get())
 
 
 def is_listening(listener: Any) -> bool:
     """Is ``listener`` still told of durations? True where this JAX cannot say."""
-    known = getattr(jax_module("jax._src.monitoring"), "get_event_duration_listeners", None)
-    return known is None or listener in known()
+    registered = attributes.DURATION_LISTENERS.get()
+    return not known(registered) or listener in registered()
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
@@ -69,9 +68,9 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     and ours put on top again, in the thread where it happened. Returns how to undo it.
 
     Raises:
-      AttributeError: no such hook on this JAX.
+      LookupError: no such hook on this JAX.
     """
-    state = jax_module("jax._src.api")._post_hook_state
+    state, flags = attributes.POST_HOOK.needed(), _checks()
     ours: dict[Any, Any] = {}  # hook -> the one below it
     over = True
 
@@ -102,7 +101,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     put_on(state.get_global(), state.set_global)
     here()
     undone = [
-        _after_changes(flag, lambda: put_on(state.get_global(), state.set_global), here) for flag in _checks()
+        _after_changes(flag, lambda: put_on(state.get_global(), state.set_global), here) for flag in flags
     ]
 
     def undo() -> None:
@@ -119,9 +118,11 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 def _checks() -> list[Any]:
     """The settings whose changes set the hook."""
-    config = jax_module("jax._src.config")
-    found = [getattr(config, name, None) for name in ("debug_nans", "debug_infs")]
-    return [flag for flag in found if hasattr(flag, "_update_thread_local_hook")]
+    found = [attributes.DEBUG_NANS.needed(), attributes.DEBUG_INFS.needed()]
+    for flag in found:
+        if not hasattr(flag, "_update_global_hook") or not hasattr(flag, "_update_thread_local_hook"):
+            raise LookupError("the settings of JAX have no hooks for their changes")
+    return found
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:

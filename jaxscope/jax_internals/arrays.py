@@ -6,13 +6,15 @@ import functools
 import sys
 from typing import Any
 
-from jaxscope.capture.seams.names import jax_module
+from jaxscope.jax_internals import attributes
+from jaxscope.jax_internals.base import known
+from jaxscope.jax_internals.objects import JittedFunction
 
 
 @functools.cache
 def array_class() -> Any:
     """The class of concrete arrays."""
-    return jax_module("jax._src.array").ArrayImpl
+    return attributes.ARRAY.needed()
 
 
 def is_on(array: Any, devices: Any) -> bool:
@@ -39,8 +41,9 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 def clients() -> list[Any]:
     """The backends that the program has started; asking JAX for its live arrays would start one."""
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    return list(getattr(bridge, "_backends", {}).values())
+    if attributes.BACKENDS.module not in sys.modules:
+        return []
+    return list(attributes.BACKENDS.needed().values())
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
@@ -97,6 +100,12 @@ def held_array(value: Any) -> Any:
         except AttributeError:
             continue
     return None
+
+
+def given_to_jit(value: Any) -> Any:
+    """Return the function that a jitted function was made of; any other value as it is."""
+    function = JittedFunction(value).fun
+    return function if known(function) else value
 
 
 def wrapped_function(value: Any) -> Any:

@@ -1,26 +1,14 @@
-"""Names of JAX's functions as they stand on the stack, and of the events that come through its test slot."""
+"""Names of JAX's functions on the stack whose locals are not read, and of the events of its test slot."""
 
 from __future__ import annotations
 
-import importlib
 import re
-from typing import Any
+
+from jaxscope.jax_internals.frames import call_frames
 
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
-# Function names of JAX's miss path, as they stand on the stack.
-TRANSFORM_FRAME = "call_impl_cache_miss"
-CALL_FRAMES = ("cache_miss", TRANSFORM_FRAME, "jit_trace")
-TRACE_FRAME = "_trace_for_jit"
-TRACE_GUARD = "elapsed_time_ctx"  # a new nullcontext where no event tells the end of the trace
 TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
-IMPL_FRAME = "_pjit_call_impl_python"
-AOT_FRAME = "lower"  # Traced.lower: what ``_pjit_call_impl_python`` is to a call
-RESOLVE_FRAME = "_resolve_and_lower"
-LOWERER_FRAME = "_pjit_lower"
-LOWER_FRAME = "_cached_lowering_to_hlo"
-COMPILE_FRAME = "_cached_compilation"
-EXECUTABLE_FRAME = "from_hlo"
 # What a user's frame calls: beyond it lies another call.
 ENTRANCES = ("reraise_with_filtered_traceback", "lower", "compile", "trace", "eval_shape", "__call__", "call")
 
@@ -32,7 +20,6 @@ EVENT_LOWER = "lower_jaxpr_to_module"
 EVENT_PUT, EVENT_PUT_DONE = "batched_device_put_start", "batched_device_put_end"
 EVENT_COPIED = "batched_copy_array"  # arguments with their sharding's twin on other devices
 PUT_EVENTS = (EVENT_PUT, EVENT_PUT_DONE, EVENT_COPIED)
-PUT_FRAME, COPY_FRAME = "batched_device_put", "_array_shard_arg"
 
 # What a copy is called, by the outermost of JAX's functions between it and the program's line.
 ARGUMENT, CALLBACK, CONSTANT = "argument", "callback", "constant"
@@ -48,7 +35,7 @@ TRANSFER_FRAMES = {
     "make_array_from_callback": "make_array", "make_array_from_process_local_data": "make_array",
     "make_array_from_single_device_arrays": "make_array",
     "_array_mlir_constant_handler": CONSTANT,  # while lowering: an array that the function captured
-    **dict.fromkeys((*CALL_FRAMES, "shard_args"), ARGUMENT),
+    **dict.fromkeys((*call_frames(), "shard_args"), ARGUMENT),
     **dict.fromkeys(("pure_callback_impl", "io_callback_impl", "debug_callback_impl", "_flat_callback",
                      "_wrapped_callback", "_callback"), CALLBACK),
 }  # fmt: skip
@@ -62,8 +49,7 @@ CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via
 # ``device_get`` and ``__array__`` all end here. On CPU ``np.asarray`` does not: NumPy asks for the buffer.
 COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
 ITEM = "item"  # on CPU it asks NumPy for the buffer, too: seen only where it is itself replaced
-VALUE_FRAME = "_value"
 
-
-def jax_module(name: str) -> Any:
-    return importlib.import_module(name)
+# Modules of JAX that stand between the line that calls a jitted function and the call; one trims tracebacks.
+TRIMS_TRACEBACKS = "jax._src.traceback_util"
+AROUND_CALLS = frozenset({TRIMS_TRACEBACKS, "jax._src.pjit", "jax._src.stages", "jax._src.api"})

@@ -1,0 +1,225 @@
+"""What jaxscope reads from this JAX: whether it is there, what is lost where it is not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jaxscope.jax_internals import attributes, frames, objects
+from jaxscope.jax_internals.arrays import array_class
+from jaxscope.jax_internals.base import JaxFrame, JaxObject, Private, code_of
+from jaxscope.jax_internals.names import COPY_METHODS
+
+TESTED = ((0, 10), (0, 12))
+
+
+def untested(version: str) -> str | None:
+    """Return what to say of a JAX outside the tested versions; None: it is within."""
+    parts = version.split(".")[:2]
+    if len(parts) < 2 or not all(p.isdecimal() for p in parts):
+        return None
+    found = int(parts[0]), int(parts[1])
+    if TESTED[0] <= found <= TESTED[1]:
+        return None
+    low, high = (".".join(map(str, v)) for v in TESTED)
+    return f"jaxscope is tested with JAX {low} to {high}; this one is {'older' if found < TESTED[0] else 'newer'}"
+
+
+Kind = type[JaxFrame] | type[JaxObject]
+Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
+
+
+def _all(*kinds: Kind) -> list[Need]:
+    return [(kind, kind.required()) for kind in kinds]
+
+
+class Seam(NamedTuple):
+    """One part of a recording, and the private names of JAX that it needs."""
+
+    name: str
+    gives: str
+    needs: list[Need]
+
+
+class Status(NamedTuple):
+    """Whether a seam is there. ``reason``: why not; ``fills``: fields of the log that are lost, ``Event.field``."""
+
+    name: str
+    gives: str
+    available: bool
+    reason: str | None
+    fills: tuple[str, ...] = ()
+
+
+def _public(name: str) -> Private:
+    return Private("jax.monitoring", name)
+
+
+def _copies() -> str | None:
+    array = array_class()
+    if frames.ValueFrame.function not in array.__dict__:
+        return f"{frames.ValueFrame.where()} is not there"
+    called = getattr(frames.ValueFrame.code(), "co_names", ())
+    if not any(n in called and n in array.__dict__ for n in COPY_METHODS):
+        return f"{frames.ValueFrame.where()} calls none of {', '.join(COPY_METHODS)}"
+    return None
+
+
+def _scalars() -> str | None:
+    lacks = _public("register_scalar_listener").lacks()
+    if lacks is not None:
+        return lacks
+    code = code_of(attributes.ELAPSED_TIME.needed().__enter__)
+    if code is None or "record_scalar" not in code.co_names:
+        return "phases do not announce their beginning"
+    return None
+
+
+def _traceback() -> str | None:
+    return None if hasattr(array_class(), "traceback") else "ArrayImpl has no traceback"
+
+
+_GUARD = "elapsed_time_ctx"
+_TRACE = [f for f in frames.TraceFrame.required() if f != _GUARD]
+
+SEAMS = (
+    Seam(
+        "phase_durations",
+        "seconds of every trace, lowering and compilation",
+        [_public("register_event_duration_secs_listener"), attributes.DURATION_LISTENERS],
+    ),
+    Seam("phase_starts", "what is being compiled now", [_scalars, attributes.ELAPSED_TIME]),
+    Seam("cache_events", "persistent-cache hits and misses", [_public("register_event_listener")]),
+    Seam(
+        "miss_event",
+        "calls that leave the fast path; traces told from trace-cache hits",
+        [attributes.TEST_LISTENER],
+    ),
+    Seam(
+        "call_frame",
+        "the function, its jit options and its arguments by name",
+        [
+            *_all(
+                frames.CallFrame,
+                frames.AheadOfTimeFrame,
+                frames.TransformFrame,
+                objects.JittedFunction,
+                objects.JitInfo,
+            )
+        ],
+    ),
+    Seam(
+        "trace_frame",
+        "results of a trace, captured constants",
+        [*_all(objects.Jaxpr, objects.DebugInfo), (frames.TraceFrame, _TRACE)],
+    ),
+    Seam("nested_end", "whether a trace inside another ended or raised", [(frames.TraceFrame, [_GUARD])]),
+    Seam(
+        "impl_frame", "calls under grad, vmap and other transforms", [(frames.ImplFrame, ["args", "jaxpr"])]
+    ),
+    Seam(
+        "asked_shardings",
+        "in_shardings and out_shardings of jit",
+        [
+            *_all(frames.LowerAheadOfTimeFrame, objects.TracedFunction),
+            (frames.ImplFrame, ["in_shardings", "out_shardings"]),
+        ],
+    ),
+    Seam(
+        "lower_frame",
+        "StableHLO, donation",
+        [*_all(frames.LoweringFrame, frames.LowererFrame, objects.LoweringResult)],
+    ),
+    Seam(
+        "retarget",
+        "programs for machines that are not there",
+        [
+            *_all(frames.ResolveFrame, objects.Computation, objects.LoweredFunction),
+            attributes.LOWER,
+            attributes.INPUT_OUTPUT,
+            attributes.HIDE_FILES,
+        ],
+    ),
+    Seam(
+        "target_compiler",
+        "compiling for machines that are not there",
+        [attributes.COMPILE_OPTIONS, attributes.MLIR_CONTEXT, attributes.XLA_CLIENT],
+    ),
+    Seam("compile_frame", "compiled HLO, memory and cost", [*_all(frames.CompileFrame)]),
+    Seam(
+        "executable_frame",
+        "shardings of results, arguments XLA drops",
+        [*_all(frames.ExecutableFrame, objects.ArgumentsInfo)],
+    ),
+    Seam(
+        "trace_context",
+        "every setting that is part of the cache key",
+        [
+            attributes.TRACE_CONTEXT,
+            attributes.TRACE_CONTEXT_NAMES,
+            attributes.DEFAULT_DEVICE,
+            attributes.CONCRETE_MESH,
+        ],
+    ),
+    Seam(
+        "recover_shardings",
+        "result shardings in the user's mesh axes",
+        [attributes.OUT_SHARDINGS, attributes.RECOVER_SHARDINGS],
+    ),
+    Seam("in_shardings", "what a program takes its arguments as", [attributes.IN_SHARDINGS]),
+    Seam(
+        "cache_gauge",
+        "whether JAX's caches were cleared, and how full they are",
+        [attributes.SIGNATURES, attributes.FAST_PATH, attributes.FAST_PATH_NO_OPTIONS],
+    ),
+    Seam("live_arrays", "the arrays that are alive", [attributes.BACKENDS, attributes.ARRAY]),
+    Seam("array_traceback", "the line that made an array", [_traceback]),
+    Seam(
+        "host_copies",
+        "copies of arrays to the host, and how long they took (methods of ArrayImpl are replaced for it: off with --no-transfers)",
+        [*_all(frames.ValueFrame), _copies],
+    ),
+    Seam("device_puts", "copies to devices and between them", [*_all(frames.DevicePutFrame)]),
+    Seam("device_copies", "copies between devices at calls", [*_all(frames.DeviceCopyFrame)]),
+    Seam("pmap", "the function and arguments of jax.pmap as they were passed", [*_all(frames.PmapFrame)]),
+    Seam(
+        "post_hook",
+        "counting calls of --step-function",
+        [attributes.POST_HOOK, attributes.DEBUG_NANS, attributes.DEBUG_INFS],
+    ),
+)
+
+
+Lost = tuple[str, tuple[str, ...]]
+
+
+def _lost(need: Need) -> Lost | None:
+    """(what is missing, fields of the log that are lost) of one thing that a seam needs; None: it is there."""
+    fills: tuple[str, ...] = ()
+    if isinstance(need, Private):
+        lacks, fills = need.lacks(), need.fills
+    elif isinstance(need, tuple):
+        kind, fields = need
+        lacks = kind.lacks(fields)
+        if lacks is not None:
+            fills = tuple(filled for f in fields if kind.lacks([f]) for filled in kind.fills(f))
+    else:
+        lacks = need()
+    return (lacks, fills) if lacks is not None else None
+
+
+def table() -> list[Status]:
+    """Return every seam with whether this JAX has it; imports jax."""
+    rows = []
+    for seam in SEAMS:
+        lost: list[Lost] = []
+        for need in seam.needs:
+            try:
+                found = _lost(need)
+            except Exception as e:  # a module moved: that is the reason
+                found = f"{type(e).__name__}: {e}", ()
+            lost += [found] if found is not None else []
+        reason = "; ".join(why for why, _ in lost) if lost else None
+        fills = tuple(dict.fromkeys(f for _, fields in lost for f in fields))
+        rows.append(Status(seam.name, seam.gives, not lost, reason, fills))
+    return rows

@@ -1,0 +1,283 @@
+"""What JAX keeps under private names, declared as data: locals of its frames, fields of its objects, attributes
+of its modules.
+
+Each declaration serves the check (does this JAX have it?) and the read. A read gives a value or a ``Missing``:
+what is missing never becomes 0, an empty list or False.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import gc
+import importlib
+from types import CodeType, FrameType
+from typing import Any, ClassVar, TypeVar
+
+from jaxscope.jax_internals.frame_reading import has_local, read
+
+T = TypeVar("T")
+
+
+class Missing(enum.Enum):
+    """Why a read gave no value."""
+
+    UNKNOWN = "this JAX has no such name"
+    UNSET = "the local variable has no value yet"
+    FAILED = "reading it raised an exception"
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value that may be missing has no truth value: ask known() first")
+
+
+def known(value: Any) -> bool:
+    """Did the read give a value?"""
+    return not isinstance(value, Missing)
+
+
+def known_or_none(value: Any) -> Any:
+    """Return the value, or None where the read gave none."""
+    return None if isinstance(value, Missing) else value
+
+
+def first_known(*values: Any) -> Any:
+    """Return the first of several readings of one thing that gave a value, else the last ``Missing``."""
+    found: Any = Missing.UNKNOWN
+    for value in values:
+        if known(value):
+            return value
+        found = value
+    return found
+
+
+def private(*fills: str, optional: bool = False) -> Any:
+    """Declare a field that is read from JAX.
+
+    Args:
+      fills: the fields of the log that cannot be filled without it, as ``Event.field``.
+      optional: not every supported JAX has it; its absence loses nothing.
+    """
+    return dataclasses.field(metadata={"fills": fills, "optional": optional})
+
+
+class _Read:
+    """A dataclass whose fields are read from JAX, each under its name in ``names``.
+
+    Attributes:
+      names: JAX's name of each field.
+    """
+
+    names: ClassVar[dict[str, str]]
+    noun: ClassVar[str] = "attribute"
+
+    @classmethod
+    def where(cls) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def fills(cls, field: str) -> tuple[str, ...]:
+        """Return the fields of the log that are lost without ``field``."""
+        found: tuple[str, ...] = cls.__dataclass_fields__[field].metadata["fills"]  # type: ignore[attr-defined]
+        return found
+
+    @classmethod
+    def required(cls) -> list[str]:
+        """Return the fields that every supported JAX has."""
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        return [f.name for f in fields if not f.metadata["optional"]]
+
+    @classmethod
+    def _has(cls, name: str) -> bool:
+        raise NotImplementedError
+
+    @classmethod
+    def lacks(cls, fields: list[str] | None = None) -> str | None:
+        """Return which of ``fields`` (all that are required) this JAX does not have, as a sentence; None: none."""
+        names = [cls.names[f] for f in (fields if fields is not None else cls.required())]
+        lost = [n for n in names if not cls._has(n)]
+        return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
+
+
+class JaxFrame(_Read):
+    """Local variables of one function of JAX.
+
+    Attributes:
+      module, function: where the function is defined; ``function`` is also its name on the stack.
+      owner: the class or the function of ``module`` that defines it; empty where it is the module itself.
+    """
+
+    module: ClassVar[str]
+    function: ClassVar[str]
+    owner: ClassVar[str] = ""
+    noun: ClassVar[str] = "local"
+
+    def __new__(cls, frame: FrameType) -> Any:
+        """Read the fields from a frame of this function."""
+        self = object.__new__(cls)
+        try:
+            values = read(frame, cls.names.values())
+            lost: Missing | None = None
+        except Exception:
+            values, lost = {}, Missing.FAILED
+        for field, name in cls.names.items():
+            if name in values:
+                self.__dict__[field] = values[name]
+            else:
+                there = has_local(frame.f_code, name)
+                self.__dict__[field] = lost or (Missing.UNSET if there else Missing.UNKNOWN)
+        return self
+
+    @classmethod
+    def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
+        """Read the innermost frame of this function on ``stack``; None: there is none."""
+        frame = stack.get(cls.function)  # type: ignore[attr-defined]
+        return cls(frame) if frame is not None else None  # type: ignore[call-arg]
+
+    @classmethod
+    def where(cls) -> str:
+        """Return the full name of the function."""
+        return ".".join(filter(None, (cls.module, cls.owner, cls.function)))
+
+    @classmethod
+    def code(cls) -> CodeType | None:
+        """Return the code of the function; None: this JAX does not have it."""
+        found: Any = importlib.import_module(cls.module)
+        if not cls.owner:
+            return code_of(getattr(found, cls.function, None))
+        owner = getattr(found, cls.owner, None)
+        if isinstance(owner, type):
+            method = owner.__dict__.get(cls.function)
+            return code_of(getattr(method, "fget", None) or getattr(method, "__func__", method))
+        return _inner_code(code_of(owner), cls.function)
+
+    @classmethod
+    def _has(cls, name: str) -> bool:
+        code = cls.code()
+        return code is not None and has_local(code, name)
+
+    @classmethod
+    def lacks(cls, fields: list[str] | None = None) -> str | None:
+        return f"{cls.where()} is not there" if cls.code() is None else super().lacks(fields)
+
+
+class JaxObject(_Read):
+    """Attributes of one class of JAX's objects.
+
+    Attributes:
+      module, kind: the class, for the check; several names where it has been renamed.
+      made_in: where ``kind`` is empty, the function of ``module`` that gives instances these attributes.
+    """
+
+    module: ClassVar[str]
+    kind: ClassVar[str]
+    made_in: ClassVar[str] = ""
+
+    def __new__(cls, value: Any) -> Any:
+        """Read the fields from an object; all are unknown of a ``Missing`` and of None."""
+        self = object.__new__(cls)
+        for field, name in cls.names.items():
+            try:
+                found = Missing.UNKNOWN if isinstance(value, Missing) else getattr(value, name)
+            except AttributeError:
+                found = Missing.UNKNOWN
+            except Exception:
+                found = Missing.FAILED
+            self.__dict__[field] = found
+        return self
+
+    @classmethod
+    def where(cls) -> str:
+        """Return the full name of the class."""
+        return f"{cls.module}.{cls.kind.partition(' ')[0] or cls.made_in}"
+
+    @classmethod
+    def _has(cls, name: str) -> bool:
+        module = importlib.import_module(cls.module)
+        if not cls.kind:
+            return name in (code_of(getattr(module, cls.made_in, None)) or _NO_CODE).co_names
+        return any(_gives(getattr(module, kind, None), name) for kind in cls.kind.split())
+
+
+_NO_CODE = (lambda: None).__code__
+
+
+def _gives(kind: Any, name: str) -> bool:
+    """Have instances of ``kind`` an attribute of this name?"""
+    assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
+    return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
+
+
+def declared(cls: type[T]) -> type[T]:
+    """Make a dataclass of a declaration; its fields go by their own names in JAX."""
+    made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+    made.names = {f.name: f.name for f in dataclasses.fields(made)}  # type: ignore[arg-type,attr-defined]
+    return made
+
+
+class Private:
+    """An attribute of one of JAX's modules.
+
+    Args:
+      module, name: where it is. ``name`` may go through a class: ``UnloadedMeshExecutable.from_hlo``.
+      fills: the fields of the log that cannot be filled without it, as ``Event.field``.
+      optional: not every supported JAX has it.
+    """
+
+    def __init__(self, module: str, name: str, *fills: str, optional: bool = False) -> None:
+        self.module, self.name, self.fills, self.optional = module, name, fills, optional
+
+    def get(self) -> Any:
+        """Return its value, else ``Missing.UNKNOWN``. Imports the module."""
+        try:
+            return getattr(importlib.import_module(self.module), self.name)
+        except (ImportError, AttributeError):
+            return Missing.UNKNOWN
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it.
+
+        Raises:
+          LookupError: this JAX does not have it.
+        """
+        return self.needed()(*args, **kwargs)
+
+    def needed(self) -> Any:
+        """Return its value.
+
+        Raises:
+          LookupError: this JAX does not have it.
+        """
+        found = self.get()
+        if isinstance(found, Missing):
+            raise LookupError(f"{self.module}.{self.name} is not there")
+        return found
+
+    def set(self, value: Any) -> None:
+        """Give the attribute another value."""
+        setattr(importlib.import_module(self.module), self.name, value)
+
+    def lacks(self) -> str | None:
+        """Return that this JAX does not have it, as a sentence; None: it has."""
+        there = self.optional or known(self.get())
+        return None if there else f"{self.module}.{self.name} is not there"
+
+
+def code_of(function: Any) -> CodeType | None:
+    """Return the code of a function of JAX, also behind its caches; None: there is none."""
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    if code is None:
+        # JAX's weakref_lru_cache is a C++ object without __wrapped__; the garbage collector knows
+        # the function in it, beside the key function and the explainer (both defined elsewhere).
+        for held in gc.get_referents(function):
+            found = getattr(held, "__code__", None)
+            if isinstance(found, CodeType) and found.co_name not in ("trace_context", "<lambda>", "_ignore"):
+                return found
+    return code
+
+
+def _inner_code(code: CodeType | None, name: str) -> CodeType | None:
+    """Return the code of the function ``name`` that ``code`` defines."""
+    for const in code.co_consts if code is not None else ():
+        if isinstance(const, CodeType) and const.co_name == name:
+            return const
+    return None
