@@ -4,6 +4,7 @@ They go to ``rules/`` and ``reference/`` below the site's sources. Git ignores t
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -23,8 +24,11 @@ HEADINGS = {"## ": "## ", "### ": "### "}
 
 def write(source: Path) -> None:
     """Write all generated pages below ``source``, the directory of ``conf.py``."""
+    from jaxscope.report import contract
+
     _rules(source / "rules")
     _configuration(source / "reference")
+    _put(source / "reference" / "report.schema.json", json.dumps(contract.schema(), indent=1) + "\n")
 
 
 def _put(path: Path, text: str) -> None:

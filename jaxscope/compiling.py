@@ -76,9 +76,12 @@ class CompiledFor:
 
     def as_json(self) -> dict[str, Any]:
         """Its entry of ``programs`` in ``jaxscope report --format json``."""
+        import msgspec
+
         from jaxscope.report import targets
 
-        return targets.program_json(self.run, self.program)
+        found: dict[str, Any] = msgspec.to_builtins(targets.program_json(self.run, self.program))
+        return found
 
     def report(self, *, file: Any = None, everything: bool = False) -> None:
         """Print what it is made of to ``file`` (or rich console), default stdout."""

@@ -80,10 +80,15 @@ def handle(args: argparse.Namespace) -> int:
             slug="not-hlo",
         )
     if args.format == "json":
+        import msgspec
+
         from jaxscope.report.machine import dumps
         from jaxscope.report.programs import texts_json
 
-        deliver(dumps({"module": texts.hlo.module, "target": None, **texts_json(texts)}), args.output)
+        deliver(
+            dumps({"module": texts.hlo.module, "target": None, **msgspec.structs.asdict(texts_json(texts))}),
+            args.output,
+        )
         return 0
     deliver(_page(texts, everything=args.all), args.output)
     return 0

@@ -24,6 +24,7 @@ examples:
   jaxscope report --function train.py:88   the function defined there
   jaxscope report --all                    library-internal and eager compilations too
   jaxscope report --format json -o run.json
+  jaxscope report --schema                 the JSON Schema of that file
 """
 
 
@@ -40,6 +41,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--all", action="store_true", help="open what is folded, read texts of any size")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the JSON report")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)
 
@@ -49,6 +51,14 @@ def handle(args: argparse.Namespace) -> int:
     from jaxscope.model.load import load
     from jaxscope.report.console import console
 
+    if args.schema:
+        from jaxscope.report import contract
+        from jaxscope.report.machine import dumps
+
+        if args.run:
+            raise UsageError("--schema is the same for every run: leave RUN out", slug="usage")
+        deliver(dumps(contract.schema()), args.output)
+        return 0
     directory = chosen(args.run)
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.programs import peak_bytes
@@ -12,6 +11,7 @@ from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.intent import OfArrays
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.report import contract
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, size
@@ -26,50 +26,34 @@ SMALL = 0.01  # of the bytes: groups below are counted together
 NOT_SAID = "?"
 
 
-def as_json(run: Run) -> dict[str, Any] | None:
+def as_json(run: Run) -> contract.Arrays | None:
     """The ``arrays`` entry; None where no look was taken."""
     found = model.snapshots(run)
     intents = OfArrays(run, found)
-    return {"snapshots": [_snapshot(run, s, intents) for s in found]} if found else None
+    return contract.Arrays([_snapshot(run, s, intents) for s in found]) if found else None
 
 
-def _snapshot(run: Run, s: Snapshot, intents: OfArrays) -> dict[str, Any]:
-    return {
-        "time_seconds": run.seconds_at(s.t_ns),
-        "step": s.step,
-        "count": s.count,
-        "parts": s.parts,
-        "bytes": s.bytes,
-        "by_device": [{"device": d, "bytes": n} for d, n in sorted(s.by_device.items())],
-        "memory": [
-            {"device": m.device, "in_use_bytes": m.in_use, "peak_bytes": m.peak, "limit_bytes": m.limit}
-            for m in s.memory
-        ],
-        "groups": [_group(g, intents) for g in s.groups],
-    }
+def _snapshot(run: Run, s: Snapshot, intents: OfArrays) -> contract.Snapshot:
+    return contract.Snapshot.copy_of(
+        s,
+        time_seconds=run.seconds_at(s.t_ns),
+        by_device=[contract.OnDevice(d, n) for d, n in sorted(s.by_device.items())],
+        memory=[contract.Allocator(m.device, m.in_use, m.peak, m.limit) for m in s.memory],
+        groups=[_group(g, intents) for g in s.groups],
+    )
 
 
-def _group(g: Group, intents: OfArrays) -> dict[str, Any]:
+def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
     asked, compiled = intents.of(g)
-    return {
-        "path": g.path,
-        "count": g.count,
-        "shared": g.shared or None,
-        "shape": None if g.shape is None else list(g.shape),
-        "dtype": g.dtype,
-        "global_bytes": g.global_bytes,
-        "device_bytes": g.device_bytes,
-        "sharding": None if g.sharding is None else g.sharding.text,
-        "spec": None if g.sharding is None else g.sharding.spec,
-        "memory_kind": g.memory_kind,
-        "replication": g.replication,
-        "padding_bytes": g.padding_bytes,
-        "committed": g.committed,
-        "origin": None if g.origin is None else {"file": g.origin.file, "line": g.origin.line},
-        "layout": g.layout,
-        "asked": None if asked is None else asked.text,
-        "compiled": None if compiled is None else compiled.text,
-    }
+    return contract.ArrayGroup.copy_of(
+        g,
+        shared=g.shared or None,
+        shape=None if g.shape is None else list(g.shape),
+        sharding=None if g.sharding is None else g.sharding.text,
+        spec=None if g.sharding is None else g.sharding.spec,
+        asked=None if asked is None else asked.text,
+        compiled=None if compiled is None else compiled.text,
+    )
 
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:

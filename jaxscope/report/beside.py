@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from rich.cells import cell_len
@@ -18,6 +18,7 @@ from jaxscope.log.jobs import OK
 from jaxscope.model.records import Program
 from jaxscope.model.retargeted import fit
 from jaxscope.model.run import Run
+from jaxscope.report import contract
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import seconds, size
@@ -336,10 +337,10 @@ def _style(cell: str, heading: bool, same: bool) -> str:
     return "green" if cell.endswith(MARK) else "dim" if same else ""
 
 
-def as_json(variants: Sequence[Variant]) -> list[dict[str, Any]]:
+def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
     """``comparisons``: an entry a function that has several columns."""
     return [
-        {"function": f.id, "columns": [_column_json(n, c) for n, c in _numbered(variants, columns)]}
+        contract.Comparison(f.id, [_column_json(n, c) for n, c in _numbered(variants, columns)])
         for f, columns in by_function(variants)
         if len(columns) > 1
     ]
@@ -352,29 +353,24 @@ def _numbered(variants: Sequence[Variant], columns: Sequence[Column]) -> Iterato
         yield (n - 1 if n else None), c
 
 
-def _column_json(sub_run: int | None, column: Column) -> dict[str, Any]:
+def _column_json(sub_run: int | None, column: Column) -> contract.Column:
     f = figures(column)
     over = None
     if f.over is not None:
         over = [
-            {
-                "axes": None if axes == "?" else [a for a in axes.split(",") if a],
-                "count": o.count,
-                "executions": o.executions,
-                "wire_bytes": o.wire_bytes,
-            }
+            contract.OverAxes.copy_of(o, axes=None if axes == "?" else [a for a in axes.split(",") if a])
             for axes, o in sorted(f.over.items())
         ]
-    return {
-        "sub_run": sub_run,
-        "settings": column.variant.settings,
-        "target": column.target,
-        "program": column.program.id,
-        "state": f.state,
-        "fusions": f.fusions,
-        "collectives": over,
-        "memory": {"used_bytes": f.used, "capacity_bytes": f.capacity, "fits": f.fits},
-        "bounds": bounds_json(f.limits),
-        "estimated_cycles": f.cycles,
-        "compile_seconds": f.seconds,
-    }
+    return contract.Column(
+        sub_run=sub_run,
+        settings=column.variant.settings,
+        target=column.target,
+        program=column.program.id,
+        state=f.state,
+        fusions=f.fusions,
+        collectives=over,
+        memory=contract.Fit(f.used, f.capacity, f.fits),
+        bounds=bounds_json(f.limits),
+        estimated_cycles=f.cycles,
+        compile_seconds=f.seconds,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.cells import cell_len
 
@@ -22,16 +21,16 @@ from jaxscope.analysis.intent import (
 from jaxscope.model import intent as model
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.report import contract
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
 from jaxscope.report.phrases import Places
-from jaxscope.schema.keys import Frame
 
 SMALL = 12  # rows: so many are shown even where all agree
 BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 
 
-def as_json(run: Run, c: Compilation) -> list[dict[str, Any]] | None:
+def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
     """``shardings`` of an entry of ``compilations``; None where nothing was compiled, and where nothing can differ:
     one device, and nothing was asked."""
     if not model.at_stake(c):
@@ -39,30 +38,26 @@ def as_json(run: Run, c: Compilation) -> list[dict[str, Any]] | None:
     return [_entry(i, disagreement(i)) for i in model.of_compilation(run, c)]
 
 
-def _entry(i: Intent, found: Disagreement | None) -> dict[str, Any]:
+def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
     agrees: bool | None = False
     if found is None:
         rank = len(i.shape or ())
-        pairs = [p for p in ((i.asked, i.compiled), (i.compiled, i.actual)) if None not in p]
-        said = [same(a, b, rank) for a, b in pairs if a is not None and b is not None]
-        agrees = None if not said or None in said else all(said)
-    return {
-        "path": i.path,
-        "of": i.of,
-        "asked": None if i.asked is None else i.asked.text,
-        "asked_by": i.by,
-        "asked_at": _frame(i.asked_at),
-        "compiled": None if i.compiled is None else i.compiled.text,
-        "actual": None if i.actual is None else i.actual.text,
-        "agrees": agrees,
-        "difference": None if found is None else found.kind,
-        "reason": None if found is None else found.reason,
-        "times": None if found is None else found.times,
-    }
-
-
-def _frame(f: Frame | None) -> dict[str, Any] | None:
-    return None if f is None else {"file": f.file, "line": f.line, "function": f.function}
+        pairs = [(a, b) for a, b in ((i.asked, i.compiled), (i.compiled, i.actual)) if a and b]
+        equal = [same(a, b, rank) for a, b in pairs]
+        agrees = None if not equal or None in equal else all(equal)
+    return contract.Intent(
+        path=i.path,
+        of=i.of,
+        asked=None if i.asked is None else i.asked.text,
+        asked_by=i.by,
+        asked_at=i.asked_at,
+        compiled=None if i.compiled is None else i.compiled.text,
+        actual=None if i.actual is None else i.actual.text,
+        agrees=agrees,
+        difference=None if found is None else found.kind,
+        reason=None if found is None else found.reason,
+        times=None if found is None else found.times,
+    )
 
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:

@@ -1,7 +1,4 @@
-"""A run as JSON, schema 1: what every consumer outside reads. Keys may be added, never renamed.
-
-Absent knowledge is null, never 0.
-"""
+"""A run as JSON: the types are in ``contract``, here they are filled."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, beside, intent, targets, told, transfers, variants
+from jaxscope.report import arrays, beside, contract, intent, targets, told, transfers, variants
 from jaxscope.report.programs import program_json
 from jaxscope.schema.events import Missed
 from jaxscope.schema.findings import Cause, Finding
@@ -31,17 +28,18 @@ SCHEMA = 1
 PIECE = 1 << 16  # characters written at a time
 
 
-Section = tuple[str, Any]  # its key; plain data, or an iterator over the entries of a list
+Section = tuple[str, Any]  # its key; an entry, or an iterator over the entries of a list
 
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
     """The whole run as plain data: what ``pieces`` writes, for a run that is small enough to be held twice."""
-    return _held(sections(run, directory))
+    found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory))))
+    return found
 
 
-def _held(found: Iterable[Section]) -> dict[str, Any]:
+def _collected(found: Iterable[Section]) -> dict[str, Any]:
     return {
-        key: [_held(e) if isinstance(e, Document) else e for e in value]
+        key: [_collected(e) if isinstance(e, Document) else e for e in value]
         if isinstance(value, Iterator)
         else value
         for key, value in found
@@ -91,14 +89,14 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
         ),
     )
     yield "predictions", (_prediction(p) for p in predictions.predictions(run))
-    yield "ledger", (_ledger(e) for e in ledger.entries(run))
+    yield "ledger", (_total(e) for e in ledger.entries(run))
     yield "stale_captures", (_stale(s) for s in run.stale)
     yield "buckets", (_bucket(v) for v in sizes.varying(run))
     yield "arrays", arrays.as_json(run)
     yield "transfers", transfers.as_json(run)
     yield (
         "findings",
-        ({**finding_json(f), "sub_run": told.sub_run(f, parts)} for f in told.findings(parts)),
+        (finding_json(f, told.sub_run(f, parts)) for f in told.findings(parts)),
     )
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", beside.as_json(parts)
@@ -152,7 +150,7 @@ def _escaped(match: re.Match[str]) -> str:
     return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
 
 
-def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
+def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
     meta = directory.meta if directory is not None else {}
     main = run.main
     started = main.started if main is not None else None
@@ -160,46 +158,36 @@ def _run(run: Run, directory: RunDir | None) -> dict[str, Any]:
     if not isinstance(argv, list):
         argv = started.argv if started is not None else None
     exited = run.exited
-    return {
-        "name": directory.name if directory is not None else (started.name if started else None),
-        "argv": argv,
-        "settings": dict(directory.settings) if directory is not None else {},
-        "started": _moment(run, meta),
-        "seconds": run.seconds,
-        "exit_code": exited.exit_code if exited is not None else None,
-        "signal": exited.signal if exited is not None else None,
-        "complete": run.complete,
-        "recording_stopped": [
-            {"pid": p.pid, "time_seconds": run.seconds_at(p.stopped.t_ns), "reason": p.stopped.reason}
+    return contract.RunFacts(
+        name=directory.name if directory is not None else (started.name if started else None),
+        argv=argv,
+        settings=dict(directory.settings) if directory is not None else {},
+        started=_moment(run, meta),
+        seconds=run.seconds,
+        exit_code=exited.exit_code if exited is not None else None,
+        signal=exited.signal if exited is not None else None,
+        complete=run.complete,
+        recording_stopped=[
+            contract.Stop(p.pid, run.seconds_at(p.stopped.t_ns), p.stopped.reason)
             for p in run.stopped
             if p.stopped is not None
         ],
-        "died": _died(main),
-        "state": state(run, directory) if directory is not None else None,
-        "jax": started.jax if started is not None else None,
-        "jaxlib": started.jaxlib if started is not None else None,
-        "python": started.python if started is not None else None,
-        "platform": run.platform,
-        "devices": [{"id": d.id, "kind": d.kind, "process_index": d.process_index} for d in run.devices],
-        "processes": len(run.processes),
-        "compiling_seconds": run.compiling_seconds,
-        "targets": [
-            {"name": t.name, "platform": t.platform, "devices": t.devices, "slices": t.slices} for t in run.targets
-        ],
-        "degraded": [{"seam": lost.seam, "reason": lost.reason} for lost in run.degraded],
-        "in_progress": [
-            {"compilation": p.compilation.id, "function": p.compilation.function.id, "phase": p.phase,
-             "time_seconds": run.seconds_at(p.since_ns)}
+        died=None if main is None or main.died is None else contract.Death.copy_of(main.died),
+        state=state(run, directory) if directory is not None else None,
+        jax=started.jax if started is not None else None,
+        jaxlib=started.jaxlib if started is not None else None,
+        python=started.python if started is not None else None,
+        platform=run.platform,
+        devices=[contract.Device.copy_of(d) for d in run.devices],
+        processes=len(run.processes),
+        compiling_seconds=run.compiling_seconds,
+        targets=[contract.Target.copy_of(t) for t in run.targets],
+        degraded=[contract.Missing.copy_of(lost) for lost in run.degraded],
+        in_progress=[
+            contract.Phase(p.compilation.id, p.compilation.function.id, p.phase, run.seconds_at(p.since_ns))
             for p in run.in_progress()
         ],
-    }  # fmt: skip
-
-
-def _died(main: Process | None) -> dict[str, Any] | None:
-    died = main.died if main is not None else None
-    if died is None:
-        return None
-    return {"error": died.error, "message": died.message, "stack": [_frame(f) for f in died.stack]}
+    )
 
 
 def _moment(run: Run, meta: dict[str, Any]) -> str | None:
@@ -214,212 +202,147 @@ def _moment(run: Run, meta: dict[str, Any]) -> str | None:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def function_json(f: Function) -> dict[str, Any]:
+def function_json(f: Function) -> contract.Function:
     """One entry of ``functions``."""
-    return {
-        "id": f.id,
-        "name": f.seen.name,
-        "qualname": f.seen.qualname,
-        "module": f.seen.module,
-        "file": f.seen.file,
-        "line": f.seen.line,
-        "form": f.seen.form,
-        "wrappers": list(f.seen.wrappers),
-        "library": f.seen.library,
-        "eager": f.seen.eager,
-        "watched": f.watched,
-        "calls": f.calls,
-        "traces": f.traces,
-        "lowerings": f.lowerings,
-        "compilations": f.compiled,
-        "fast_path_misses": f.fast_path_misses,
-        "persistent_cache_hits": f.persistent_cache_hits,
-        "trace_seconds": f.trace_seconds,
-        "lower_seconds": f.lower_seconds,
-        "compile_seconds": f.compile_seconds,
-    }
+    seen = f.seen
+    return contract.Function.copy_of(
+        f,
+        name=seen.name,
+        qualname=seen.qualname,
+        module=seen.module,
+        file=seen.file,
+        line=seen.line,
+        form=seen.form,
+        wrappers=list(seen.wrappers),
+        library=seen.library,
+        eager=seen.eager,
+        compilations=f.compiled,
+    )
 
 
-def compilation_json(run: Run, c: Compilation, number: int | None) -> dict[str, Any]:
+def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.Compilation:
     """One entry of ``compilations``. ``number`` is what people call it: ``name#number``."""
     comparison = compared(run, c)
+    nearest = comparison.nearest if comparison is not None else None
     compiled, failed = c.compiled, c.failed
-    return {
-        "id": c.id,
-        "function": c.function.id,
-        "ordinal": number,
-        "process_index": c.process.index,
-        "pid": c.process.pid,
-        "step": c.step,
-        "time_seconds": run.seconds_at(c.t_ns),
-        "entry": c.entry,
-        "inside": _inside(run, c),
-        "reached": c.reached,
-        "in_progress": c.phase,
-        "failed": None if failed is None else failed.phase,
-        "persistent_cache": compiled.persistent_cache if compiled is not None else None,
-        "persistent_cache_reason": compiled.persistent_cache_reason if compiled is not None else None,
-        "call_site": _frame(c.site),
-        "stack": [_frame(frame) for frame in (c.missed.stack if c.missed else [])],
-        "seconds": {"trace": c.trace_seconds, "lower": c.lower_seconds, "compile": c.compile_seconds},
-        "key": None if c.key is None else key_json(run, c.process, c.key, c.missed),
-        "compared_with": comparison.nearest.id
-        if comparison is not None and comparison.nearest is not None
-        else None,
-        "causes": [cause_json(cause) for cause in causes.of(run, c)],
-        "shardings": intent.as_json(run, c),
-        "program": c.program,
-    }
+    return contract.Compilation(
+        id=c.id,
+        function=c.function.id,
+        ordinal=number,
+        process_index=c.process.index,
+        pid=c.process.pid,
+        step=c.step,
+        time_seconds=run.seconds_at(c.t_ns),
+        entry=c.entry,
+        inside=_inside(run, c),
+        reached=c.reached,
+        in_progress=c.phase,
+        failed=None if failed is None else failed.phase,
+        persistent_cache=compiled.persistent_cache if compiled is not None else None,
+        persistent_cache_reason=compiled.persistent_cache_reason if compiled is not None else None,
+        call_site=c.site,
+        stack=c.missed.stack if c.missed else [],
+        seconds=contract.PhaseSeconds(c.trace_seconds, c.lower_seconds, c.compile_seconds),
+        key=None if c.key is None else key_json(run, c.process, c.key, c.missed),
+        compared_with=nearest.id if nearest is not None else None,
+        causes=[cause_json(cause) for cause in causes.of(run, c)],
+        shardings=intent.as_json(run, c),
+        program=c.program,
+    )
 
 
-def cause_json(c: Cause) -> dict[str, Any]:
+def cause_json(c: Cause) -> contract.Cause:
     """One entry of ``causes``; ``count``: leaves it stands for."""
-    return {
-        "kind": c.kind,
-        "level": c.level,
-        "path": c.path,
-        "before": c.before,
-        "after": c.after,
-        "certainty": c.certainty,
-        "text": c.text,
-        "count": c.count,
-    }
+    return contract.Cause.copy_of(c)
 
 
-def _prediction(p: predictions.Prediction) -> dict[str, Any]:
-    return {
-        "function": p.after.function.id,
-        "after_compilation": p.after.id,
-        "step": p.after.step,
-        "argument": p.argument,
-        "result": p.result,
-        "causes": [cause_json(c) for c in p.causes],
-        "text": predictions.text(p),
-        "status": p.status,
-        "confirmed_by": p.confirmed_by.id if p.confirmed_by is not None else None,
-    }
+def _prediction(p: predictions.Prediction) -> contract.Prediction:
+    return contract.Prediction(
+        function=p.after.function.id,
+        after_compilation=p.after.id,
+        step=p.after.step,
+        argument=p.argument,
+        result=p.result,
+        causes=[cause_json(c) for c in p.causes],
+        text=predictions.text(p),
+        status=p.status,
+        confirmed_by=p.confirmed_by.id if p.confirmed_by is not None else None,
+    )
 
 
-def _ledger(e: ledger.Entry) -> dict[str, Any]:
-    return {
-        "cause": e.cause,
-        "path": e.path,
-        "function": e.function.id if e.function is not None else None,
-        "source": _frame(e.source),
-        "count": e.count,
-        "seconds": e.seconds,
-        "trace_seconds": e.trace_seconds,
-        "lower_seconds": e.lower_seconds,
-        "compile_seconds": e.compile_seconds,
-    }
+def _total(e: ledger.Entry) -> contract.Total:
+    return contract.Total.copy_of(e, function=e.function.id if e.function is not None else None)
 
 
-def _stale(s: StaleCapture) -> dict[str, Any]:
+def _stale(s: StaleCapture) -> contract.StaleCapture:
     changed = s.changed
-    return {
-        "function": s.function.id,
-        "name": changed.name,
-        "where": changed.where,
-        "how": changed.how,
-        "before": changed.before,
-        "after": changed.after,
-        "read": _frame(changed.read),
-        "after_compilation": f"{s.process.id}.{changed.call}",
-        "seen": changed.seen,
-        "seen_at": _frame(changed.site),
-        "step": changed.step,
-        "status": s.status,
-        "ended_by": f"{s.process.id}.{s.renewed.by}" if s.renewed is not None else None,
-    }
+    return contract.StaleCapture.copy_of(
+        changed,
+        function=s.function.id,
+        after_compilation=f"{s.process.id}.{changed.call}",
+        seen_at=changed.site,
+        status=s.status,
+        ended_by=f"{s.process.id}.{s.renewed.by}" if s.renewed is not None else None,
+    )
 
 
-def _bucket(v: sizes.Varying) -> dict[str, Any]:
-    return {
-        "function": v.function.id,
-        "path": v.path,
-        "axis": v.axis,
-        "observed": [[size, n] for size, n in v.observed.items()],
-        "calls": v.calls,  # that "observed" counts; null: it counts compilations
-        "choices": [
-            {"sizes": c.sizes, "compilations": c.compilations, "padding_share": c.padding_share}
-            for c in v.choices
-        ],
-    }
+def _bucket(v: sizes.Varying) -> contract.Bucket:
+    return contract.Bucket(
+        function=v.function.id,
+        path=v.path,
+        axis=v.axis,
+        observed=list(v.observed.items()),
+        calls=v.calls,
+        choices=[contract.Padding.copy_of(c) for c in v.choices],
+    )
 
 
-def finding_json(f: Finding) -> dict[str, Any]:
+def finding_json(f: Finding, sub_run: int | None = None) -> contract.Finding:
     """One entry of ``findings``."""
-    return {
-        "code": f.code,
-        "severity": f.severity,
-        "certainty": f.certainty,
-        "title": f.title,
-        "function": f.function,
-        "source": _frame(f.source),
-        "evidence": [
-            {
-                "text": e.text,
-                "compilation": e.compilation,
-                "program": e.program,
-                "source": _frame(e.source),
-                "step": e.step,
-            }
-            for e in f.evidence
-        ],
-        "fix": f.fix,
-        "seconds": f.seconds,
-        "path": f.path,
-        "targets": f.targets,
-        "settings": f.settings,
-    }
+    evidence = [contract.Evidence.copy_of(e) for e in f.evidence]
+    return contract.Finding.copy_of(f, evidence=evidence, sub_run=sub_run)
 
 
-def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> dict[str, Any]:
+def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
     """A cache key with its shardings and settings spelled out; ``missed`` says where its arrays were made."""
     made = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 
-    def origin(n: int) -> dict[str, Any] | None:
-        return _frame(made[made_by[n]]) if n < len(made_by) and 0 <= made_by[n] < len(made) else None
+    def origin(n: int) -> Frame | None:
+        return made[made_by[n]] if n < len(made_by) and 0 <= made_by[n] < len(made) else None
 
     def sharding(index: int | None) -> str | None:
         return key.shardings[index].text if index is not None and 0 <= index < len(key.shardings) else None
 
     settings = run.settings(process, key.context)
-    return {
-        "arguments": [
-            {
-                "path": leaf.path,
-                "type": leaf.type,
-                "shape": None if leaf.shape is None else list(leaf.shape),
-                "dtype": leaf.dtype,
-                "weak_type": leaf.weak_type,
-                "sharding": sharding(leaf.sharding),
-                "committed": leaf.committed,
-                "memory_kind": leaf.memory_kind,
-                "layout": leaf.layout,
-                "origin": origin(n),
-            }
+    return contract.CacheKey(
+        arguments=[
+            contract.Argument(
+                path=leaf.path,
+                type=leaf.type,
+                shape=None if leaf.shape is None else list(leaf.shape),
+                dtype=leaf.dtype,
+                weak_type=leaf.weak_type,
+                sharding=sharding(leaf.sharding),
+                committed=leaf.committed,
+                memory_kind=leaf.memory_kind,
+                layout=leaf.layout,
+                origin=origin(n),
+            )
             for n, leaf in enumerate(key.arguments)
         ],
-        "static": [
-            {"path": s.path, "repr": s.repr, "type": s.type, "compares": s.compares} for s in key.static
-        ],
-        "tree": key.tree,
-        "nodes": dict(key.nodes),
-        "call_form": key.call_form,
-        "options": dict(key.options),
-        "context": None if settings is None else dict(settings),
-        "function_object": key.function_object,
-        "missing": list(key.missing),
-    }
+        static=[contract.Static(s.path, s.repr, s.type, s.compares) for s in key.static],
+        tree=key.tree,
+        nodes=dict(key.nodes),
+        call_form=key.call_form,
+        options=dict(key.options),
+        context=None if settings is None else dict(settings),
+        function_object=key.function_object,
+        missing=list(key.missing),
+    )
 
 
 def _inside(run: Run, c: Compilation) -> str | None:
     outer = c.missed.inside if c.missed is not None else None
     found = run.compilation(c.process, outer) if outer is not None else None
     return found.id if found is not None else None
-
-
-def _frame(frame: Frame | None) -> dict[str, Any] | None:
-    return None if frame is None else {"file": frame.file, "line": frame.line, "function": frame.function}

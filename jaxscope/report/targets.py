@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from jaxscope.analysis import bounds, fitting, machines
 from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
@@ -13,7 +15,7 @@ from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.model.records import Program
 from jaxscope.model.retargeted import fit, of_run, target_of
 from jaxscope.model.run import Run
-from jaxscope.report import made
+from jaxscope.report import contract, made
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
@@ -206,69 +208,75 @@ def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator
             yield line(f"{size(c.bytes)}  {c.of} {escape(c.path or '?', 100)}", indent=8, hang=4)
 
 
-def _by_path(texts: Texts) -> list[dict[str, Any]] | None:
+def _by_path(texts: Texts) -> list[contract.Contributor] | None:
     found = fitting.contributors(texts.stablehlo)
+    return None if found is None else [contract.Contributor.copy_of(c) for c in found]
+
+
+def bounds_json(found: Bounds | None) -> contract.Bounds | None:
     if found is None:
         return None
-    return [{"path": c.path, "of": c.of, "bytes": c.bytes, "global_bytes": c.global_bytes} for c in found]
+    return contract.Bounds(
+        found.compute, found.memory, dict(found.axes), found.least, found.binds, list(found.quoted)
+    )
 
 
-def bounds_json(found: Bounds | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "compute_seconds": found.compute,
-        "memory_seconds": found.memory,
-        "axes_seconds": dict(found.axes),
-        "least_seconds": found.least,
-        "binds": found.binds,
-        "quoted": list(found.quoted),
-    }
-
-
-def program_json(run: Run, p: Program) -> dict[str, Any]:
+def program_json(run: Run, p: Program) -> contract.Program:
     """An entry of ``programs`` for a machine that is not there; ``of`` is the program it ran instead."""
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)
-    if entry["memory"] is None and (found is not None or texts.stablehlo is not None):
-        known = ("argument_bytes", "output_bytes", "alias_bytes", "temp_bytes", "code_bytes", "peak_bytes")
-        entry["memory"] = dict.fromkeys(known)
-    if entry["memory"] is not None:
-        entry["memory"] |= {
-            "by_path": _by_path(texts),
-            "capacity_bytes": found.capacity if found is not None else None,
-            "fits": found.fits if found is not None else None,
-            "used_bytes": found.used if found is not None else None,
-            "parts": found.parts if found is not None else None,
-            "largest": [
-                {"bytes": a.bytes, "kind": a.kind, "shape": a.shape, "operation": a.operation,
-                 "source": None if a.file is None else {"file": a.file, "line": a.line, "function": None}}
-                for a in found.largest
-            ] if found is not None else None,
-        }  # fmt: skip
-        if result is not None and result.peak_bytes is not None:
-            entry["memory"]["peak_bytes"] = result.peak_bytes
     cost = result.cost if result is not None else {}
+    return contract.Program.copy_of(
+        entry,
+        id=p.id,
+        of=p.of.id if p.of is not None else None,
+        function=None if p.function is None else p.function.id,
+        module=p.module,
+        stablehlo=p.texts.get("stablehlo"),
+        hlo=p.texts.get("hlo"),
+        target=p.target,
+        compilations=[c.id for c in p.compilations],
+        memory=_memory(entry.memory, texts, found, result.peak_bytes if result is not None else None),
+        num_partitions=p.asked.partitions if p.asked is not None else entry.num_partitions,
+        bounds=bounds_json(bounds_of(run, p)),
+        flops=cost.get("flops"),
+        bytes_accessed=cost.get("bytes accessed"),
+        state=p.state,
+        error=result.error if result is not None else None,
+        skipped=p.asked.skipped if p.asked is not None else None,
+        compiler=result.compiler if result is not None else None,
+        compile_seconds=result.seconds if result is not None else None,
+        waited_seconds=p.asked.seconds if p.asked is not None else None,
+        compiler_process_bytes=result.process_bytes if result is not None else None,
+    )
+
+
+def _memory(
+    known: contract.Memory | None, texts: Texts, found: Fit | None, peak: int | None
+) -> contract.Memory | None:
+    if known is None and found is None and texts.stablehlo is None:
+        return None
+    memory = known or contract.Memory()
+    return msgspec.structs.replace(
+        memory,
+        by_path=_by_path(texts),
+        peak_bytes=memory.peak_bytes if peak is None else peak,
+        **({} if found is None else _fit(found)),
+    )
+
+
+def _fit(found: Fit) -> dict[str, Any]:
+    buffers = [
+        contract.Buffer.copy_of(
+            a, source=None if a.file is None else {"file": a.file, "line": a.line, "function": None}
+        )
+        for a in found.largest
+    ]
     return {
-        "id": p.id,
-        "of": p.of.id if p.of is not None else None,
-        "function": None if p.function is None else p.function.id,
-        "module": p.module,
-        "stablehlo": p.texts.get("stablehlo"),
-        "hlo": p.texts.get("hlo"),
-        "target": p.target,
-        "compilations": [c.id for c in p.compilations],
-        **entry,
-        "num_partitions": p.asked.partitions if p.asked is not None else entry["num_partitions"],
-        "bounds": bounds_json(bounds_of(run, p)),
-        "flops": cost.get("flops"),
-        "bytes_accessed": cost.get("bytes accessed"),
-        "state": p.state,
-        "error": result.error if result is not None else None,
-        "skipped": p.asked.skipped if p.asked is not None else None,
-        "compiler": result.compiler if result is not None else None,
-        "compile_seconds": result.seconds if result is not None else None,
-        "waited_seconds": p.asked.seconds if p.asked is not None else None,
-        "compiler_process_bytes": result.process_bytes if result is not None else None,
+        "capacity_bytes": found.capacity,
+        "fits": found.fits,
+        "used_bytes": found.used,
+        "parts": found.parts,
+        "largest": buffers,
     }

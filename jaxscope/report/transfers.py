@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, TO_DEVICE, TO_HOST, Transfer
+from jaxscope.report import contract
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
@@ -19,26 +19,16 @@ LARGE = 64 << 20  # bytes in all
 WAYS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
 
 
-def as_json(run: Run) -> list[dict[str, Any]] | None:
+def as_json(run: Run) -> list[contract.Transfer] | None:
     """The ``transfers`` entry; None where nobody counted."""
-    return [_json(t) for t in model.transfers(run)] if model.counted(run) else None
+    return [_entry(t) for t in model.transfers(run)] if model.counted(run) else None
 
 
-def _json(t: Transfer) -> dict[str, Any]:
-    return {
-        "direction": t.direction,
-        "kind": t.kind,
-        "count": t.count,
-        "bytes": t.bytes,
-        "blocked_seconds": t.blocked_seconds,
-        "steps": t.steps,
-        "source": None if t.source is None else {"file": t.source.file, "line": t.source.line},
-        "expression": t.text,
-        "views": t.views,
-        "function": None if t.function is None else t.function.id,
-        "paths": list(t.paths),
-        "pid": t.process.pid,
-    }
+def _entry(t: Transfer) -> contract.Transfer:
+    function = None if t.function is None else t.function.id
+    return contract.Transfer.copy_of(
+        t, expression=t.text, function=function, paths=list(t.paths), pid=t.process.pid
+    )
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:

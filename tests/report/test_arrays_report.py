@@ -97,7 +97,7 @@ def test_what_memory_ran_out_on_comes_first_with_the_program_that_asked(tmp_path
     )
     assert "train_step, compiled last at this line, wants on each device: arguments 4.0 KiB" in flat
     assert flat.index("state.params['w']") < flat.index("Your functions")
-    assert arrays.as_json(run)["snapshots"][0]["count"] == 42
+    assert arrays.as_json(run).snapshots[0].count == 42
 
 
 def test_a_run_without_looks_says_nothing_of_arrays(tmp_path):
@@ -108,7 +108,7 @@ def test_a_run_without_looks_says_nothing_of_arrays(tmp_path):
 def test_json_has_null_for_what_is_not_known(tmp_path):
     unknown = ev.ArraysSeen(why="exit", count=1, groups=[ArrayGroup(None, 1)])
     _, run = page(tmp_path, unknown)
-    [look] = arrays.as_json(run)["snapshots"]
+    [look] = msgspec.to_builtins(arrays.as_json(run))["snapshots"]
     assert look["bytes"] is None and look["step"] is None and look["by_device"] == []
     [g] = look["groups"]
     assert {k for k, v in g.items() if v is not None} == {"count"}

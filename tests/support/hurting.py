@@ -28,6 +28,7 @@ from jaxscope import cli
 from jaxscope.log import store
 from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.store import RunDir
+from jaxscope.report import contract
 from jaxscope.schema.targets import Target
 
 SECRET = "hunter2-0b5e"
@@ -508,6 +509,11 @@ def _verb(run: Path, verb: str) -> str:
         return "shows a file of the reader's"
     if any(not (c.isprintable() or c == "\n") for c in shown + said):
         return "a control character in the output"
+    if verb == "json" and code == 0:
+        try:
+            msgspec.json.decode((run.parent / "out").read_bytes(), type=contract.Report)
+        except msgspec.ValidationError as e:
+            return f"not what the schema says: {e}"
     if code == 1 and verb == "dump" and "nothing was compiled" in said:
         return ""
     if code == 1 and verb not in ("check", "full", "junit", "sarif", "github"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from jaxscope import __version__
 from jaxscope.report.formats.placed import Placed
 from jaxscope.report.machine import SCHEMA, dumps, finding_json
@@ -12,8 +14,9 @@ from jaxscope.report.machine import SCHEMA, dumps, finding_json
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
     """``run``: the name of what was checked. ``place`` of each is its line as the other formats have it."""
-    entries: list[dict[str, Any]] = [
-        {**finding_json(p.finding), "place": None if p.file is None else {"file": p.file, "line": p.line}}
-        for p in findings
-    ]
+    entries: list[dict[str, Any]] = []
+    for p in findings:
+        entry = msgspec.to_builtins(finding_json(p.finding))
+        del entry["sub_run"]
+        entries.append({**entry, "place": None if p.file is None else {"file": p.file, "line": p.line}})
     return dumps({"schema": SCHEMA, "jaxscope": __version__, "run": {"name": run}, "failed": failed, "findings": entries})  # fmt: skip

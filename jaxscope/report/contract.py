@@ -1,0 +1,695 @@
+"""The types of the JSON report, schema 1. ``jaxscope report --schema`` prints their JSON Schema.
+
+Keys are added, never renamed or removed. Units stand in the names: ``_seconds`` is wall time, ``_bytes`` without
+``global_`` is on one device. What is not known is null, never 0 and never an empty list.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from jaxscope.schema.keys import Frame
+
+T = TypeVar("T", bound="Entry")
+
+
+class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """What all entries have in common."""
+
+    @classmethod
+    def copy_of(cls: type[T], source: object, /, **more: object) -> T:
+        """An entry with the attributes of ``source`` that have the names of its fields, and ``more``."""
+        names = (name for name in cls.__struct_fields__ if name not in more)
+        return cls(**{name: getattr(source, name) for name in names}, **more)
+
+
+# -- the run -------------------------------------------------------------------------------------------------
+
+
+class Stop(Entry):
+    """A process whose recording stopped before its end."""
+
+    pid: int
+    time_seconds: float | None
+    reason: str
+
+
+class Death(Entry):
+    """The exception that ended the program; ``stack``: the user's lines, the innermost first."""
+
+    error: str
+    message: str
+    stack: list[Frame]
+
+
+class Device(Entry):
+    """One device of JAX's default backend."""
+
+    id: int
+    kind: str
+    process_index: int
+
+
+class Target(Entry):
+    """A machine that the programs were compiled for without being there (``run --target``)."""
+
+    name: str
+    platform: str
+    devices: int
+    slices: int
+
+
+class Missing(Entry):
+    """A part of the recording that is not available."""
+
+    seam: str
+    reason: str
+
+
+class Phase(Entry):
+    """A phase that began and whose end is not recorded: trace, lower or compile."""
+
+    compilation: str
+    function: str
+    phase: str
+    time_seconds: float | None
+
+
+class RunFacts(Entry):
+    """The program as a whole. ``seconds``: wall time; ``compiling_seconds``: of it, tracing, lowering and compiling."""
+
+    name: str | None
+    argv: list[str] | None
+    settings: dict[str, str]
+    started: str | None
+    seconds: float | None
+    exit_code: int | None
+    signal: int | None
+    complete: bool
+    recording_stopped: list[Stop]
+    died: Death | None
+    state: str | None
+    jax: str | None
+    jaxlib: str | None
+    python: str | None
+    platform: str | None
+    devices: list[Device]
+    processes: int
+    compiling_seconds: float | None
+    targets: list[Target]
+    degraded: list[Missing]
+    in_progress: list[Phase]
+
+
+# -- functions and compilations ------------------------------------------------------------------------------
+
+
+class Function(Entry):
+    """A function that JAX traced. ``library``: it is not the user's; ``eager``: an operation outside jit."""
+
+    id: str
+    name: str
+    qualname: str
+    module: str | None
+    file: str | None
+    line: int | None
+    form: str
+    wrappers: list[str]
+    library: bool
+    eager: bool
+    watched: bool
+    calls: int | None
+    traces: int
+    lowerings: int
+    compilations: int
+    fast_path_misses: int
+    persistent_cache_hits: int
+    trace_seconds: float
+    lower_seconds: float
+    compile_seconds: float
+
+
+class PhaseSeconds(Entry):
+    """Wall time of each phase; null: it did not happen."""
+
+    trace: float | None
+    lower: float | None
+    compile: float | None
+
+
+class Argument(Entry):
+    """One array argument of a cache key. ``origin``: the user's line that made the array."""
+
+    path: str
+    type: str
+    shape: list[int | str | None] | None
+    dtype: str | None
+    weak_type: bool | None
+    sharding: str | None
+    committed: bool | None
+    memory_kind: str | None
+    layout: str | None
+    origin: Frame | None
+
+
+class Static(Entry):
+    """One static value of a cache key."""
+
+    path: str
+    repr: str
+    type: str
+    compares: str | None
+
+
+class CacheKey(Entry):
+    """What JAX compares. ``missing``: parts that were not recorded."""
+
+    arguments: list[Argument]
+    static: list[Static]
+    tree: str | None
+    nodes: dict[str, str]
+    call_form: str | None
+    options: dict[str, str]
+    context: dict[str, str] | None
+    function_object: int | None
+    missing: list[str]
+
+
+class Cause(Entry):
+    """Why a call was not served from a cache: its kind, the first cache that misses, the argument or setting."""
+
+    kind: str
+    level: str
+    path: str | None
+    before: str | None
+    after: str | None
+    certainty: str
+    text: str
+    count: int
+
+
+class Intent(Entry):
+    """The sharding that was asked for, the one compiled and the one the array has, of one argument or result."""
+
+    path: str | None
+    of: str
+    asked: str | None
+    asked_by: str | None
+    asked_at: Frame | None
+    compiled: str | None
+    actual: str | None
+    agrees: bool | None
+    difference: str | None
+    reason: str | None
+    times: float | None
+
+
+class Compilation(Entry):
+    """A call that missed a cache. ``ordinal``: what people call it, as in ``train_step#2``."""
+
+    id: str
+    function: str
+    ordinal: int | None
+    process_index: int | None
+    pid: int
+    step: int | None
+    time_seconds: float | None
+    entry: str
+    inside: str | None
+    reached: list[str]
+    in_progress: str | None
+    failed: str | None
+    persistent_cache: str | None
+    persistent_cache_reason: str | None
+    call_site: Frame | None
+    stack: list[Frame]
+    seconds: PhaseSeconds
+    key: CacheKey | None
+    compared_with: str | None
+    causes: list[Cause]
+    shardings: list[Intent] | None
+    program: str | None
+
+
+class Prediction(Entry):
+    """A recompile to be expected, because a result does not fit the argument it becomes."""
+
+    function: str
+    after_compilation: str
+    step: int | None
+    argument: str
+    result: str
+    causes: list[Cause]
+    text: str
+    status: str | None
+    confirmed_by: str | None
+
+
+class Total(Entry):
+    """What one cause of recompiles cost: compilations and seconds."""
+
+    cause: str
+    path: str | None
+    function: str | None
+    source: Frame | None
+    count: int
+    seconds: float
+    trace_seconds: float
+    lower_seconds: float
+    compile_seconds: float
+
+
+class StaleCapture(Entry):
+    """A value that a traced function read without being passed it, and that has changed since."""
+
+    function: str
+    name: str
+    where: str
+    how: str
+    before: str | None
+    after: str | None
+    read: Frame | None
+    after_compilation: str
+    seen: str
+    seen_at: Frame | None
+    step: int | None
+    status: str | None
+    ended_by: str | None
+
+
+class Padding(Entry):
+    """A set of sizes to pad to: how many compilations are left, and the share of elements that is padding."""
+
+    sizes: list[int]
+    compilations: int
+    padding_share: float
+
+
+class Bucket(Entry):
+    """An axis that took several sizes. ``observed``: [size, how often]; ``calls``: null where it counts compilations."""
+
+    function: str
+    path: str
+    axis: int
+    observed: list[tuple[int, int]]
+    calls: int | None
+    choices: list[Padding]
+
+
+# -- programs ------------------------------------------------------------------------------------------------
+
+
+class Problem(Entry):
+    """A line of a program's text that could not be read. ``stage``: hlo or stablehlo."""
+
+    stage: str
+    line: int
+    text: str
+
+
+class Fusion(Entry):
+    """One fusion of the compiled program; bytes of one execution."""
+
+    name: str
+    kind: str
+    ops: dict[str, int]
+    bytes_in: int | None
+    bytes_out: int | None
+    executions: int | None
+    sources: list[Frame]
+
+
+class Fusions(Entry):
+    """The fusions of a program; ``nested``: those inside another."""
+
+    total: int
+    by_kind: dict[str, int]
+    nested: int
+    each: list[Fusion] = msgspec.field(name="list")
+
+
+class Collective(Entry):
+    """One collective. ``bytes``: its result on one device; ``wire_bytes``: what a device sends in one execution."""
+
+    kind: str
+    name: str
+    is_async: bool = msgspec.field(name="async")
+    overlap: bool | None
+    bytes: int | None
+    wire_bytes: int | None
+    executions: int | None
+    axes: list[str] | None
+    group_size: int | None
+    groups: int | None
+    origin: str | None
+    weight: str | None
+    constraint: str | None
+    constrained_at: Frame | None
+    source: Frame | None
+
+
+class Loop(Entry):
+    """A loop of the compiled program; ``trip_count``: null where it is not known."""
+
+    name: str
+    trip_count: int | None
+
+
+class Upcast(Entry):
+    """Conversions to a wider type; bytes of the results."""
+
+    before: str
+    after: str
+    count: int
+    bytes: int | None
+    source: Frame | None
+
+
+class Callback(Entry):
+    """Calls from the program into Python; bytes of one call."""
+
+    kind: str | None
+    count: int
+    ordered: bool | None
+    in_loop: bool
+    bytes_to_host: int | None
+    bytes_from_host: int | None
+    source: Frame | None
+
+
+class RepeatedBlock(Entry):
+    """The same ``length`` operations, written out ``times`` times."""
+
+    length: int
+    times: int
+    carried: bool
+    in_loop: bool
+    source: Frame | None
+
+
+class Donation(Entry):
+    """An argument's memory: aliased, unused (donated in vain) or possible (not donated, and a result would fit)."""
+
+    path: str | None
+    bytes: int | None
+    device_bytes: int | None
+    status: str | None
+    reason: str | None
+    output: str | None
+
+
+class Constant(Entry):
+    """An array that the function captured; whole array."""
+
+    name: str | None
+    bytes: int | None
+    shape: list[int | None] | None
+    dtype: str | None
+    source: Frame | None
+
+
+class Rematerialization(Entry):
+    """An operation that the compiler computes again to save memory."""
+
+    name: str | None
+    before: str | None = msgspec.field(name="from")
+    after: str | None = msgspec.field(name="to")
+    bytes: int | None
+    source: Frame | None
+    text: str
+
+
+class Contributor(Entry):
+    """An argument or a result by the user's name. ``of``: argument or output."""
+
+    path: str | None
+    of: str
+    bytes: int | None
+    global_bytes: int | None
+
+
+class Buffer(Entry):
+    """One of the largest buffers that the compiler named."""
+
+    bytes: int | None
+    kind: str | None
+    shape: str | None
+    operation: str | None
+    source: dict[str, Any] | None
+
+
+class Memory(Entry):
+    """Memory of one program on one device. From ``fits`` on: of a target, null for the machine that ran."""
+
+    argument_bytes: int | None = None
+    output_bytes: int | None = None
+    alias_bytes: int | None = None
+    temp_bytes: int | None = None
+    code_bytes: int | None = None
+    peak_bytes: int | None = None
+    capacity_bytes: int | None = None
+    by_path: list[Contributor] | None = None
+    fits: bool | None = None
+    used_bytes: int | None = None
+    parts: dict[str, int] | None = None
+    largest: list[Buffer] | None = None
+
+
+class Bounds(Entry):
+    """The least time that one call can take on the target, by what limits it."""
+
+    compute_seconds: float | None
+    memory_seconds: float | None
+    axes_seconds: dict[str, float | None]
+    least_seconds: float | None
+    binds: str | None
+    quoted: list[str]
+
+
+class Texts(Entry):
+    """What the program's StableHLO and HLO say."""
+
+    num_partitions: int | None
+    problems: list[Problem] | None
+    instructions: int | None
+    mesh: list[tuple[str, int]] | None
+    fusions: Fusions | None
+    unfused_elementwise: int | None
+    custom_calls: dict[str, int] | None
+    collectives: list[Collective] | None
+    wire_bytes_by_axes: dict[str, int | None] | None
+    loops: list[Loop] | None
+    matrix_flops: float | None
+    upcasts: list[Upcast] | None
+    callbacks: list[Callback] | None
+    repeated_blocks: list[RepeatedBlock] | None
+    donation: list[Donation] | None
+    constants: list[Constant] | None
+    op_counts: dict[str, int] | None
+    memory: Memory | None
+    remats: list[Rematerialization] | None
+    flops: float | None
+    bytes_accessed: float | None
+    bounds: Bounds | None
+    estimated_cycles: int | None
+
+
+class Program(Texts):
+    """One program. ``of``: the program that ran, where this one was compiled for a target instead; from ``state`` on:
+    of a target."""
+
+    id: str
+    of: str | None
+    function: str | None
+    module: str | None
+    stablehlo: str | None
+    hlo: str | None
+    target: str | None
+    compilations: list[str]
+    state: str | None = None
+    error: str | None = None
+    skipped: str | None = None
+    compiler: str | None = None
+    compile_seconds: float | None = None
+    waited_seconds: float | None = None
+    compiler_process_bytes: int | None = None
+
+
+# -- arrays and transfers ------------------------------------------------------------------------------------
+
+
+class OnDevice(Entry):
+    """Bytes of live arrays on one device."""
+
+    device: int
+    bytes: int
+
+
+class Allocator(Entry):
+    """What the device's allocator said."""
+
+    device: int
+    in_use_bytes: int | None
+    peak_bytes: int | None
+    limit_bytes: int | None
+
+
+class ArrayGroup(Entry):
+    """Live arrays of one name, shape, dtype and sharding; list indices in the name are ``[*]``."""
+
+    path: str | None
+    count: int
+    shared: int | None
+    shape: list[int] | None
+    dtype: str | None
+    global_bytes: int | None
+    device_bytes: int | None
+    sharding: str | None
+    spec: str | None
+    memory_kind: str | None
+    replication: float | None
+    padding_bytes: int | None
+    committed: bool | None
+    origin: Frame | None
+    layout: str | None
+    asked: str | None
+    compiled: str | None
+
+
+class Snapshot(Entry):
+    """The live arrays at one moment."""
+
+    time_seconds: float | None
+    step: int | None
+    count: int
+    parts: int | None
+    bytes: int | None
+    by_device: list[OnDevice]
+    memory: list[Allocator]
+    groups: list[ArrayGroup]
+
+
+class Arrays(Entry):
+    """All looks at the live arrays, in order of time."""
+
+    snapshots: list[Snapshot]
+
+
+class Transfer(Entry):
+    """Transfers at one line. ``blocked_seconds``: how long the program waited there."""
+
+    direction: str
+    kind: str
+    count: int | None
+    bytes: int | None
+    blocked_seconds: float | None
+    steps: int | None
+    source: Frame | None
+    expression: str | None
+    views: int | None
+    function: str | None
+    paths: list[str]
+    pid: int
+
+
+# -- findings ------------------------------------------------------------------------------------------------
+
+
+class Evidence(Entry):
+    """Where a finding can be seen."""
+
+    text: str
+    compilation: str | None
+    program: str | None
+    source: Frame | None
+    step: int | None
+
+
+class Finding(Entry):
+    """One thing worth doing something about. ``severity``: error, warning or note; ``certainty``: certain or likely.
+    ``sub_run``: the position among ``sub_runs`` of the run that its ids are of; null: the run itself."""
+
+    code: str
+    severity: str
+    certainty: str
+    title: str
+    function: str | None
+    source: Frame | None
+    evidence: list[Evidence]
+    fix: str | None
+    seconds: float | None
+    path: str | None
+    targets: list[str]
+    settings: list[str]
+    sub_run: int | None = None
+
+
+# -- comparisons ---------------------------------------------------------------------------------------------
+
+
+class OverAxes(Entry):
+    """The collectives of one program over some mesh axes."""
+
+    axes: list[str] | None
+    count: int
+    executions: int | None
+    wire_bytes: int | None
+
+
+class Fit(Entry):
+    """Whether a program fits; bytes on one device."""
+
+    used_bytes: int | None
+    capacity_bytes: int | None
+    fits: bool | None
+
+
+class Column(Entry):
+    """One function's program under one setting or for one target."""
+
+    sub_run: int | None
+    settings: dict[str, str]
+    target: str | None
+    program: str
+    state: str | None
+    fusions: int | None
+    collectives: list[OverAxes] | None
+    memory: Fit
+    bounds: Bounds | None
+    estimated_cycles: int | None
+    compile_seconds: float | None
+
+
+class Comparison(Entry):
+    """One function's programs side by side."""
+
+    function: str
+    columns: list[Column]
+
+
+class Report(Entry):
+    """The whole document. ``sub_runs``: the same program under other settings or on other numbers of devices."""
+
+    schema: int
+    jaxscope: str
+    run: RunFacts
+    functions: list[Function]
+    compilations: list[Compilation]
+    programs: list[Program]
+    predictions: list[Prediction]
+    ledger: list[Total]
+    stale_captures: list[StaleCapture]
+    buckets: list[Bucket]
+    arrays: Arrays | None
+    transfers: list[Transfer] | None
+    findings: list[Finding]
+    sub_runs: list[Report]
+    comparisons: list[Comparison]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a report."""
+    found: dict[str, Any] = msgspec.json.schema(Report)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope report", **found}
