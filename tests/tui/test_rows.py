@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 
+import msgspec
 import pytest
 import runs_to_see
 import written
@@ -207,6 +208,15 @@ def test_a_failed_compilation_is_on_the_timeline(tmp_path):
     run = load(runs_to_see.failed(tmp_path / "run"))
     bar = "".join(p[0] for p in lanes.bar(lanes.lanes(run)[0], lanes.Axis(9.0), 9))
     assert bar == "·░█│████·", "two tries, the second begins with a tick"
+
+
+@pytest.mark.parametrize("ns", [1 << 63, -(1 << 64), 10**400], ids=["63 bits", "-64 bits", "400 digits"])
+def test_times_of_a_damaged_log_are_drawn_at_the_edge_of_the_timeline(typical, ns):
+    run = load(typical)
+    drawn = next(f for f in run.functions.values() if f.user and f.compilations)
+    c = next(c for c in drawn.compilations if c.compiled is not None)
+    c.compiled = msgspec.structs.replace(c.compiled, t_ns=ns)
+    assert {len(lanes.bar(lane, lanes.Axis(60.0), 60)) for lane in lanes.lanes(run)} == {60}
 
 
 def test_a_dead_program_says_what_it_died_of_first(tmp_path):

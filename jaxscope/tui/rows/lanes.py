@@ -17,7 +17,8 @@ from jaxscope.tui.cells import Cell, Column, Part
 PHASES = ("trace", "lower", "compile", "hit")
 GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
 SHORTEST_S = 1e-3  # a part of the run that is drawn
-_NONE = np.empty((0, 4), np.int64)
+_NONE = np.empty((0, 4))
+_LONGEST_NS = 1 << 62  # a damaged log has numbers that no array of integers takes
 
 
 class Lane(msgspec.Struct, frozen=True, eq=False):
@@ -31,7 +32,7 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
     members: Sequence[Function]
     seconds: float
     recompiles: int
-    spans: NDArray[np.int64]
+    spans: NDArray[np.float64]
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -64,17 +65,17 @@ class Axis(msgspec.Struct, frozen=True):
 def lanes(run: Run) -> list[Lane]:
     """The user's functions, slowest first, then everything else in one lane."""
     begin = run.began_ns
-    opened: dict[str, list[tuple[int, int, int, int]]] = {}
+    opened: dict[str, list[tuple[float, float, int, int]]] = {}
     for p in run.in_progress():
         if run.last_ns is not None and p.phase in PHASES:
-            span = p.since_ns, run.last_ns, PHASES.index(p.phase), p.phase == "trace"
+            span = _time(p.since_ns), _time(run.last_ns), PHASES.index(p.phase), p.phase == "trace"
             opened.setdefault(p.compilation.function.id, []).append(span)
 
-    def spans(functions: Sequence[Function]) -> NDArray[np.int64]:
+    def spans(functions: Sequence[Function]) -> NDArray[np.float64]:
         if begin is None:
             return _NONE
         parts = [_ended(f) for f in functions] + [np.array(opened[f.id]) for f in functions if f.id in opened]
-        found: NDArray[np.int64] = np.concatenate(parts) - np.array([begin, begin, 0, 0])
+        found: NDArray[np.float64] = np.concatenate(parts) - np.array([_time(begin), _time(begin), 0, 0])
         return found
 
     made = []
@@ -91,7 +92,7 @@ def lanes(run: Run) -> list[Lane]:
 
 
 @asked_once
-def _ended(f: Function) -> NDArray[np.int64]:
+def _ended(f: Function) -> NDArray[np.float64]:
     """When each phase ran, wall clock; phases follow one another, so the end of the first is where the next began."""
     made = []
     for c in f.compilations:
@@ -105,9 +106,14 @@ def _ended(f: Function) -> NDArray[np.int64]:
             ended = event or failed
             if ended is not None and spent:
                 shown = "hit" if phase == "compile" and c.persistent_hit else phase
-                made.append((ended.t_ns - int(spent * 1e9), ended.t_ns, PHASES.index(shown), first))
+                end = _time(ended.t_ns)
+                made.append((end - spent * 1e9, end, PHASES.index(shown), first))
                 first = 0
-    return np.array(made, np.int64) if made else _NONE
+    return np.array(made) if made else _NONE
+
+
+def _time(ns: int) -> float:
+    return float(min(max(ns, -_LONGEST_NS), _LONGEST_NS))
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
@@ -119,8 +125,8 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
     if axis.length <= 0 or width <= 0:
         return []
     share = np.zeros((len(PHASES), width))
-    low, high = ((lane.spans[:, n] / 1e9 - axis.begin) / axis.length * width for n in (0, 1))
-    phase = lane.spans[:, 2]
+    low, high = np.clip((lane.spans[:, :2] / 1e9 - axis.begin) / axis.length * width, -1, width).T
+    phase = lane.spans[:, 2].astype(np.int64)
     first, last = low.astype(np.int64), np.minimum(high.astype(np.int64), width - 1)
     inside = (high >= 0) & (first < width)
     first = np.maximum(first, 0)
