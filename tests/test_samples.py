@@ -13,7 +13,7 @@ from jaxscope.model import transfers
 from jaxscope.model.load import load
 from jaxscope.rules.registry import findings
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
 SAMPLE = TESTS.parent / "samples" / "float_per_step.py"
 
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = [pytest.mark.capture, pytest.mark.costly]
+
 PROGRAM = """
 import os
 import jax, jax.numpy as jnp, numpy as np
@@ -41,7 +43,6 @@ def place(tmp_path_factory, clean_env):
     return call
 
 
-@pytest.mark.capture
 def test_the_settings_stand_side_by_side(place):
     page = place("report").stdout
     table = page[page.index("Side by side") :]
@@ -51,7 +52,6 @@ def test_the_settings_stand_side_by_side(place):
     assert "nothing was measured" in table and page.splitlines()[1].startswith("with MESH=8x1")
 
 
-@pytest.mark.capture
 def test_a_run_within_is_named_by_its_setting_or_by_its_directory(place):
     first = place("report", "latest/MESH=4x2").stdout
     assert first.splitlines()[1].startswith("with MESH=4x2  one of 3 runs of mesh-")
@@ -68,7 +68,6 @@ def test_a_run_within_is_named_by_its_setting_or_by_its_directory(place):
     assert [line.split()[0] for line in listed[2:]] == ["/MESH=4x2", "/MESH=3x3"]
 
 
-@pytest.mark.capture
 def test_the_figures_are_data_too(place):
     data = json.loads(place("report", "--format", "json").stdout)
     assert data["run"]["settings"] == {"MESH": "8x1"}
@@ -81,7 +80,6 @@ def test_the_figures_are_data_too(place):
     assert sum(over["count"] for over in two["collectives"]) == len(programs[two["program"]]["collectives"])
 
 
-@pytest.mark.capture
 def test_a_run_within_can_be_removed_by_its_whole_name(place):
     name = place("runs").stdout.splitlines()[1].split()[0]
     place("runs", "rm", f"{name}/MESH", code=2)
@@ -102,7 +100,6 @@ for size in (64, 29) if "--batch=odd" in sys.argv else (64,):
 """
 
 
-@pytest.mark.capture
 def test_a_check_looks_at_every_setting_and_says_which_one_a_finding_is_of(place, tmp_path):
     (tmp_path / "odd.py").write_text(ODD_BATCH)
     where, program = str(tmp_path / "odd"), str(tmp_path / "odd.py")
