@@ -48,8 +48,7 @@ class Pins:
           BaselineError: there is none, or it cannot be read or written.
           UsageError: nothing of the user's was compiled.
         """
-        from jaxscope.check.baseline import file, update
-        from jaxscope.check.baseline import findings as against
+        from jaxscope.check.baseline import comparison, file, update
         from jaxscope.check.selection import Filter, selection
         from jaxscope.report import sentences
 
@@ -61,7 +60,7 @@ class Pins:
                 slug="pin-nothing",
             )
         everything = Filter(selection())
-        now = against.read(run, everything, [str(self._root)])
+        now = comparison.extract_run(run, everything, [str(self._root)])
         if self._update == ALL or (self._update == NEW and not path.exists()):
             old = file.read(path) if file.looks_like_one(path) and path.exists() else None
             file.write(path, update.updated(old, now.baseline), os.environ)
@@ -72,7 +71,7 @@ class Pins:
                 hint=f"write it, look at it and commit it: pytest --jaxscope-update=new {shlex.quote(test)}",
                 slug="baseline-missing",
             )
-        wrong = against.failing(against.compare(file.read(path), now, everything), strict=False)
+        wrong = comparison.failing(comparison.findings(file.read(path), now, everything), strict=False)
         if wrong:
             raise NotAsPinned(f"not as in {path.name}\n{sentences.told(wrong)}")
 

@@ -74,18 +74,18 @@ def session(folder: Path, *args: str, env: dict | None = None, launcher: tuple[s
 FAIL = {
     "test_late": "no_recompiles: JX190 step was traced and compiled in step 3, after step 1: x is now f32[4], before f32[3]",
     "test_bare_mark": "in step 2, after step 1: x is now f32[41]",
-    "test_known_from_an_earlier_test": "step was traced and compiled, where nothing may be compiled: x is now f32[6], before",
+    "test_known_from_an_earlier_test": "step was traced and compiled, where nothing may compile: x is now f32[6], before",
     "test_no_steps": "nothing counted the steps",
-    "test_function_with_a_typo": "no function called 'setp' was compiled: is it spelled as in the program?",
+    "test_function_with_a_typo": "no function called 'setp' was compiled: check the spelling",
     "test_parametrised[7]": "in step 2, after step 1: x is now f32[7]",
     "test_mark_of_a_parameter[9]": "in step 2, after step 1: x is now f32[9]",
-    "test_takes_its_mark": "plain was traced and compiled, where nothing may be compiled",
+    "test_takes_its_mark": "plain was traced and compiled, where nothing may compile",
     "test_async": "in step 3, after step 1: x is now f32[13]",
     "test_too_many": "max_compilations: JX191 your functions were compiled 2 times, 1 allowed (plain 2 times); most recently plain: x is now",
     "test_too_long": "max_compile_seconds: JX291 tracing, lowering and compiling took",
     "test_communicates": "#1 has 1 all-gather, 0 allowed; the largest: all-gather over data of 32 B",
-    "test_communicates_too_much": "48 B of collectives in a call, 4 B allowed",
-    "test_after_that_recording": "plain was traced and compiled, where nothing may be compiled",
+    "test_communicates_too_much": "48 B of collectives per call, 4 B allowed",
+    "test_after_that_recording": "plain was traced and compiled, where nothing may compile",
     "test_a_recording_of_its_own_under_a_mark": "what was compiled cannot be told: the test began or ended a recording",
     "test_nothing_to_measure": "no function of yours was compiled in this test",
 }
@@ -415,9 +415,9 @@ TRIED = {
     "test_measured_once[1-2]": None,
     "test_measured_once[2-2]": None,
     "test_set_up_may_compile": None,
-    "test_the_method_may_not": "where nothing may be compiled",
+    "test_the_method_may_not": "where nothing may compile",
     "test_async_set_up_may_compile": None,
-    "test_the_async_method_may_not": "where nothing may be compiled",
+    "test_the_async_method_may_not": "where nothing may compile",
 }
 
 
@@ -455,7 +455,7 @@ def test_a_mark_that_a_fixture_adds_is_checked_where_it_is_the_only_one(tmp_path
     (tmp_path / "test_added.py").write_text(ADDED)
     _, out, said = session(tmp_path, "-p", "no:xdist")
     assert [said[n][0] for n in ("test_compiles", "test_does_not")] == ["failure", "passed"], out
-    assert "where nothing may be compiled" in said["test_compiles"][1]
+    assert "where nothing may compile" in said["test_compiles"][1]
 
 
 def test_the_plugin_is_an_entry_point_and_knows_all_marks():

@@ -1,1 +1,1 @@
-"""What `jaxscope check` compares a run with: the gate on recompiles, limits, baselines, marks of pytest."""
+"""Check a run: no recompiles after a step, limits, a baseline, marks of pytest. ``plan`` combines them."""

@@ -1,15 +1,12 @@
-"""JX190: nothing that the user sees is traced, lowered or compiled after step N.
-
-A pure reading of a run, or of a part of one; knows nothing of who asks: a block, a test, a command.
-"""
+"""JX190: find what is traced, lowered or compiled after step N, in a run or in a part of one (a block, a test)."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from jaxscope.check import unknown
 from jaxscope.errors import UsageError
 from jaxscope.model import causes
 from jaxscope.model.names import matches, number_of
@@ -18,23 +15,22 @@ from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles, registry, resized
 from jaxscope.rules.resized import Change, Miss, eager
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Cause, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import UNHEARD
 from jaxscope.schema.steps import Either, Step, known
 
 CODE = "JX190"
-UNKNOWN = "JX901"
 STEPS_UNKNOWN = "steps-unknown"
-EVIDENCE = 5  # compilations named in one finding
-BESIDE = 3  # where those of other functions stand beside them
+EVIDENCE = 5  # compilations in one finding
+EVIDENCE_AMONG_OTHERS = 3  # if it has those of other functions, too
 
-# Compilation id -> the step it belongs to, counted from the beginning of the part.
+# Compilation id -> its step, counted from the beginning of the part.
 Part = Mapping[str, Step]
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A finding of the gate, and all compilations that it speaks of."""
+class Late(msgspec.Struct, frozen=True):
+    """A finding of the gate, and the compilations that it is about."""
 
     finding: Finding
     compilations: frozenset[str] = frozenset()
@@ -48,14 +44,14 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
-    """The findings of :func:`told_after`."""
-    return [t.finding for t in told_after(run, n, functions, allow_cache_hits, part, since)]
+    """Return the findings of :func:`late_after`."""
+    return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part, since)]
 
 
 def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
-    """The findings of :func:`told_after` for a block or a test, which need no steps where nothing was compiled.
+    """Return the findings of :func:`late_after` for a block or a test. Without compilations it needs no steps.
 
     Raises:
       UsageError: something was compiled and nothing counts the steps.
@@ -68,7 +64,7 @@ def of_part(
     return [f for f in found if f.code != CODE]
 
 
-def told_after(
+def late_after(
     run: Run,
     n: int,
     functions: Sequence[str] | None = None,
@@ -76,30 +72,29 @@ def told_after(
     part: Part | None = None,
     since: str | None = None,
     keep: Callable[[str, Frame | None], bool] = lambda code, site: True,
-) -> list[Told]:
-    """What was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...: errors.
+) -> list[Late]:
+    """Report what was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...
 
-    What was compiled of a library's function from a user's line is a note.
-
-    User-visible: the function is the user's, or the user has given it to jit. An eager operation, which is JAX's own,
-    counts where it was compiled. Misses of the fast path alone never count. What happened inside the trace of another
-    compilation that came too late is part of that one. What nobody can place before or after step n is an error, too.
+    These are errors; a library's function compiled from a user's line is a note. User-visible functions are the user's,
+    or were passed to jit by the user. An eager operation, which is JAX's own, counts if it was compiled. Misses of the
+    fast path alone never count. What happened inside the trace of another late compilation is part of that one. A
+    compilation that may be before or after step n is an error, too.
 
     Args:
-      n: the last step in which compiling is allowed; 0 needs no steps: then nothing may be compiled at all.
+      n: the last step that may compile; 0 needs no steps: then nothing may compile at all.
       functions: names or patterns; None: all.
-      allow_cache_hits: leave out what came from the persistent cache.
-      part: only these compilations, with their steps; None: the whole run, by its own steps.
-      since: what the recording began with (``this block``), where functions may have been compiled before it.
-      keep: is a compilation, called from this line, looked at? Asked before those that share a cause are put together.
+      allow_cache_hits: ignore compilations from the persistent cache.
+      part: only these compilations, with their steps; None: the whole run with its own steps.
+      since: where the recording began (``this block``), if functions may have been compiled before.
+      keep: does the check look at this code on this line? Called before compilations with one cause are grouped.
 
     Raises:
-      UsageError: ``n`` is no count, or it is not 0 and nothing counted the steps.
+      UsageError: ``n`` is no step, or it is not 0 and the steps are unknown.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise UsageError(
-            f"no recompiles after step {n!r}: the step is 0, 1, 2, ...",
-            hint="0 allows no compilation at all; 1 allows what the first step compiles",
+            f"no recompiles after step {n!r}: the step must be 0, 1, 2, ...",
+            hint="0 allows no compilation; 1 allows those of the first step",
             slug="gate-after",
         )
     steps = Steps(run)
@@ -123,11 +118,11 @@ def told_after(
             late.append(Miss(c, step, _cause(run, c, since)))
     return [
         *(
-            Told(_finding(run, n, change, since), frozenset(m.compilation.id for m in change.every))
-            for change in resized.together(run, _alike(_outermost(run, late)))
+            Late(_finding(run, n, change, since), frozenset(m.compilation.id for m in change.every))
+            for change in resized.together(run, _grouped(_outermost(run, late)))
         ),
-        *map(Told, _unplaced(n, [c for c in unplaced if not _of_library(c)], part)),
-        *map(Told, _unmet(run, functions)),
+        *map(Late, _unplaced(n, [c for c in unplaced if not _of_library(c)], part)),
+        *map(Late, _missing(run, functions)),
     ]
 
 
@@ -135,17 +130,17 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
     cause = causes.of(run, c)[0]
     if cause.kind != "first" or since is None:
         return cause
-    text = f"nothing earlier of it is known, as the recording began with {since}"
+    text = f"earlier compilations of it are unknown, because the recording began with {since}"
     return msgspec.structs.replace(cause, text=text)
 
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Those that are part of ``part``; None: all."""
+    """The compilations in ``part``; None: all."""
     return [c for c in compilations if part is None or c.id in part]
 
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
-    """Says how steps are given; with a run (or a part of it), for which function."""
+    """Explain how to count steps; with a run (or a part of it), for which function."""
     busiest = None
     if run is not None:
         users = [f for f in run.functions.values() if f.user and f.compiled and within(part, f.compilations)]
@@ -158,9 +153,9 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
     outside = not reasons and name.isidentifier() and not any(w.startswith(UNHEARD) for w in wrappers)
     option = f", or record with jaxscope run --step-function {name}" if outside else ""
     return UsageError(
-        f"nothing counted the steps, so what came after which step is not known{why}",
+        f"nothing counted the steps, so it is unknown what was compiled after which step{why}",
         hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function"
-        f"{option}; after step 0 (nothing may be compiled) needs no steps",
+        f"{option}; with 0 (nothing may compile) no steps are needed",
         slug=STEPS_UNKNOWN,
     )
 
@@ -177,21 +172,21 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 
 def _of_library(c: Compilation) -> bool:
-    """A function that a library has given to jit, called from a line of the user's."""
+    """Is it a library's jitted function, called from a user's line?"""
     library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
 def _nameless(f: Function) -> bool:
-    """Lowered before the recording began: of what is compiled now only the program is there."""
+    """Was it lowered before the recording began, so that only its program is known?"""
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Without those inside the trace of another one of the user's that came too late, and that was still running.
+    """Drop those inside the trace of another late compilation of the user's that was still running.
 
-    Of a call that looks as if it stood around another one (frames share addresses) the time says whether it did.
+    A call may only look as if it enclosed another one, because frames share addresses: times decide.
     """
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
@@ -206,7 +201,7 @@ def _runs_at(outer: Miss | None, inner: Miss) -> bool:
 
 
 def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
-    """The compilations in whose traces ``c`` stands, innermost first."""
+    """The compilations whose traces enclose ``c``, innermost first."""
     seen = {c.id}
     while c.missed is not None and c.missed.inside is not None:
         outer = run.compilation(c.process, c.missed.inside)
@@ -217,8 +212,8 @@ def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
         c = outer
 
 
-def _alike(late: Sequence[Miss]) -> list[list[Miss]]:
-    """Those of one function, for one reason, in order of time; the most expensive group first."""
+def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
+    """Group those of one function with one cause, in order of time; the most expensive group first."""
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
@@ -239,25 +234,25 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
     if library:
         subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
     texts = {x.cause.text for x in group}
-    told = "; most recently: " if len(texts) > 1 else ": "
-    # Beside others a call is told with its step, and all in the order in which they came.
+    separator = "; most recently: " if len(texts) > 1 else ": "
+    # Among those of other functions each call needs its step and all are in order of time.
     apart = [(x.compilation.t_ns, _call(run, x, where=bool(change.others))) for x in _shown(group, change)]
     return Finding(
         code=CODE,
         severity=NOTE if library else ERROR,
         certainty=CERTAIN if all(x.cause.certainty == CERTAIN for x in group) else LIKELY,
-        title=f"{subject} was {_done(group)}{_when(n, group)}{told}{last.cause.text}{resized.also(change)}",
+        title=f"{subject} was {_done(group)}{_when(n, group)}{separator}{last.cause.text}{resized.also(change)}",
         function=f.id,
         source=last.compilation.site,
-        evidence=[e for _, e in sorted([*apart, *resized.evidence(run, change)], key=lambda told: told[0])],
+        evidence=[e for _, e in sorted([*apart, *resized.evidence(run, change)], key=lambda item: item[0])],
         fix=_fix(run, n, change, since),
         seconds=change.seconds,
     )
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """Those of ``group`` that are told one by one: the first and the last."""
-    most = BESIDE if change.others else EVIDENCE
+    """The compilations of ``group`` to list: the first ones and the last."""
+    most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 
 
@@ -272,11 +267,9 @@ def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
 def _fix(run: Run, n: int, change: Change, since: str | None) -> str | None:
     group = change.group
     if group[-1].cause.kind == "first" and since is not None:
-        return "record the whole program (jaxscope run, or jaxscope.record() around it) to be told what is new about it"
+        return "record the whole program (jaxscope run, or jaxscope.record() around it) to learn what changed"
     if group[-1].cause.kind == "first":
-        return (
-            f"call it with such arguments {f'by step {n}' if n else 'before'}, or allow more steps to compile"
-        )
+        return f"call it with such arguments {f'by step {n}' if n else 'before'}, or let more steps compile"
     known = recompiles.group_of(run, [x.compilation for x in group], [x.cause for x in group])
     fix = recompiles.advice(known)
     eagerly = change.eager and change.others and fix is not None
@@ -300,14 +293,14 @@ def _done(group: Sequence[Miss]) -> str:
 def _when(n: int, group: Sequence[Miss]) -> str:
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
-        return ", where nothing may be compiled"
+        return ", where nothing may compile"
     where = f"step {steps[0]:,}" if len(steps) == 1 else f"steps {steps[0]:,} to {steps[-1]:,}"
     return f" in {where}, after step {n:,}"
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Compilations of which nobody knows whether they were late: nothing counts the steps of their process, or two
-    ways of counting contradict each other."""
+    """Report compilations that may be late: nothing counts the steps of their process, or two ways of counting
+    contradict each other."""
     by_reason: dict[str, list[Compilation]] = {}
     for c in compilations:
         step = part[c.id]
@@ -318,53 +311,20 @@ def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterat
         some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         text = (
             f"{'a compilation' if len(those) == 1 else f'{len(those):,} compilations'} ({some}) "
-            f"{'is' if len(those) == 1 else 'are'} not known to be before or after step {n}: {reason}"
+            f"may be before or after step {n}: {reason}"
         )
         fix = "count the steps in one way: jaxscope.step() at the end of each, or @jaxscope.watch(step=True) on the step function"
-        yield msgspec.structs.replace(not_known(text, those[0]), severity=ERROR, fix=fix)
+        yield msgspec.structs.replace(unknown.not_known(text, those[0]), severity=ERROR, fix=fix)
 
 
-def _unmet(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
+def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
     for pattern in functions or ():
         if not any(matches(f, pattern) for f in run.functions.values()) and not run.defined(pattern):
-            yield no_such_function(run, pattern)
+            yield unknown.no_such_function(run, pattern)
 
 
-def no_such_function(run: Run, pattern: str) -> Finding:
-    """Nothing that was recorded is called ``pattern``, so what is asked of it cannot be looked at: an error."""
-    names = {f.name.replace(".<locals>", "") for f in run.functions.values() if f.user}
-    near = difflib.get_close_matches(pattern, names, 1, 0.5)
-    text = f"no function called {pattern!r} was compiled: is it spelled as in the program?"
-    fix = f"did you mean {near[0]}?" if near else None
-    return msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)
-
-
-def untold(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """``found`` without what the rules say of recompiles that are told to be ``late``, with the same advice."""
-    told = {e.compilation for f in late for e in f.evidence} - {None}
+def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
+    """Drop the rules' findings about recompiles that ``late`` reports with the same advice."""
+    reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
-    return [f for f in found if f.code not in codes or not any(e.compilation in told for e in f.evidence)]
-
-
-def not_known(text: str, c: Compilation | None = None) -> Finding:
-    """What a check could not look at: said, and a failure where checks are strict."""
-    return Finding(
-        code=UNKNOWN,
-        severity=NOTE,
-        certainty=CERTAIN,
-        title=text,
-        function=c.function.id if c is not None else None,
-        source=c.site if c is not None else None,
-        evidence=[Evidence(text, compilation=c.id, source=c.site)] if c is not None else [],
-    )
-
-
-def unseen(text: str) -> Finding:
-    """A part of the run was not recorded: an error, as what happened there is not known."""
-    return msgspec.structs.replace(not_known(text), severity=ERROR)
-
-
-def cut_short(how: str, source: Frame | None, *, surely: bool) -> Finding:
-    """The program failed before its end: what it would have done then is not known."""
-    found = not_known(f"{how}: what is checked is what it did until then")
-    return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
+    return [f for f in found if f.code not in codes or not any(e.compilation in reported for e in f.evidence)]

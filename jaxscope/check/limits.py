@@ -1,6 +1,6 @@
-"""What a check can be asked to hold a run to: the names of ``[tool.jaxscope.check]``, and how each is written.
+"""The limits of ``[tool.jaxscope.check]``: their names, and how each value is written.
 
-Data and its spelling only; imports nothing that takes time. Whether a run keeps a limit is decided in budgets.
+Imports nothing that takes time. ``budgets`` and ``program_limits`` decide whether a run keeps them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -28,13 +28,13 @@ class Limits(msgspec.Struct, frozen=True):
     """What is allowed; None, or an empty mapping: anything.
 
     Attributes:
-      compilations: of the user's functions, eager operations not counted; with hits in the persistent cache.
+      compilations: of the user's functions without eager operations; hits in the persistent cache count.
       seconds: of tracing, lowering and compiling.
-      collectives: how many stand in one program, by ``kind``, ``kind@axis`` or ``*@axis``; ``*`` is all.
-      collective_bytes: their results on one device in one call, with the turns of loops; by the same.
+      collectives: number in one program, by ``kind``, ``kind@axis`` or ``*@axis``; ``*`` is all.
+      collective_bytes: bytes of their results on one device per call, through loops; by the same keys.
       temp_bytes, peak_bytes: of one program, on one device.
-      replicated_bytes: arguments of one program on one device of which another device holds a copy.
-      constant_bytes: arrays that one program took in from outside its arguments.
+      replicated_bytes: arguments of one program, on one device, that another device has a copy of.
+      constant_bytes: arrays that one program captured.
     """
 
     compilations: int | None = None
@@ -50,17 +50,19 @@ class Limits(msgspec.Struct, frozen=True):
         return self != Limits()
 
     @property
-    def of_run(self) -> Limits:
-        """What is allowed of the run or a function as it ran, not of each program."""
-        return Limits(compilations=self.compilations, seconds=self.seconds)
-
-    @property
     def of_programs(self) -> Limits:
-        """What is allowed of each program."""
+        """The limits of each program, without those of a run or a function."""
         return msgspec.structs.replace(self, compilations=None, seconds=None)
 
+    def without(self, special: Iterable[Limits]) -> Limits:
+        """The limits that none of ``special`` replaces."""
+        nothing = Limits()
+        names = Limits.__struct_fields__
+        replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}
+        return msgspec.structs.replace(self, **{name: getattr(nothing, name) for name in replaced})
 
-# -- one value, from TOML or from a text: ValueError says what it may be ------------------------------------
+
+# -- read one value, from TOML or from a text; ValueError describes valid ones ------------------------------
 
 
 def count(value: Any) -> int:
@@ -97,7 +99,7 @@ def size(value: Any) -> int:
 
 
 def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
-    """A limit for all collectives, or a table of limits by ``kind``, ``kind@axis``, ``*@axis``."""
+    """Read a limit for all collectives, or a table of limits by ``kind``, ``kind@axis``, ``*@axis``."""
 
     def table(value: Any) -> dict[str, int]:
         if not isinstance(value, Mapping):
@@ -112,7 +114,9 @@ def _collective(key: str) -> str:
     if kind != ANY and kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, 1, 0.5)
         meant = f"did you mean {near[0]}? " if near else ""
-        raise ValueError(f"a table by kind of collective ({key!r} is none; {meant}{', '.join(KINDS)}, or *)")
+        raise ValueError(
+            f"a table by kind of collective ({key!r} is not one; {meant}{', '.join(KINDS)}, or *)"
+        )
     if at and not axis:
         raise ValueError(f"a table by kind and mesh axis ({key!r} names no axis: {kind}@data)")
     return key.strip()
@@ -132,15 +136,15 @@ SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 
 def of(values: Mapping[str, Any]) -> Limits:
-    """The limits among ``values``, which have been read."""
+    """Make limits of those ``values`` that are some; each has been read."""
     return Limits(**{SPELLED[k][0]: v for k, v in values.items() if k in SPELLED})
 
 
 def read(name: str, value: Any, where: str) -> Any:
-    """One value.
+    """Read one value.
 
     Raises:
-      UsageError: it is not what ``name`` may be.
+      UsageError: the value is not valid for ``name``.
     """
     _, reader, example = SPELLED[name]
     try:
@@ -154,19 +158,19 @@ def read(name: str, value: Any, where: str) -> Any:
 
 
 def functions(value: Any, where: str) -> dict[str, Limits]:
-    """``[tool.jaxscope.check.functions."train_*"]``: limits by name or pattern.
+    """Read ``[tool.jaxscope.check.functions."train_*"]``: limits by name or pattern.
 
     Raises:
-      UsageError: no table of tables, a name that is no limit, or a value it may not have.
+      UsageError: not a table of tables, an unknown limit, or an invalid value.
     """
     return _by_name("functions", value, where, "train_*", SPELLED)
 
 
 def targets(value: Any, where: str) -> dict[str, Limits]:
-    """``[tool.jaxscope.check.targets."v5e:16x16"]``: limits of each program for it, by name or pattern (``v5e:*``).
+    """Read ``[tool.jaxscope.check.targets."v5e:16x16"]``: limits of programs by name or pattern (``v5e:*``).
 
     Raises:
-      UsageError: as of ``functions``; a limit that no program has alone.
+      UsageError: as ``functions``; or a limit that applies to a run, not to a program.
     """
     of_programs = {
         name: spelled for name, spelled in SPELLED.items() if spelled[0] not in ("compilations", "seconds")
@@ -179,7 +183,7 @@ def _by_name(
 ) -> dict[str, Limits]:
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"{where}: {kind} is a table of tables, not {value!r}",
+            f"{where}: {kind} must be a table of tables, not {value!r}",
             hint=f'for example: [tool.jaxscope.check.{kind}."{example}"]',
             slug="limit-value",
         )
@@ -187,13 +191,13 @@ def _by_name(
     for pattern, table in value.items():
         place = f'{where} {kind}."{pattern}"'
         if not isinstance(table, Mapping):
-            raise UsageError(f"{place} is a table of limits, not {table!r}", slug="limit-value")
+            raise UsageError(f"{place} must be a table of limits, not {table!r}", slug="limit-value")
         for name in table:
             if name not in known:
                 near = difflib.get_close_matches(str(name), known, 1, 0.5)
-                hint = f"did you mean {near[0]}?" if near else f"it knows: {', '.join(known)}"
+                hint = f"did you mean {near[0]}?" if near else f"the options are: {', '.join(known)}"
                 if name in SPELLED:
-                    hint = f"{name} is of the run, not of a program: it belongs into [tool.jaxscope.check]"
+                    hint = f"{name} limits a run, not a program: move it to [tool.jaxscope.check]"
                 raise UsageError(f"{place} has no option {name!r}", hint=hint, slug="config-key")
         found[str(pattern)] = of({name: read(name, v, place) for name, v in table.items()})
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.check import budgets, gate, limits, program_limits
+from jaxscope.check import budgets, gate, limits, program_limits, unknown
 from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.model.run import Run
 from jaxscope.report import sentences
@@ -92,7 +92,7 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
             )
         users = {c.function.id: c.function for c in compiled}
         return _outcome(
-            [f for each in users.values() for f in program_limits.programs(run, each, allowed, part)]
+            [f for each in users.values() for f in program_limits.of_programs(run, each, allowed, part)]
         )
 
     return judge
@@ -152,7 +152,7 @@ def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
 def _outcome(found: Sequence[Finding]) -> Outcome:
     wrong = [f for f in found if f.severity != NOTE]
     if wrong:
-        return Outcome(sentences.told(wrong), surely=any(f.code != gate.UNKNOWN for f in wrong))
+        return Outcome(sentences.told(wrong), surely=any(f.code != unknown.CODE for f in wrong))
     return Outcome(None, [f.title for f in found])
 
 

@@ -1,4 +1,4 @@
-"""Which findings a check looks at: codes selected and ignored, by file, and by comments on the user's lines."""
+"""Select findings by code, by file, and by comments on the user's lines."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ALL = "ALL"
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Codes or beginnings of codes. An empty ``select`` is everything. ``per_file``: (pattern, codes)."""
+    """Codes or prefixes of codes. An empty ``select`` is everything. ``per_file``: (pattern, codes)."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def takes(self, code: str) -> bool:
-        """The longest match wins, and ``ignore`` where both are as long."""
+        """Is ``code`` selected? The longest match wins; of equally long ones, ``ignore``."""
         chosen = _longest(self.select, code) if self.select else 0
         return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
 
@@ -36,10 +36,10 @@ class Selection(msgspec.Struct, frozen=True):
 def selection(
     select: Iterable[str] = (), ignore: Iterable[str] = (), per_file: Mapping[str, Iterable[str]] | None = None
 ) -> Selection:  # fmt: skip
-    """Codes (``JX101``), beginnings of them (``JX1``), names of rules (``changing-shape``) or ``ALL``.
+    """Parse codes (``JX101``), prefixes (``JX1``), names of rules (``changing-shape``) and ``ALL``.
 
     Raises:
-      UsageError: nothing is called that; the hint names the nearest.
+      UsageError: there is no such code or rule; the hint names the nearest.
     """
     return Selection(
         tuple(_known(c, "--select") for c in select),
@@ -69,12 +69,11 @@ def _longest(codes: Sequence[str], code: str) -> int | None:
 
 
 class Filter:
-    """Lets through what is to be looked at, and remembers which comments were of use.
+    """Keeps the findings that are selected, and remembers which comments excluded one.
 
     Args:
-      chosen: what was selected.
-      relative: a file as patterns are written: from the project's directory, with ``/``.
-      text: the text of a file, None where it cannot be read.
+      relative: turns a file name into one relative to the project's directory, with ``/``.
+      text: reads a file; None if that is impossible.
     """
 
     def __init__(
@@ -90,19 +89,19 @@ class Filter:
         self._used: dict[tuple[str, int], set[str]] = {}
 
     def selects(self, code: str) -> bool:
-        """Is ``code`` among what was selected, whether it is ignored or not?"""
+        """Does ``select`` include ``code``, ignored or not?"""
         return not self._chosen.select or _longest(self._chosen.select, code) is not None
 
     def takes(self, code: str) -> bool:
-        """Is ``code`` looked at?"""
+        """Is ``code`` selected and not ignored?"""
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings that nobody left out."""
+        """The findings that are not excluded."""
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
-        """Is ``code`` looked at on this line? For what is put together with others before it is a finding."""
+        """Is ``code`` reported on this line? For compilations that are grouped before they become a finding."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)
@@ -120,15 +119,16 @@ class Filter:
     def _of(self, file: str) -> list[Ignore]:
         if file not in self._comments:
             source = self._text(file)
-            # Most files have none, and need not be taken apart.
+            # Most files have none and need not be parsed.
             found = source is not None and "jaxscope" in source
             self._comments[file] = ignores.find(source) if found and source is not None else []
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Comments in the files of ``run`` that left nothing out; ask when everything has been let through.
+        """Report comments in the files of ``run`` that excluded nothing. Call it after all findings were filtered.
 
-        ``looked_at``: which codes could have been found at all; comments on others are not judged.
+        Args:
+          looked_at: can a code have been found at all? Comments on others are not reported.
         """
         found = []
         for file in sorted(_files(run)):
@@ -136,32 +136,31 @@ class Filter:
                 text = self._unused(comment, self._used.get((file, comment.line), set()), looked_at)
                 if text is not None:
                     source = Frame(file, comment.line, "")
-                    found.append(
-                        Finding(
-                            UNUSED, NOTE, CERTAIN, text, None, source, [Evidence(text, source=source)],
-                            "take it out, where no other program needs it",
-                        )
-                    )  # fmt: skip
+                    evidence, fix = (
+                        [Evidence(text, source=source)],
+                        "remove it, unless another program needs it",
+                    )
+                    found.append(Finding(UNUSED, NOTE, CERTAIN, text, None, source, evidence, fix))
         return [f for f in found if self._chosen.takes(f.code)]
 
     def _unused(self, comment: Ignore, used: set[str], looked_at: Callable[[str], bool]) -> str | None:
         if comment.codes is None:
-            # What is not selected might have been left out by it.
+            # It may exclude codes that are not selected now.
             everything = not self._chosen.select and not self._chosen.ignore
-            return None if used or not everything else "nothing is left out by this jaxscope: ignore"
+            return None if used or not everything else "this jaxscope: ignore excludes nothing"
         if not comment.codes:
-            return "this jaxscope: ignore names no code that can be read: write # jaxscope: ignore[JX101]"
+            return "this jaxscope: ignore names no valid code: write # jaxscope: ignore[JX101]"
         known = registry.rules()
         for code in comment.codes:
             if not any(k.startswith(code) for k in known):
-                return f"this jaxscope: ignore names {code}, which is no rule: {registry.nearest(code)}"
+                return f"this jaxscope: ignore names {code}, which is not a rule: {registry.nearest(code)}"
         idle = [
             c
             for c in comment.codes
             if not any(u.startswith(c) for u in used)
             and any(k.startswith(c) and self._chosen.takes(k) and looked_at(k) for k in known)
         ]
-        return f"nothing is left out by this jaxscope: ignore[{', '.join(idle)}]" if idle else None
+        return f"this jaxscope: ignore[{', '.join(idle)}] excludes nothing" if idle else None
 
 
 def _covers(comment: Ignore, code: str) -> bool:
@@ -169,7 +168,7 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 
 def _files(run: Run) -> set[str]:
-    """The user's files that the run has something of."""
+    """The user's files with functions or calls in the run."""
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

@@ -27,7 +27,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         ("run", "run it as python would, and record what JAX compiles", "jaxscope run train.py --lr 0.1"),
         (
             "compile",
-            "one function for a machine that is not there",
+            "compile a function for an accelerator you don't have",
             "jaxscope compile train:step --target v5e:4x4 --args train:shapes",
         ),
     ],
@@ -40,16 +40,16 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
             "the texts: StableHLO, HLO and cache keys, as files",
             "jaxscope dump latest train_step -o out",
         ),
-        ("diff", "what differs between two runs, or two compilations", "jaxscope diff train-1 latest"),
+        ("diff", "compare two runs, or two compilations", "jaxscope diff train-1 latest"),
     ],
-    "Keep it so": [
+    "Check in CI": [
         (
             "check",
-            "recompiles after a step, budgets: for CI, by exit code",
+            "check recompiles, budgets and a baseline by exit code",
             "jaxscope check --no-recompiles-after 2",
         ),
     ],
-    "Keep house": [
+    "Manage": [
         ("runs", "list the recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
         ("targets", "the machines that can be compiled for, and their figures", "jaxscope targets"),
         ("rule", "explain a finding: what, why, and what to do instead", "jaxscope rule JX101"),

@@ -1,4 +1,4 @@
-"""``jaxscope check``: what was asked of a run, and whether it holds. For CI: the exit code says it."""
+"""``jaxscope check``: check a run against limits and a baseline, and report the result with the exit code."""
 
 from __future__ import annotations
 
@@ -10,49 +10,52 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
-from jaxscope.cli import config, held, pinned
+from jaxscope.cli import config
 from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 from jaxscope.log import store
+from jaxscope.report.escape import escape
 
 if TYPE_CHECKING:
+    from jaxscope.check.plan import Plan, Result
     from jaxscope.log.store import RunDir
     from jaxscope.model.run import Run
     from jaxscope.report.variants import Variant
     from jaxscope.schema.findings import Finding
 
-CLEAN, FAILED = 0, 1  # 2: wrong usage, an error of ours, or what cannot be checked in this run
+CLEAN, FAILED = 0, 1  # 2: wrong usage, an error of ours, or an option that cannot be checked in this run
 FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\
-Hold a recorded run against what you allow: no recompile after step N, budgets for compilations, seconds,
-collectives and memory ([tool.jaxscope.check] in pyproject.toml), or against a baseline: a committed file of what
-the compiler made of your functions (jaxscope-baseline.json, where there is one). Where nothing is asked for, the
-findings of the run are what is checked. What does not fit into a machine that the run was compiled for (run --target)
-fails in any case; with --target, limits of programs hold for that machine's programs instead of those that ran.
+Check a recorded run: no recompile after step N; limits on compilations, seconds, collectives and memory
+([tool.jaxscope.check] in pyproject.toml); a baseline, which is a committed file of what the compiler made of your
+functions (jaxscope-baseline.json, if it exists). Without a limit or a baseline, the findings of the run are checked.
+Programs that do not fit into a target they were compiled for (run --target) always fail; with --target, limits on
+programs apply to those compiled for that target instead of those that ran.
 
-The exit code is 0 where everything holds, 1 where something does not, 2 for wrong usage and where something that is
-asked for cannot be checked in this run (the rest is checked all the same). What is not known is said; with --strict it
-fails.
+Baselines from another JAX minor version, platform or device count are skipped with a note (an error with --strict).
+
+The exit code is 0 if all checks pass, 1 if one fails, 2 for wrong usage or an option that cannot be checked in this run
+(everything else is checked). What is unknown is reported in a note; with --strict notes fail.
 """
 EXAMPLES = """\
 examples:
   jaxscope check                              the latest run, with the limits of pyproject.toml
-  jaxscope check --no-recompiles-after 2      everything is to be compiled within the first two steps
-  jaxscope check --no-recompiles-after 0      nothing is to be compiled at all
-  jaxscope check --update-baseline            pin what the latest run compiled, and what became of it; commit the file
-  jaxscope check --target v5e:16x16           does what was compiled for it fit, and keep the limits of programs?
+  jaxscope check --no-recompiles-after 2      everything must compile within the first two steps
+  jaxscope check --no-recompiles-after 0      nothing may compile at all
+  jaxscope check --update-baseline            write the baseline from the latest run; commit the file
+  jaxscope check --target v5e:16x16           do the programs compiled for it fit, and keep the limits?
   jaxscope check --output-format github       annotations on a pull request; also sarif, junit, json
-  jaxscope check --select JX1 --ignore JX107  recompiles, but not those for static values
-  jaxscope run --check no-recompiles-after=2 train.py     record and check in one go
+  jaxscope check --select JX1 --ignore JX107  recompiles, except those for static values
+  jaxscope run --check no-recompiles-after=2 train.py     record and check in one command
 """
 
 
 def add_parser(subparsers: Any) -> None:
     """Add ``check``."""
     parser = subparsers.add_parser(
-        "check", help="hold a run against what is allowed", description=DESCRIPTION, epilog=EXAMPLES
+        "check", help="check a run against limits and a baseline", description=DESCRIPTION, epilog=EXAMPLES
     )
     parser.add_argument(
         "run", nargs="?", metavar="RUN", help="a run's name, its directory, or latest (default)"
@@ -67,11 +70,9 @@ def add_parser(subparsers: Any) -> None:
         "--allow-cache-hits",
         action="store_true",
         default=None,
-        help="compilations that come from the persistent cache do not count",
+        help="ignore compilations from the persistent cache",
     )
-    parser.add_argument(
-        "--strict", action="store_true", default=None, help="notes, and what is not known, fail too"
-    )
+    parser.add_argument("--strict", action="store_true", default=None, help="notes fail, too")
     parser.add_argument(
         "--baseline",
         metavar="FILE",
@@ -84,65 +85,85 @@ def add_parser(subparsers: Any) -> None:
         "--target",
         metavar="TARGET",
         action="append",
-        help="hold the programs to the limits that were compiled for it (run --target), not those that ran"
-        " (repeatable)",
+        help="apply limits on programs to those compiled for it (run --target) (repeatable)",
     )
-    for name, what in (("select", "look at these only"), ("ignore", "leave these out")):
+    for name, what in (("select", "report these only"), ("ignore", "do not report these")):
         parser.add_argument(
             f"--{name}",
             metavar="JX...",
             type=_codes,
             action="extend",
-            help=f"{what}: codes, or how they begin",
+            help=f"{what}: codes or prefixes of codes",
         )
-    parser.add_argument(
-        "--output-format", choices=config.FORMATS, help="of what is written to stdout (default: full)"
-    )
+    parser.add_argument("--output-format", choices=config.FORMATS, help="format of stdout (default: full)")
     parser.set_defaults(handler=handle)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Check, print what was found, say it with the exit code."""
+    """Check the run and print the findings."""
     from jaxscope.model.load import load
 
-    asked = wishes({key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]})
+    given = {key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]}
+    plan = _plan(options(given))
+    plan.filter()  # raises before anything is read
     if args.update_baseline:
         from jaxscope.check.baseline import file
 
         file.permitted(os.environ)
-    held.filter_of(asked)  # which raises what is wrong with it before anything is read
     directory = chosen(args.run)
-    _not_of_another_program(args.run, directory)
+    _same_program(args.run, directory)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
-    chosen_codes = held.filter_of(asked, run)
     if args.update_baseline:
-        asked["baseline"] = str(pinned.update(run, directory, asked, chosen_codes))
-    unchecked: list[UsageError] = []
-    found = [*held.findings(run, asked, chosen_codes, directory, unchecked), *held.unfinished(run, directory)]
-    wrong = failing(found, strict=bool(asked.get("strict")))
-    how = asked.get("output-format") or "full"
-    # People read what could not be checked on stderr, beside what is told here; other formats are read without it.
-    told = found if how in FOR_PEOPLE else [*map(_not_checked, unchecked), *found]
-    sys.stdout.write(written(run, directory, told, how, failed=bool(wrong or unchecked)))
-    _summary(found)
-    if unchecked:
-        raise held.one(unchecked)
+        from jaxscope.report.phrases import count
+
+        path, functions = plan.update_baseline(run, directory)
+        sys.stderr.write(f"{path}: {count(functions, 'function')} written; commit it\n")
+    result = _checked(plan, run, directory)
+    wrong = result.failing(strict=bool(plan.options.get("strict")))
+    how = plan.options.get("output-format") or "full"
+    # People read on stderr what was not checked; other formats are read without it.
+    unchecked = [] if how in FOR_PEOPLE else [_not_checked(e) for e in result.unchecked]
+    failed = bool(wrong or result.unchecked)
+    sys.stdout.write(written(run, directory, [*unchecked, *result.findings], how, failed=failed))
+    _summary(result.findings)
+    _raise_unchecked(result)
     return FAILED if wrong else CLEAN
 
 
+def _plan(options: dict[str, Any]) -> Plan:
+    from jaxscope.check.plan import Plan
+
+    path = config.load().path
+    return Plan(options, path.parent if path is not None else None)
+
+
+def _checked(plan: Plan, run: Run, directory: RunDir, parts: Sequence[Variant] | None = None) -> Result:
+    result = plan.check(run, directory, parts)
+    if result.baseline is not None:
+        setting = f" ({escape(result.setting)})" if result.setting else ""
+        sys.stderr.write(f"compared with {result.baseline}{setting}\n")
+    return result
+
+
+def _raise_unchecked(result: Result) -> None:
+    from jaxscope.check.plan import one_error
+
+    if result.unchecked:
+        raise one_error(result.unchecked)
+
+
 def _not_checked(e: UsageError) -> Finding:
-    from jaxscope.check import gate
-    from jaxscope.schema.findings import ERROR
+    from jaxscope.check import unknown
 
-    return msgspec.structs.replace(gate.not_known(f"not checked: {e.message}"), severity=ERROR, fix=e.hint)
+    return msgspec.structs.replace(unknown.not_recorded(f"not checked: {e.message}"), fix=e.hint)
 
 
-def _not_of_another_program(which: str | None, directory: RunDir) -> None:
-    """``latest`` passes over runs in which nothing was recorded: of the same program it may.
+def _same_program(which: str | None, directory: RunDir) -> None:
+    """Require that ``latest``, which skips runs without records, does not mean an older run of another program.
 
     Raises:
-      UsageError: the newest run is of another program, and has nothing to check.
+      UsageError: it does.
     """
     if which not in (None, "", "latest"):
         return
@@ -151,63 +172,52 @@ def _not_of_another_program(which: str | None, directory: RunDir) -> None:
     if newest.path == directory.path or not (this and other) or this == other:
         return
     raise UsageError(
-        f"check: nothing is recorded in the newest run, {newest.path.name}; the latest that has something,"
+        f"check: the newest run, {newest.path.name}, recorded nothing; the latest that did,"
         f" {directory.path.name}, is of another program",
         hint=f"to check that one: jaxscope check {directory.path.name}",
         slug="check-nothing-recorded",
     )
 
 
-def holds(directory: RunDir, asked: dict[str, Any], parts: Sequence[Variant] | None = None) -> bool:
-    """Does what was asked for hold in the run that has just ended? What does not is said on stderr.
+def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] | None = None) -> bool:
+    """Check a run that has just ended, and print the findings on stderr.
 
     Args:
-      parts: the run and those within it, where they have been read.
+      parts: the run and those under other settings, where they have been read.
 
     Raises:
-      UsageError: some of it cannot be checked in this run; what does not hold of the rest has been said.
+      UsageError: some options cannot be checked in this run; the findings of the others have been printed.
     """
     from jaxscope.model.load import load
 
     run = load(directory) if parts is None else parts[0].run
-    unchecked: list[UsageError] = []
-    found = [
-        *held.findings(run, asked, None, directory, unchecked, parts),
-        *held.unfinished(run, directory, parts),
-    ]
-    wrong = failing(found, strict=bool(asked.get("strict")))
-    if found:
-        deliver_text(run, found, sys.stderr)
-    if unchecked:
-        raise held.one(unchecked)
-    return not wrong
+    result = _checked(_plan(options), run, directory, parts)
+    if result.findings:
+        deliver_text(run, result.findings, sys.stderr)
+    _raise_unchecked(result)
+    return not result.failing(strict=bool(options.get("strict")))
 
 
-def wishes(given: dict[str, Any]) -> dict[str, Any]:
-    """What is asked for, under the names of [tool.jaxscope.check]; what is not asked for is left out."""
+def options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of the check by their names in ``[tool.jaxscope.check]``: given, or configured."""
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
-    in_file = loaded.values.get("check", {}).get("baseline")
-    if in_file is not None and given.get("baseline") is None and found["baseline"] == in_file:
-        found["baseline"] = pinned.configured(loaded, in_file)
+    configured = loaded.values.get("check", {}).get("baseline")
+    if given.get("baseline") is None and configured is not None and found["baseline"] == configured:
+        found["baseline"] = str(loaded.path.parent / configured) if loaded.path is not None else configured
     return {key: value for key, value in found.items() if value is not None}
 
 
 def _program(directory: RunDir) -> list[str]:
-    """The script, or ``-m`` and the module; empty where nobody knows."""
-    words = held.argv_of(directory)
+    """The script, or ``-m`` and the module; empty where it is unknown."""
+    from jaxscope.check.plan import argv_of
+
+    words = argv_of(directory)
     return words[: 2 if words[:1] in (["-m"], ["-c"]) else 1]
 
 
-def failing(found: list[Finding], *, strict: bool) -> list[Finding]:
-    """Those that make a check fail: errors and warnings; with ``strict`` notes too, save good news."""
-    from jaxscope.check.baseline import findings as against
-
-    return against.failing(found, strict=strict)
-
-
 def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, failed: bool) -> str:
-    """The findings in one of the formats."""
+    """Render the findings in the format ``how``."""
     from jaxscope.model import sources
     from jaxscope.report.formats import concise, data, full, github, junit, sarif
     from jaxscope.report.formats.placed import place
@@ -230,7 +240,7 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
 
 
 def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
-    """The findings on ``stream``, how many there are on stderr."""
+    """Print the findings on ``stream``, and their number on stderr."""
     from jaxscope.report import lines
     from jaxscope.report.console import console
     from jaxscope.report.findings import entry
@@ -246,9 +256,9 @@ def _summary(found: list[Finding]) -> None:
     from jaxscope.schema.findings import NOTE
 
     notes = sum(f.severity == NOTE for f in found)
-    told = [count(len(found) - notes, "finding")] if len(found) > notes else ["no findings"]
-    told += [count(notes, "note")] if notes else []
-    sys.stderr.write(", ".join(told) + "\n")
+    parts = [count(len(found) - notes, "finding")] if len(found) > notes else ["no findings"]
+    parts += [count(notes, "note")] if notes else []
+    sys.stderr.write(", ".join(parts) + "\n")
 
 
 def _codes(text: str) -> list[str]:
@@ -262,8 +272,8 @@ def _count(text: str) -> int:
         n = -1
     if n < 0:
         raise UsageError(
-            f"check: --no-recompiles-after {text}: the step is 0, 1, 2, ...",
-            hint="0 allows no compilation at all; 1 allows what the first step compiles",
+            f"check: --no-recompiles-after {text}: the step must be 0, 1, 2, ...",
+            hint="0 allows no compilation; 1 allows those of the first step",
             slug="gate-after",
         )
     return n

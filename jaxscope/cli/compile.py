@@ -152,7 +152,7 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
 
     from jaxscope.model import retargeted
     from jaxscope.model.load import load
-    from jaxscope.report import beside, elsewhere, targets, variants
+    from jaxscope.report import comparison_table, elsewhere, targets, variants
     from jaxscope.report.console import console
     from jaxscope.report.lines import put
     from jaxscope.report.machine import dumps
@@ -162,7 +162,10 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
     found = [(v.run, p) for v in parts for _, programs in retargeted.of_run(v.run) for p in programs]
     if args.format == "json":
         programs = [targets.program_json(run, p) for run, p in found]
-        deliver(dumps({"schema": 1, "programs": programs, "comparisons": beside.as_json(parts)}), args.output)
+        deliver(
+            dumps({"schema": 1, "programs": programs, "comparisons": comparison_table.as_json(parts)}),
+            args.output,
+        )
     else:
         to = console(sys.stdout)
         to.file = text = io.StringIO()

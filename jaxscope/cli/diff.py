@@ -1,4 +1,4 @@
-"""``jaxscope diff``: two runs, or two compilations of one function, beside one another."""
+"""``jaxscope diff``: compare two runs, or two compilations of one function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 
 DESCRIPTION = """\
-What differs between two runs, or between two compilations of one function: the cache keys, what was
-traced and compiled and why, and of each program the operations, fusions, collectives, memory, donation
-and constants, by your source line where it is known. The first is "before", the second "after".
+Compare two runs, or two compilations of one function: cache keys, what was traced and compiled and why, and
+the operations, fusions, collectives, memory, donation and constants of each program, by source line where it
+is known. The first is "before", the second "after".
 
-Functions are matched by file and line, or by name where they moved; programs by what they are, or in the
-order in which they were compiled. Seconds are shown, but are no difference. The exit code is 0, like a
-report's; with --exit-code it is 1 where something differs.
+Functions are matched by file and line, or by name if they moved; programs by their content, or in the order
+in which they were compiled. Seconds are shown, but do not count as a difference. The exit code is 0; with
+--exit-code it is 1 if anything differs.
 """
 EXAMPLES = """\
 examples:
@@ -32,11 +32,11 @@ examples:
   jaxscope diff main-run latest --exit-code --format json
 """
 
-OTHERS = 5  # runs named
+OTHERS = 5  # runs named in a hint
 
 
 class Side(NamedTuple):
-    """What one argument means. Without ``functions`` the whole run, with ``compilation`` that one."""
+    """One side of the comparison: ``compilation``, else ``functions``, else the whole run."""
 
     directory: RunDir
     run: Run
@@ -46,21 +46,19 @@ class Side(NamedTuple):
 
 def add_parser(subparsers: Any) -> None:
     """Add ``diff``."""
-    parser = subparsers.add_parser(
-        "diff", help="what differs between two runs", description=DESCRIPTION, epilog=EXAMPLES
-    )
-    what = "a run (name, directory or latest), with :FUNCTION one function of it, with #n one compilation"
+    parser = subparsers.add_parser("diff", help="compare two runs", description=DESCRIPTION, epilog=EXAMPLES)
+    what = "a run (name, directory or latest), :FUNCTION for one function of it, #n for one compilation"
     parser.add_argument("before", metavar="RUN[:FUNCTION#n]", help=what)
     parser.add_argument("after", metavar="RUN[:FUNCTION#m]", help="the other one")
-    parser.add_argument("--all", action="store_true", help="open what is folded")
-    parser.add_argument("--exit-code", action="store_true", help="leave with 1 where something differs")
+    parser.add_argument("--all", action="store_true", help="show everything")
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Compare and print."""
     import io
 
     from jaxscope.model import diff
@@ -95,7 +93,7 @@ def _sides(first: str, second: str) -> tuple[Side, Side]:
     if not second.partition("#")[0] and name_b:  # '#2': of the same function
         run_b, name_b = run_a, f"{(name_a or '').partition('#')[0]}{name_b}"
     if (name_a is None) != (name_b is None):
-        # One names a function: the other run's is meant.
+        # One names a function: that of the other run is compared.
         name_a, name_b = name_a or name_b, name_b or name_a
     directory_a = _directory(run_a, first)
     directory_b = _directory(run_b, second)
@@ -115,21 +113,21 @@ def _the_same(first: str, second: str, directory: RunDir) -> UsageError:
     name = store.address(directory)
     others = [store.address(r) for r in reversed(store.all_runs()) if r.path != directory.path and r.recorded]
     if first == second or "#" in second:
-        what = f"{first} and {second} are one and the same"
+        what = f"{first} and {second} are the same"
     else:
         what = f"{first} and {second} are the same run, {name}"
     more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
     return UsageError(
-        f"diff: {what}: there is nothing to compare",
+        f"diff: {what}, so there is nothing to compare",
         hint=f"other runs: {', '.join(others[:OTHERS])}{more}"
         if others
-        else "there is no other run; of one run: jaxscope diff 'latest:FUNCTION#1' '#2'",
+        else "there is no other run; within one run: jaxscope diff 'latest:FUNCTION#1' '#2'",
         slug="diff-same",
     )
 
 
 def _parts(text: str) -> tuple[str, str | None]:
-    """The run and the function; a directory may have a colon in its name."""
+    """Split into run and function; a directory may have a colon in its name."""
     if text.startswith("#"):
         return "", text
     if (Path(text) / "meta.json").is_file():
@@ -147,7 +145,7 @@ def _directory(run: str, typed: str) -> RunDir:
         return chosen(run or None)
     except RunNotFound as e:
         if e.slug == "run-not-found" and ":" not in typed and "/" not in typed:
-            # `jaxscope diff train_step#1 train_step#2` is what fingers type.
+            # `jaxscope diff train_step#1 train_step#2` is easily typed.
             e.hint = f"for a function of the latest run: jaxscope diff 'latest:{typed}' ...; {e.hint}"
         raise
 
@@ -173,14 +171,14 @@ def _side(directory: RunDir, run: Run, name: str | None) -> Side:
 
 
 def _latest_of(side: Side) -> Side:
-    """The latest compilation, where the other side names one."""
+    """The latest compilation of a side that names none, because the other side names one."""
     if side.compilation is not None:
         return side
     for f in side.functions or ():
         if numbered := side.run.numbered(f):
             return side._replace(compilation=numbered[-1][1])
     raise UsageError(
-        f"nothing was traced, lowered or compiled of it in {side.directory.path.name}",
-        hint=f"see what was: jaxscope report {side.directory.path.name}",
+        f"it was not traced, lowered or compiled in {side.directory.path.name}",
+        hint=f"see what was compiled: jaxscope report {side.directory.path.name}",
         slug="compilation-not-found",
     )

@@ -65,7 +65,7 @@ def handle(args: argparse.Namespace) -> int:
     options.configure(opts)
     every = rounds.asked(opts, program)
     first = every[0]
-    wishes = None if opts.check is None else check.wishes(rounds.checks(opts.check, every))
+    wishes = None if opts.check is None else check.options(rounds.checks(opts.check, every))
     if wishes is not None and first.targets:
         opts.wait_targets = True  # what is not compiled yet is not checked
     if opts.detach:
@@ -288,14 +288,14 @@ def _checked(
                 hint="check a program that imports jax in the Python that jaxscope run starts",
                 slug="not-recorded",
             )
-        held = check.holds(record, wishes, read().parts)
+        passed = check.passes(record, wishes, read().parts)
     except JaxscopeError as e:
         say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
         return CHECK_FAILED
     except Exception as e:  # what could not be checked has not passed
         say(f"--check stopped: {type(e).__name__}: {escape(e)}")
         return CHECK_FAILED
-    return 0 if held else CHECK_FAILED
+    return 0 if passed else CHECK_FAILED
 
 
 def _how_to_see(record: RunDir) -> str:

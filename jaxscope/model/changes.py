@@ -1,6 +1,7 @@
-"""Two programs beside one another: operations, fusions, collectives, memory, donation and constants that differ.
+"""Compare two programs: the figures of ``model.metrics``, and the collectives, fusions, donation, constants and
+rematerialized values that differ.
 
-What one of the two does not say is not compared: the part is None, which is not the same as no difference.
+A part that one of the programs does not have is None, which is not the same as no difference.
 """
 
 from __future__ import annotations
@@ -12,29 +13,22 @@ from typing import TypeVar
 import msgspec
 
 from jaxscope.analysis.hlo.program import Program as Compiled
-from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.remats import Remat
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.model import metrics
+from jaxscope.model.metrics import Difference
 from jaxscope.model.records import Program
-from jaxscope.schema.keys import Frame, Memory
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame
 
 T = TypeVar("T")
-S = TypeVar("S")
-R = TypeVar("R")
 Key = Callable[["Item"], Hashable]
-
-
-class Figure(msgspec.Struct, frozen=True):
-    """One number that differs; ``what`` names it and its unit (``temp_bytes``, ``stablehlo.dot_general``)."""
-
-    what: str
-    before: float | None
-    after: float | None
+Named = Mapping[str, tuple[str, int | None]]  # name -> (text, bytes)
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A collective, or a fusion of some ``kind`` (then the other fields are None)."""
+    """A collective, or a fusion with a ``kind`` and a ``source`` only."""
 
     kind: str
     axes: tuple[str, ...] | None = None
@@ -45,7 +39,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """``count`` items that came (``before`` is None), went (``after`` is None) or became another."""
+    """``count`` items that were added (``before`` is None), removed (``after`` is None) or changed."""
 
     before: Item | None
     after: Item | None
@@ -53,7 +47,7 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One thing by name: an argument's donation, a constant. Texts; None where it is not there."""
+    """A named thing and its description: an argument's donation, a constant; None where a program does not have it."""
 
     name: str
     before: str | None
@@ -63,56 +57,63 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What differs. Lists are empty where nothing does, None where one side is not known."""
+    """The differences of two programs by part: empty if there are none, None if one program does not have the part."""
 
     before: str | None
     after: str | None
-    ops: list[Figure] | None = None
-    instructions: list[Figure] | None = None  # and custom calls by target
-    fusions: list[Figure] | None = None  # total, and by kind
+    ops: list[Difference] | None = None
+    instructions: list[Difference] | None = None  # and custom calls by target
+    fusions: list[Difference] | None = None  # total, and by kind
     fusions_by_line: list[Changed] | None = None
     collectives: list[Changed] | None = None
-    loops: list[Figure] | None = None  # by trip count
-    memory: list[Figure] | None = None
-    cost: list[Figure] | None = None
+    loops: list[Difference] | None = None  # by trip count
+    memory: list[Difference] | None = None
+    cost: list[Difference] | None = None
     donation: list[Entry] | None = None
     constants: list[Entry] | None = None
     remats: list[Entry] | None = None
+    upcasts: list[Difference] | None = None
+    products: list[Difference] | None = None
+    callbacks: list[Difference] | None = None
 
     @property
     def same(self) -> bool:
-        """One StableHLO with the same options and target, and no difference in what it was compiled to.
+        """Is it one StableHLO with the same options and target, compiled to the same?
 
-        The id alone does not say it: another XLA, or other flags of it, compile the same text otherwise.
+        The id does not suffice: another XLA, or other flags of it, compile the same text differently.
         """
         return self.before == self.after and not any(self.parts.values())
 
     @property
-    def parts(self) -> dict[str, list[Figure] | list[Changed] | list[Entry] | None]:
+    def parts(self) -> dict[str, list[Difference] | list[Changed] | list[Entry] | None]:
         return {f: getattr(self, f) for f in self.__struct_fields__[2:]}
 
 
-def between(a: Program, before: Texts, b: Program, after: Texts, *, one_source: bool) -> Changes:
-    """What is different in ``b``. ``one_source``: both were traced from the same files, so that lines compare."""
-    old, new = before.hlo, after.hlo
-    then, now = before.stablehlo, after.stablehlo
-    hlo = _both(old if _readable(old) else None, new if _readable(new) else None)
-    mlir = _both(then, now)
-    heard = _both(before.remats, after.remats)
+def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
+    """Compare ``a`` of ``run_a`` with ``b`` of ``run_b``; lines are compared only within one run."""
+    before, after = run_a.texts_of(a), run_b.texts_of(b)
+    old, new = metrics.of(run_a, a), metrics.of(run_b, b)
+    hlo = _both(_readable(before.hlo), _readable(after.hlo))
+    lowered = _both(before.stablehlo, after.stablehlo)
+    remats = _both(before.remats, after.remats)
+    one_source = run_a is run_b
     return Changes(
         a.id,
         b.id,
-        ops=_both_of(mlir, lambda r: r.op_counts, _figures),
-        instructions=_both_of(hlo, _instructions, _figures),
-        fusions=_both_of(hlo, lambda p: {"total": p.fusions.total, **p.fusions.by_kind}, _figures),
-        fusions_by_line=_both_of(hlo, _fusions, lambda x, y: items(x, y, one_source=one_source)),
-        collectives=_both_of(hlo, _collectives, lambda x, y: items(x, y, one_source=one_source)),
-        loops=_both_of(hlo, _loops, _figures),
-        memory=_both_of(_both(_memory(a), _memory(b)), lambda m: m, _figures),
-        cost=_both_of(_both(_cost(a, old), _cost(b, new)), lambda m: m, _figures),
-        donation=_both_of(mlir, _donation, _entries),
-        constants=_both_of(mlir, _constants, _entries),
-        remats=_both_of(heard, _remats, _entries),
+        ops=metrics.OPS.compare(old, new),
+        instructions=metrics.INSTRUCTIONS.compare(old, new),
+        fusions=metrics.FUSIONS.compare(old, new),
+        fusions_by_line=hlo and items(*map(_fusions, hlo), one_source=one_source),
+        collectives=hlo and items(*map(_collectives, hlo), one_source=one_source),
+        loops=metrics.LOOPS.compare(old, new),
+        memory=metrics.MEMORY.compare(old, new),
+        cost=metrics.WORK.compare(old, new),
+        donation=lowered and _entries(*map(_donation, lowered)),
+        constants=lowered and _entries(*map(_constants, lowered)),
+        remats=remats and _entries(*map(_remats, remats)),
+        upcasts=metrics.UPCASTS.compare(old, new),
+        products=metrics.PRODUCTS.compare(old, new),
+        callbacks=metrics.CALLBACKS.compare(old, new),
     )
 
 
@@ -125,60 +126,15 @@ def _both(x: T | None, y: T | None) -> tuple[T, T] | None:
     return None if x is None or y is None else (x, y)
 
 
-def _both_of(
-    pair: tuple[T, T] | None, take: Callable[[T], S], compare: Callable[[S, S], list[R]]
-) -> list[R] | None:
-    return None if pair is None else compare(take(pair[0]), take(pair[1]))
-
-
-def _readable(p: Compiled | None) -> bool:
-    return p is not None and p.instructions > 0
-
-
-# -- numbers by name -------------------------------------------------------------------------------------
-
-
-def _figures(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> list[Figure]:
-    """The numbers that differ, in the order of ``after``. One that is None on a side is not known there."""
-    names = list(dict.fromkeys([*after, *before]))
-    found = [Figure(n, before.get(n, 0), after.get(n, 0)) for n in names]
-    return [f for f in found if f.before != f.after and f.before is not None and f.after is not None]
-
-
-def _instructions(p: Compiled) -> dict[str, float | None]:
-    calls = {f"custom_call.{target}": n for target, n in p.custom_calls.items()}
-    return {"instructions": p.instructions, "unfused_elementwise": p.unfused_elementwise, **calls}
-
-
-def _loops(p: Compiled) -> dict[str, float | None]:
-    counts = Counter("?" if loop.trip_count is None else str(loop.trip_count) for loop in p.loops)
-    return {f"trip_count.{trips}": n for trips, n in counts.items()}
-
-
-def _memory(p: Program) -> dict[str, float | None] | None:
-    memory: Memory | None = p.compiled.memory if p.compiled is not None else None
-    if memory is None:
-        return None
-    named = ("argument_bytes", "output_bytes", "temp_bytes", "alias_bytes", "code_bytes")
-    return {**{n: getattr(memory, n) for n in named}, "peak_bytes": peak_bytes(memory)}
-
-
-def _cost(p: Program, made: Compiled | None) -> dict[str, float | None]:
-    cost = p.compiled.cost if p.compiled is not None else {}
-    return {
-        "flops": cost.get("flops"),
-        "bytes_accessed": cost.get("bytes accessed"),
-        "matrix_flops": made.matrix_flops if made is not None else None,
-    }
+def _readable(p: Compiled | None) -> Compiled | None:
+    return p if p is not None and p.instructions else None
 
 
 # -- things by name --------------------------------------------------------------------------------------
 
 
-def _entries(
-    before: Mapping[str, tuple[str, int | None]], after: Mapping[str, tuple[str, int | None]]
-) -> list[Entry]:
-    """The things of which something else is said; a size that grew with the shapes is not that."""
+def _entries(before: Named, after: Named) -> list[Entry]:
+    """The names whose texts differ; a size that grew with the shapes is no difference."""
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)
@@ -189,8 +145,8 @@ def _entries(
     return found
 
 
-def _named(things: Iterable[tuple[str, str, int | None]]) -> dict[str, tuple[str, int | None]]:
-    """By name; the second of one name is ``name (2)``."""
+def _named(things: Iterable[tuple[str, str, int | None]]) -> Named:
+    """Map names to texts and bytes; the second of one name is ``name (2)``."""
     found: dict[str, tuple[str, int | None]] = {}
     seen: Counter[str] = Counter()
     for name, text, size in things:
@@ -199,18 +155,18 @@ def _named(things: Iterable[tuple[str, str, int | None]]) -> dict[str, tuple[str
     return found
 
 
-def _donation(r: Reading) -> dict[str, tuple[str, int | None]]:
+def _donation(r: Reading) -> Named:
     def text(d: Donation) -> str:
         return f"{d.status or 'donated'}: {d.reason}" if d.reason else d.status or "donated"
 
     return _named((d.path or "?", text(d), d.bytes) for d in r.donation)
 
 
-def _constants(r: Reading) -> dict[str, tuple[str, int | None]]:
+def _constants(r: Reading) -> Named:
     return _named((c.name or "unnamed", c.type, c.bytes) for c in r.constants)
 
 
-def _remats(found: list[Remat]) -> dict[str, tuple[str, int | None]]:
+def _remats(found: list[Remat]) -> Named:
     return _named((r.name or "?", f"{r.before or '?'} to {r.after or '?'}", r.bytes) for r in found)
 
 
@@ -236,10 +192,11 @@ def _collectives(p: Compiled) -> list[Item]:
 
 
 def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) -> list[Changed]:
-    """What is left when equal items have been taken from both sides, and what changed into what.
+    """Remove equal items from both sides, and pair those that changed.
 
-    Lines of two versions of a file do not compare: without ``one_source`` an item is also equal to one of
-    another line, of the same function first.
+    Args:
+      one_source: are both from the same files? If not, lines do not compare: an item is also equal to one of another
+        line, of the same function first.
     """
     gone, came = Counter(before), Counter(after)
     for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):
@@ -263,7 +220,7 @@ def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]
 
 
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
-    """Takes pairs with one key from both sides."""
+    """Take pairs with one key from both sides."""
     waiting: dict[Hashable, list[Item]] = {}
     for item in gone:
         waiting.setdefault(key(item), []).append(item)

@@ -1,7 +1,7 @@
-"""Two runs, or two compilations of one function: what differs between them.
+"""Compare two runs, or two compilations of one function.
 
-Functions are matched by id, else by qualified name where file or line moved; their programs by id, else in
-the order in which they were first compiled. Seconds are shown and never count as a difference.
+Functions are matched by id, else by qualified name if file or line changed; their programs by id, else in the order in
+which they were first compiled. Seconds are no difference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path
 
 
 class CauseCount(msgspec.Struct, frozen=True):
-    """How often a function compiled again for one cause."""
+    """The number of recompiles of a function with one cause, in both runs."""
 
     kind: str
     path: str | None
@@ -35,9 +35,12 @@ class CauseCount(msgspec.Struct, frozen=True):
 
 
 class FunctionDiff(msgspec.Struct, frozen=True):
-    """One function in both runs; one of the two is None where only the other run has it.
+    """One function in both runs.
 
-    ``counts``: of COUNTS those that differ, (before, after). ``programs``: those that are not the same.
+    Attributes:
+      before, after: one is None if only the other run has the function.
+      counts: those of COUNTS that differ, (before, after).
+      programs: those that differ.
     """
 
     before: Function | None
@@ -48,13 +51,13 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> Function:
-        found = self.after or self.before
-        assert found is not None
-        return found
+        either = self.after or self.before
+        assert either is not None
+        return either
 
     @property
     def moved(self) -> bool:
-        """Matched by name: file, line or wrappers differ."""
+        """Was it matched by name, because file, line or wrappers differ?"""
         return None not in (self.before, self.after) and self.before.id != self.after.id  # type: ignore[union-attr]
 
     @property
@@ -63,8 +66,12 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
 
 class RunDiff(msgspec.Struct, frozen=True):
-    """``facts``: what is different about the runs themselves, by name: (before, after).
-    ``functions``: all that either run has, those that differ first."""
+    """Two runs.
+
+    Attributes:
+      facts: properties of the runs that differ, by name: (before, after).
+      functions: of both runs, those that differ first.
+    """
 
     before: Run
     after: Run
@@ -77,8 +84,13 @@ class RunDiff(msgspec.Struct, frozen=True):
 
 
 class CompilationDiff(msgspec.Struct, frozen=True):
-    """``causes``: what tells the two keys apart, None where one was not read. ``program`` is None where one
-    of the two was never lowered, or its program is not known."""
+    """Two compilations.
+
+    Attributes:
+      causes: how the two keys differ; None if one was not read.
+      program: None if one of the two was never lowered, or its program is unknown.
+      reached: the phases of both.
+    """
 
     before: Compilation
     after: Compilation
@@ -96,7 +108,7 @@ class CompilationDiff(msgspec.Struct, frozen=True):
 
 
 def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | None = None) -> RunDiff:
-    """``b`` beside ``a``; ``only``: these functions of theirs, and nothing of the runs themselves."""
+    """Compare ``b`` with ``a``; with ``only``, just these functions of both, and not the runs themselves."""
     old, new = only or (list(a.functions.values()), list(b.functions.values()))
     found = [_function(a, x, b, y) for x, y in matched(old, new)]
     found.sort(key=lambda f: (not f.differs, not f.function.user, -_seconds(f), f.function.id))
@@ -105,14 +117,14 @@ def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | N
 
 def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> CompilationDiff:
     p, q = run_a.programs.get(a.program or ""), run_b.programs.get(b.program or "")
-    program = None if p is None or q is None else _program(run_a, p, run_b, q)
+    program = None if p is None or q is None else changes.between(run_a, p, run_b, q)
     return CompilationDiff(a, b, keys(run_a, a, run_b, b), program, (a.reached, b.reached))
 
 
 def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
-    """Every function of both sides once, beside the one it is on the other."""
+    """Match the functions of both sides; those without a counterpart are paired with None."""
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
     keys: tuple[Callable[[Function], Hashable], ...] = (
@@ -127,7 +139,7 @@ def matched(
         here = Counter(key(f) for f in left)
         for f in sorted(left, key=_place):
             k = key(f)
-            # Two lambdas of one name are told apart by their order, where there are as many on both sides.
+            # Two lambdas of one name are matched by their order, if both sides have equally many.
             if len(there.get(k, ())) == here[k]:
                 g = there[k].pop(0)
                 here[k] -= 1
@@ -171,13 +183,13 @@ def _causes(
 
 
 def programs_of(run: Run, f: Function) -> list[Program]:
-    """In the order in which ``f`` first came to them."""
+    """The programs of ``f`` in the order in which they were first compiled."""
     ids = dict.fromkeys(c.program for c in f.compilations if c.program is not None)
     return [run.programs[i] for i in ids if i in run.programs]
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """The numbers of the latest two compilations of ``f`` in a row with different programs; None: there are none."""
+    """The numbers of the latest two consecutive compilations of ``f`` with different programs; None: there are none."""
     numbered = [(n, c.program) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [(a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p != q]
     return pairs[-1] if pairs else None
@@ -191,21 +203,17 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
     old, new = [p for p in old if p.id not in both], [p for p in new if p.id not in both]
     n = min(len(old), len(new))
     # One HLO text is one program, and need not be read.
-    recompiled = [_program(a, p, b, q) for p, q in alike if p is not q and p.texts != q.texts]
+    recompiled = [changes.between(a, p, b, q) for p, q in alike if p is not q and p.texts != q.texts]
     return [
         *(found for found in recompiled if not found.same),
-        *(_program(a, p, b, q) for p, q in zip(old[:n], new[:n], strict=True)),
+        *(changes.between(a, p, b, q) for p, q in zip(old[:n], new[:n], strict=True)),
         *(changes.alone(p, before=True) for p in old[n:]),
         *(changes.alone(q, before=False) for q in new[n:]),
     ]
 
 
-def _program(a: Run, p: Program, b: Run, q: Program) -> Changes:
-    return changes.between(p, a.texts_of(p), q, b.texts_of(q), one_source=a is b)
-
-
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """What tells the key of ``b`` from that of ``a``; None where one was not read."""
+    """Compare the cache keys of two compilations; None if one was not read."""
     if a.key is None or b.key is None:
         return None
     before, after = facts_of(run_a, a), facts_of(run_b, b)
@@ -226,8 +234,8 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Without what has a meaning in one process only: numbers of objects, hashes (of texts, which differ with
-    PYTHONHASHSEED), settings that the other does not have."""
+    """Drop what means something in one process only: numbers of objects, hashes (those of texts differ with
+    PYTHONHASHSEED), settings that the other process does not have."""
     return Facts(
         facts.leaves,
         {p: msgspec.structs.replace(s, serial=None, hash=None) for p, s in facts.static.items()},
@@ -247,9 +255,9 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
 
 
 def _words(argv: list[str]) -> list[str]:
-    """What the interpreter was given, without flags that change nothing of what a program does.
+    """The interpreter's arguments without flags that do not change what a program does.
 
-    ``jaxscope run`` passes its own on: with ``PYTHONDONTWRITEBYTECODE`` set there is a ``-B`` that nobody typed.
+    ``jaxscope run`` passes on its own: with ``PYTHONDONTWRITEBYTECODE`` it adds ``-B``.
     """
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)

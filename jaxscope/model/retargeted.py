@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jaxscope.analysis import fitting
+from jaxscope.analysis import bounds, fitting
+from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
 from jaxscope.log.jobs import EXHAUSTED, OK
 from jaxscope.model.records import Function, Program
@@ -41,3 +42,21 @@ def fit(run: Run, p: Program) -> Fit | None:
     if p.made.outcome == OK:
         return fitting.of_program(target_of(run, p), fitting.peak_of(p.made.memory, p.made.peak_bytes))
     return None
+
+
+def bounds_of(run: Run, p: Program) -> Bounds | None:
+    """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
+    target = target_of(run, p)
+    program = run.texts_of(p).hlo
+    if target is None or program is None or program.module is None:
+        return None
+    return bounds.of_program(
+        target,
+        program.flops_by_type,
+        program.moved_bytes,
+        program.collectives,
+        program.mesh,
+        p.asked.partitions if p.asked is not None else program.num_partitions,
+        p.asked is not None and p.asked.in_order is True,
+        program.flops_unknown,
+    )

@@ -1,51 +1,56 @@
-"""Two runs or two compilations beside one another, as a page and as JSON.
-
-Owns the order of the page and the words for what changed. What changed is model.diff's.
-"""
+"""Print and serialize the differences of two runs or two compilations, which ``model.diff`` finds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from rich.console import Console
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model.changes import Changed, Changes, Entry, Figure, Item
+from jaxscope.model.changes import Changed, Changes, Entry, Item
 from jaxscope.model.diff import CompilationDiff, FunctionDiff, RunDiff
+from jaxscope.model.metrics import Difference
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report import phrases
+from jaxscope.report import figures, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.header import cut_short
 from jaxscope.report.lines import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, count, function_name, seconds, size
 
 SHOWN = 6  # lines of one part of a program
-FUNCTIONS = 12
+FUNCTIONS, PROGRAMS = 12, 3
 PARTS = {
     "ops": "operations",
     "instructions": "instructions",
     "fusions": "fusions",
-    "fusions_by_line": "fusions",
+    "fusions_by_line": "fusions by line",
     "collectives": "collectives",
     "loops": "loops",
     "memory": "memory",
     "cost": "work",
     "donation": "donation",
     "constants": "constants",
-    "remats": "made whole",
+    "remats": "rematerialization",
+    "upcasts": "conversions to wider types",
+    "products": "matrix products",
+    "callbacks": "callbacks",
 }
-COUNTED = {
-    "traces": "traces", "lowerings": "lowerings", "compiled": "compilations",
-    "persistent_cache_hits": "persistent-cache hits", "fast_path_misses": "fast-path misses",
-}  # fmt: skip
+COUNTS = {
+    "traces": "traces",
+    "lowerings": "lowerings",
+    "compiled": "compilations",
+    "persistent_cache_hits": "persistent-cache hits",
+    "fast_path_misses": "fast-path misses",
+}
 
 
 class Pair(NamedTuple):
-    """Both runs and where they lie."""
+    """Both runs and their directories."""
 
     before: Run
     before_at: RunDir
@@ -54,236 +59,198 @@ class Pair(NamedTuple):
 
 
 def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """The whole page."""
-    page = (
-        _compilations(found, pair, everything=everything)
-        if isinstance(found, CompilationDiff)
-        else _runs(found, pair, everything=everything)
-    )
-    put(to, page)
+    """Print the whole page. ``everything``: without folding long parts."""
+    page = _Page(pair, everything)
+    put(to, page.compilations(found) if isinstance(found, CompilationDiff) else page.runs(found))
 
 
-def _runs(found: RunDiff, pair: Pair, *, everything: bool) -> Iterator[Line]:
-    places = _Both(pair)
-    before, after = _names(pair)
-    yield line(("- ", "red"), (escape(before), "bold"), _cost_of(pair.before), hang=2)
-    yield line(("+ ", "green"), (escape(after), "bold"), _cost_of(pair.after), hang=2)
-    for name, (x, y) in found.facts.items():
-        yield line(f"{name.replace('_', ' ')}: ", _arrow(_text(x), _text(y)), indent=2, hang=4)
-    differing = [f for f in found.functions if f.differs]
-    mine = [f for f in differing if everything or f.function.user]
-    for f in mine if everything else mine[:FUNCTIONS]:
+class _Page:
+    def __init__(self, pair: Pair, everything: bool) -> None:
+        self._pair = pair
+        self._everything = everything
+        self._before = Places(pair.before)
+        self._after = self._before if pair.before is pair.after else Places(pair.after)
+
+    def _places(self, *, after: bool) -> Places:
+        return self._after if after else self._before
+
+    def _shown(self, items: Sequence[Any], most: int) -> Sequence[Any]:
+        return items if self._everything else items[:most]
+
+    def runs(self, found: RunDiff) -> Iterator[Line]:
+        """The page of two runs."""
+        sides = self._pair.before, self._pair.after
+        for mark, style, name, run in zip("-+", ("red", "green"), self._names(), sides, strict=True):
+            compiled = sum(f.compiled for f in run.functions.values())
+            spent = (
+                f"{seconds(run.compiling_seconds)} of {seconds(run.seconds)} tracing, lowering and compiling"
+            )
+            cost = f"  {count(compiled, 'compilation')}, {spent}{cut_short(run)}"
+            yield line((f"{mark} ", style), (escape(name), "bold"), cost, hang=2)
+        for fact, values in found.facts.items():
+            texts = ["?" if v is None else escape(v, 120) for v in values]
+            yield line(f"{fact.replace('_', ' ')}: ", _arrow(*texts), indent=2, hang=4)
+        differing = [f for f in found.functions if f.differs]
+        users = [f for f in differing if self._everything or f.function.user]
+        shown = self._shown(users, FUNCTIONS)
+        for f in shown:
+            yield BLANK
+            yield from self._function(f)
+        if len(users) > len(shown):
+            yield BLANK
+            more = count(len(users) - len(shown), "more function")
+            yield line((f"and {more} with differences: --all shows them", "dim"))
+        folded, same = len(differing) - len(users), sum(not f.differs for f in found.functions)
         yield BLANK
-        yield from _function(f, places, everything=everything)
-    left = len(mine) - FUNCTIONS
-    if left > 0 and not everything:
-        yield BLANK
-        yield line((f"and {count(left, 'more function')} that differ: --all shows them", "dim"))
-    folded = len(differing) - len(mine)
-    same = sum(not f.differs for f in found.functions)
-    yield BLANK
-    if not differing:
-        yield line(f"No difference in {count(same, 'function')}.")
-    else:
+        if not differing:
+            yield line(f"No difference in {count(same, 'function')}.")
+            return
         rest = [f"{count(same, 'function')} without a difference"] if same else []
         if folded:
-            rest.append(
-                f"{count(folded, 'library-internal or eager function')} that differ: --all shows them"
-            )
+            internal = count(folded, "library-internal or eager function")
+            rest.append(f"{internal} with differences: --all shows them")
         if rest:
             yield line((", ".join(rest), "dim"))
 
+    def _names(self) -> tuple[str, str]:
+        """The names of both sides: their settings, if they are runs of one program under several."""
+        sides = self._pair.before_at, self._pair.after_at
+        before, after = (store.label_of(at) for at in sides)
+        homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
+        if len(homes) == 1 and before and after and before != after:
+            return before, after
+        one, other = (store.address(at) if store.parent_of(at) is not None else at.path.name for at in sides)
+        return one, other
 
-def _cost_of(run: Run) -> str:
-    compiled = sum(f.compiled for f in run.functions.values())
-    return f"  {count(compiled, 'compilation')}, {seconds(run.compiling_seconds)} of {seconds(run.seconds)} tracing, lowering and compiling{cut_short(run)}"
+    def _function(self, f: FunctionDiff) -> Iterator[Line]:
+        site = self._places(after=f.after is not None).function(f.function)
+        spent = _arrow(*(seconds(x.seconds) if x is not None else "absent" for x in (f.before, f.after)))
+        name = (function_name(f.function), "bold")
+        yield line(name, (f"  {site}" if site else "", "dim"), right=(spent, "bold"), hang=2)
+        if f.before is None or f.after is None:
+            side = "after" if f.before is None else "before"
+            yield line(f"only {side}: {count(f.function.compiled, 'compilation')}", indent=4)
+            return
+        if f.moved and (was := self._before.function(f.before)) != site:
+            yield line((f"was {was}", "dim"), indent=4)
+        for field, (x, y) in f.counts.items():
+            yield line(f"{COUNTS[field]}: ", _arrow(f"{x:,}", f"{y:,}"), indent=4)
+        for c in f.causes:
+            where = f" of {escape(c.path, 80)}" if c.path else ""
+            times = _arrow(f"{c.before}x", f"{c.after}x")
+            yield line("recompiled for ", (c.kind, "bold"), f"{where}: ", times, indent=4, hang=2)
+        shown = self._shown(f.programs, PROGRAMS)
+        for n, p in enumerate(shown, 1):
+            of = f" {n} of {len(f.programs)} with differences" if len(f.programs) > 1 else ""
+            yield from self._program(p, f"program{of}: ", indent=4)
+        if len(f.programs) > len(shown):
+            more = count(len(f.programs) - len(shown), "more program")
+            yield line((f"and {more}: --all shows them", "dim"), indent=4)
 
+    def compilations(self, found: CompilationDiff) -> Iterator[Line]:
+        """The page of two compilations."""
+        names = self._names() if self._pair.before is not self._pair.after else ("", "")
+        for mark, style, run, name, c in (
+            ("- ", "red", self._pair.before, names[0], found.before),
+            ("+ ", "green", self._pair.after, names[1], found.after),
+        ):
+            facts = [
+                name,
+                self._places(after=run is self._pair.after).frame(c.site),
+                None if c.step is None else f"step {c.step:,}",
+                seconds(c.seconds),
+            ]
+            title = (f"{function_name(c.function)}#{number_of(run, c)}", "bold")
+            about = (f"  {', '.join(escape(f, 160) for f in facts if f)}", "dim")
+            yield line((mark, style), title, about, hang=2)
+        spent = []
+        for phase in ("trace", "lower", "compile"):
+            both = [getattr(c, f"{phase}_seconds") for c in (found.before, found.after)]
+            if both != [None, None]:
+                spent.append(f"{phase} {_arrow(*('-' if s is None else seconds(s) for s in both))}")
+        if spent:
+            yield line(", ".join(spent), indent=2, hang=2)
+        if found.reached[0] != found.reached[1]:
+            yield line(_arrow(*(", ".join(r) or "unfinished" for r in found.reached)), indent=2)
+        yield BLANK
+        if not found.causes:
+            text = "one of the two was not recorded" if found.causes is None else "the same"
+            yield line(f"Cache keys: {text}.")
+        else:
+            yield line(("What differs in the cache key", "underline"))
+            shown = self._shown(found.causes, 2 * SHOWN)
+            for cause in shown:
+                yield line(phrases.cause(cause), indent=2, hang=2)
+            if len(found.causes) > len(shown):
+                yield line(
+                    (f"and {len(found.causes) - len(shown):,} more: --all shows them", "dim"), indent=2
+                )
+        yield BLANK
+        if found.program is None:
+            yield line("Programs: one of the two is unknown.")
+        else:
+            yield from self._program(found.program, "Program: ", indent=0)
 
-def _function(f: FunctionDiff, places: _Both, *, everything: bool) -> Iterator[Line]:
-    site = places.of(f.after is not None).function(f.function)
-    spent = _arrow(
-        *(seconds(x.seconds) if x is not None else "not there" for x in (f.before, f.after)),
-    )
-    yield line(
-        (function_name(f.function), "bold"),
-        (f"  {site}" if site else "", "dim"),
-        right=(spent, "bold"),
-        hang=2,
-    )
-    if f.before is None or f.after is None:
-        only, word = (f.after, "after") if f.before is None else (f.before, "before")
-        assert only is not None
-        yield line(f"only {word}: {count(only.compiled, 'compilation')}", indent=4)
-        return
-    if f.moved and (was := places.of(False).function(f.before)) != site:
-        yield line((f"was {was}", "dim"), indent=4)
-    for name, (x, y) in f.counts.items():
-        yield line(f"{COUNTED[name]}: ", _arrow(f"{x:,}", f"{y:,}"), indent=4)
-    for c in f.causes:
-        where = f" of {escape(c.path, 80)}" if c.path else ""
-        yield line(
-            "compiled again for ", (c.kind, "bold"), f"{where}: ", _arrow(f"{c.before}x", f"{c.after}x"),
-            indent=4, hang=2,
-        )  # fmt: skip
-    shown = f.programs if everything else f.programs[:3]
-    for n, p in enumerate(shown, 1):
-        mark = f"program {n} of {len(f.programs)} that differ: " if len(f.programs) > 1 else "its program: "
-        yield from _program(p, places, mark, everything=everything)
-    if len(f.programs) > len(shown):
-        yield line(
-            (f"and {count(len(f.programs) - len(shown), 'more program')}: --all shows them", "dim"), indent=4
-        )
+    def _program(self, p: Changes, title: str, indent: int) -> Iterator[Line]:
+        if p.before is None or p.after is None:
+            side = "after" if p.before is None else "before"
+            yield line(title, f"only {side}: {escape(p.before or p.after or '', 12)}", indent=indent)
+            return
+        if p.same:
+            yield line(title, f"the same ({escape(p.before, 12)}).", indent=indent)
+            return
+        if p.before == p.after:
+            yield line(title, ("same StableHLO, compiled differently", "bold"), indent=indent, hang=2)
+        else:
+            ids = f"  {escape(p.before, 12)} → {escape(p.after, 12)}"
+            yield line(title, ("changed", "bold"), (ids, "dim"), indent=indent)
+        # The report of a run says where rematerialization is unknown.
+        unknown = [PARTS[name] for name, found in p.parts.items() if found is None and name != "remats"]
+        differing = {name: found for name, found in p.parts.items() if found}
+        if not p.fusions:
+            differing.pop("fusions_by_line", None)
+        for name, found in differing.items():
+            yield line((PARTS[name], "underline"), indent=indent + 2)
+            shown = self._shown(found, SHOWN)
+            for d in shown:
+                yield line(self._difference(name, d), indent=indent + 4, hang=2)
+            if len(found) > len(shown):
+                more = f"and {len(found) - len(shown):,} more: --all shows them"
+                yield line((more, "dim"), indent=indent + 4)
+        if unknown:
+            names = ", ".join(name for name in unknown if name != PARTS["fusions_by_line"])
+            yield line((f"unknown in one of the two: {names}", "dim"), indent=indent + 2, hang=2)
+        if not differing:
+            yield line("no difference in anything that is compared", indent=indent + 2)
 
+    def _difference(self, part: str, d: Difference | Changed | Entry) -> str:
+        if isinstance(d, Difference):
+            return f"{figures.name(part, d)}: {figures.change(d)}"
+        if isinstance(d, Changed):
+            return self._changed(d)
+        sizes = dict.fromkeys(size(n) for n in (d.bytes_before, d.bytes_after) if n is not None)
+        was, now = (None if t is None else escape(t, 160) for t in (d.before, d.after))
+        text = f"+ {now}" if was is None else f"- {was}" if now is None else _arrow(was, now)
+        return f"{escape(d.name, 80)}: {text}" + (f" ({' → '.join(sizes)})" if sizes else "")
 
-def _names(pair: Pair) -> tuple[str, str]:
-    """What the sides are called: by their settings where they are runs of one program under several."""
-    sides = pair.before_at, pair.after_at
-    labels = [store.label_of(at) for at in sides]
-    homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
-    if len(homes) == 1 and all(labels) and labels[0] != labels[1]:
-        return labels[0], labels[1]
-    one, other = (store.address(at) if store.parent_of(at) is not None else at.path.name for at in sides)
-    return one, other
-
-
-def _compilations(found: CompilationDiff, pair: Pair, *, everything: bool) -> Iterator[Line]:
-    places, (before, after) = _Both(pair), _names(pair)
-    for mark, style, run, name, c in (
-        ("- ", "red", pair.before, before, found.before),
-        ("+ ", "green", pair.after, after, found.after),
-    ):
-        n = number_of(run, c)
-        facts = [
-            name if pair.before is not pair.after else "",
-            places.of(run is pair.after).frame(c.site),
-        ]
-        facts += [None if c.step is None else f"step {c.step:,}", seconds(c.seconds)]
-        yield line(
-            (mark, style), (f"{function_name(c.function)}#{n}", "bold"),
-            (f"  {', '.join(escape(f, 160) for f in facts if f)}", "dim"), hang=2,
-        )  # fmt: skip
-    spent = _spent(found)
-    if spent:
-        yield line(", ".join(spent), indent=2, hang=2)
-    if found.reached[0] != found.reached[1]:
-        yield line(_arrow(*(", ".join(r) or "unfinished" for r in found.reached)), indent=2)
-    yield BLANK
-    if found.causes is None:
-        yield line("Cache keys: one of the two was not recorded.")
-    elif not found.causes:
-        yield line("Cache keys: the same.")
-    else:
-        yield line(("What differs in the cache key", "underline"))
-        for cause in found.causes if everything else found.causes[: 2 * SHOWN]:
-            yield line(phrases.cause(cause), indent=2, hang=2)
-        if len(found.causes) > 2 * SHOWN and not everything:
-            yield line((f"and {len(found.causes) - 2 * SHOWN:,} more: --all shows them", "dim"), indent=2)
-    yield BLANK
-    if found.program is None:
-        yield line("Programs: one of the two is not known.")
-    else:
-        yield from _program(found.program, places, "The program: ", everything=everything, indent=0)
-
-
-def _spent(found: CompilationDiff) -> list[str]:
-    parts = []
-    for word in ("trace", "lower", "compile"):
-        x, y = (getattr(c, f"{word}_seconds") for c in (found.before, found.after))
-        if x is not None or y is not None:
-            parts.append(f"{word} {_arrow(*('-' if s is None else seconds(s) for s in (x, y)))}")
-    return parts
-
-
-def _program(p: Changes, places: _Both, mark: str, *, everything: bool, indent: int = 4) -> Iterator[Line]:
-    if p.before is None or p.after is None:
-        word = "after" if p.before is None else "before"
-        yield line(mark, f"only {word}: {escape(p.before or p.after or '', 12)}", indent=indent)
-        return
-    if p.same:
-        yield line(mark, f"the same ({escape(p.before, 12)}).", indent=indent)
-        return
-    if p.before == p.after:
-        yield line(mark, ("the same StableHLO, compiled to something else", "bold"), indent=indent, hang=2)
-    else:
-        ids = f"  {escape(p.before, 12)} → {escape(p.after, 12)}"
-        yield line(mark, ("another one", "bold"), (ids, "dim"), indent=indent)
-    told = False
-    unknown = []
-    by_line = bool(p.fusions_by_line)
-    for name, found in p.parts.items():
-        if found is None:
-            if name != "remats":  # the report of the run says where nobody heard of them
-                unknown.append(PARTS[name])
-            continue
-        if not found or (name == "fusions_by_line" and not p.fusions):
-            continue
-        told = True
-        lines = [_difference(name, d, places) for d in found]
-        shown = lines if everything else lines[:SHOWN]
-        title = f"{PARTS[name]} by line" if name == "fusions_by_line" and by_line else PARTS[name]
-        yield line((title, "underline"), indent=indent + 2)
-        for text in shown:
-            yield line(text, indent=indent + 4, hang=2)
-        if len(lines) > len(shown):
-            yield line((f"and {len(lines) - len(shown):,} more: --all shows them", "dim"), indent=indent + 4)
-    if unknown:
-        names = ", ".join(dict.fromkeys(unknown))
-        yield line((f"not known of both: {names}", "dim"), indent=indent + 2, hang=2)
-    if not told:
-        yield line("nothing else that is compared differs", indent=indent + 2)
-
-
-def _difference(part: str, d: Figure | Changed | Entry, places: _Both) -> str:
-    if isinstance(d, Figure):
-        return _figure(part, d)
-    if isinstance(d, Changed):
-        return _changed(d, places)
-    sizes = dict.fromkeys(size(n) for n in (d.bytes_before, d.bytes_after) if n is not None)
-    much = f" ({' → '.join(sizes)})" if sizes else ""
-    was, now = (None if t is None else escape(t, 160) for t in (d.before, d.after))
-    said = (
-        f"+ {now}" if was is None else f"- {was}" if now is None else now if was == now else f"{was} → {now}"
-    )
-    return f"{escape(d.name, 80)}: {said}{much}"
-
-
-def _figure(part: str, d: Figure) -> str:
-    assert d.before is not None and d.after is not None
-    name = d.what.removesuffix("_bytes").replace("_", " ")
-    if part == "ops":
-        name = escape(d.what.removeprefix("stablehlo."), 60)
-    elif part == "loops":
-        name = f"loops of {d.what.partition('.')[2]} turns"
-    elif d.what in ("instructions", "total"):
-        name = "in all"
-    name = escape(name, 80)
-    if d.what.endswith("_bytes") or d.what == "bytes_accessed":
-        change = d.after - d.before
-        return f"{name}: {size(d.before)} → {size(d.after)} ({'+' if change > 0 else '-'}{size(abs(change))})"
-    if abs(max(d.before, d.after)) >= 1e6:
-        return f"{name}: {d.before:.4g} → {d.after:.4g}"
-    return f"{name}: {d.before:,.0f} → {d.after:,.0f} ({d.after - d.before:+,.0f})"
-
-
-def _changed(d: Changed, places: _Both) -> str:
-    """``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
-    item = d.after or d.before
-    assert item is not None
-    where = places.of(d.after is not None).frame(item.source) or "no line"
-    if d.before is None or d.after is None:
-        sign = "+" if d.before is None else "-"
-        return f"{where}: {sign}{d.count} {_item(item)}"
-    times = f"{d.count} x " if d.count > 1 else ""
-    return f"{where}: {times}{_item(d.before)} → {_item(d.after, d.before)}"
+    def _changed(self, d: Changed) -> str:
+        """``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
+        item = d.after or d.before
+        assert item is not None
+        where = self._places(after=d.after is not None).frame(item.source) or "unknown line"
+        if d.before is None or d.after is None:
+            return f"{where}: {'+' if d.before is None else '-'}{d.count} {_item(item)}"
+        times = f"{d.count} x " if d.count > 1 else ""
+        return f"{where}: {times}{_item(d.before)} → {_item(d.after, d.before)}"
 
 
 def _item(i: Item, unlike: Item | None = None) -> str:
-    """In words; of ``unlike`` what it has in common is left out."""
+    """Describe an item; what it has in common with ``unlike`` is left out."""
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []
     if unlike is None or (unlike.kind, unlike.axes) != (i.kind, i.axes):
-        over = "" if i.axes is None else " over " + (", ".join(escape(a, 40) for a in i.axes) or "nobody")
+        over = "" if i.axes is None else f" over {', '.join(escape(a, 40) for a in i.axes) or 'no axis'}"
         parts.append(f"{escape(i.kind, 40)}{over}")
     times = "" if i.executions == 1 else f" x {'?' if i.executions is None else f'{i.executions:,}'}"
     parts.append(f"{'? B' if i.bytes is None else size(i.bytes)}{times}")
@@ -296,41 +263,26 @@ def _arrow(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
 
 
-def _text(value: str | None) -> str:
-    return "?" if value is None else escape(value, 120)
-
-
-class _Both:
-    """File names of both sides, as short as they stay clear."""
-
-    def __init__(self, pair: Pair) -> None:
-        self._before = Places(pair.before)
-        self._after = self._before if pair.before is pair.after else Places(pair.after)
-
-    def of(self, after: bool) -> Places:
-        return self._after if after else self._before
-
-
 # -- JSON --------------------------------------------------------------------------------------------------
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """For ``json.dumps``: ``functions`` of two runs, or ``compilation``; the other is null."""
+    """Serialize: ``functions`` of two runs, or ``compilation``; the other is null."""
     from jaxscope import __version__
 
-    told: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
+    parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
     if isinstance(found, CompilationDiff):
-        told["compilation"] = _compilation_json(found, pair)
+        parts["compilation"] = _compilation_json(found, pair)
     else:
-        told["run"] = {n: {"before": x, "after": y} for n, (x, y) in found.facts.items()}
-        told["functions"] = [_function_json(f) for f in found.functions]
+        parts["run"] = {n: {"before": x, "after": y} for n, (x, y) in found.facts.items()}
+        parts["functions"] = [_function_json(f) for f in found.functions]
     return {
         "schema": 1,
         "jaxscope": __version__,
         "before": _run_json(pair.before, pair.before_at),
         "after": _run_json(pair.after, pair.after_at),
         "differs": found.differs,
-        **told,
+        **parts,
     }
 
 
@@ -347,21 +299,19 @@ def _function_json(f: FunctionDiff) -> dict[str, Any]:
     return {
         "name": f.function.name,
         "differs": f.differs,
-        "before": _seconds_json(f.before),
-        "after": _seconds_json(f.after),
+        "before": _side_json(f.before),
+        "after": _side_json(f.after),
         "counts": {n: {"before": x, "after": y} for n, (x, y) in f.counts.items()},
-        "causes": [{"kind": c.kind, "path": c.path, "before": c.before, "after": c.after} for c in f.causes],
+        "causes": msgspec.to_builtins(f.causes),
         "programs": [changes_json(p) for p in f.programs],
     }
 
 
-def _seconds_json(f: Function | None) -> dict[str, Any] | None:
+def _side_json(f: Function | None) -> dict[str, Any] | None:
     if f is None:
         return None
-    return {
-        "id": f.id, "file": f.seen.file, "line": f.seen.line, "compilations": f.compiled,
-        "trace_seconds": f.trace_seconds, "lower_seconds": f.lower_seconds, "compile_seconds": f.compile_seconds,
-    }  # fmt: skip
+    spent = {name: getattr(f, name) for name in ("trace_seconds", "lower_seconds", "compile_seconds")}
+    return {"id": f.id, "file": f.seen.file, "line": f.seen.line, "compilations": f.compiled, **spent}
 
 
 def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
@@ -369,10 +319,14 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
     def side(run: Run, c: Compilation) -> dict[str, Any]:
         return {
-            "id": c.id, "function": c.function.id, "ordinal": number_of(run, c), "step": c.step, "reached": c.reached,
+            "id": c.id,
+            "function": c.function.id,
+            "ordinal": number_of(run, c),
+            "step": c.step,
+            "reached": c.reached,
             "seconds": {"trace": c.trace_seconds, "lower": c.lower_seconds, "compile": c.compile_seconds},
             "persistent_cache": c.compiled.persistent_cache if c.compiled is not None else None,
-        }  # fmt: skip
+        }
 
     return {
         "before": side(pair.before, found.before),
@@ -383,16 +337,5 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def changes_json(p: Changes) -> dict[str, Any]:
-    """One program beside another; a part is null where one of the two is not known, ``[]`` where they agree."""
-    return {
-        "before": p.before,
-        "after": p.after,
-        "same": p.same,
-        **{name: None if found is None else _list_json(found) for name, found in p.parts.items()},
-    }
-
-
-def _list_json(found: Sequence[Figure | Changed | Entry]) -> list[dict[str, Any]]:
-    import msgspec
-
-    return [msgspec.to_builtins(d) for d in found]
+    """One program beside another; a part is null if one of them does not have it, ``[]`` if they are equal."""
+    return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

@@ -9,7 +9,7 @@ from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, LATE, OK
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import beside
+from jaxscope.report import comparison_table
 from jaxscope.report.escape import escape
 from jaxscope.report.header import ending
 from jaxscope.report.lines import BLANK, Line, line
@@ -54,7 +54,7 @@ def section(
     marked = False
     for f, columns in found:
         for made in _function(f, columns, places, width, everything=everything):
-            marked = marked or beside.MARK in made.text.plain
+            marked = marked or comparison_table.MARK in made.text.plain
             yield made
     yield from _unfinished(variants)
     yield from _notes([v.run for v in variants], marked=marked)
@@ -67,7 +67,7 @@ def _function(
     yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
     several = len(columns) > 1
     if several:
-        yield from beside.table(columns, width)
+        yield from comparison_table.table(columns, width)
     for c in columns:
         if c.target is not None and not (several and c.program.state == OK):
             label = c.variant.label
@@ -77,13 +77,13 @@ def _function(
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
     """The programs of ``f`` side by side; nothing where there is one."""
     columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
-    made = list(beside.table(columns, width)) if len(columns) > 1 else []
+    made = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
     if made:
         yield BLANK
         yield line(("Side by side", "underline"))
         yield from made
-    if any(beside.MARK in each.text.plain for each in made):
-        yield line((beside.LEGEND, "dim"), indent=2, hang=2)
+    if any(comparison_table.MARK in each.text.plain for each in made):
+        yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
@@ -112,7 +112,7 @@ def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
 
 def _notes(runs: Sequence[Run], *, marked: bool) -> Iterator[Line]:
     if marked:
-        yield line((beside.LEGEND, "dim"), indent=2, hang=2)
+        yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
     if any(t.platform == "cuda" for run in runs for t in run.targets):
         yield line(("without a GPU nothing is autotuned: its matrix kernels may be others than in a real run", "dim"), indent=2, hang=2)  # fmt: skip
     waited = [p.asked.seconds for run in runs for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]  # fmt: skip

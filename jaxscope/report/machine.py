@@ -18,7 +18,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, beside, contract, intent, targets, told, transfers, variants
+from jaxscope.report import arrays, comparison_table, contract, intent, targets, told, transfers, variants
 from jaxscope.report.programs import program_json
 from jaxscope.schema.events import Missed
 from jaxscope.schema.findings import Cause, Finding
@@ -99,7 +99,7 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
         (finding_json(f, told.sub_run(f, parts)) for f in told.findings(parts)),
     )
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
-    yield "comparisons", beside.as_json(parts)
+    yield "comparisons", comparison_table.as_json(parts)
 
 
 def _written(found: Iterable[Section]) -> Iterator[str]:

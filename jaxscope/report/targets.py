@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.analysis import bounds, fitting, machines
+from jaxscope.analysis import fitting, machines
 from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.fitting import Fit
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.model.records import Program
-from jaxscope.model.retargeted import fit, of_run, target_of
+from jaxscope.model.retargeted import bounds_of, fit, of_run
 from jaxscope.model.run import Run
 from jaxscope.report import contract, made
 from jaxscope.report.escape import escape
@@ -22,24 +22,6 @@ from jaxscope.report.phrases import Places, count, function_name, seconds, size
 from jaxscope.report.programs import texts_json
 
 LARGEST = 5
-
-
-def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
-    target = target_of(run, p)
-    program = run.texts_of(p).hlo
-    if target is None or program is None or program.module is None:
-        return None
-    return bounds.of_program(
-        target,
-        program.flops_by_type,
-        program.moved_bytes,
-        program.collectives,
-        program.mesh,
-        p.asked.partitions if p.asked is not None else program.num_partitions,
-        p.asked is not None and p.asked.in_order is True,
-        program.flops_unknown,
-    )
 
 
 def bounds_line(found: Bounds) -> Line:

@@ -44,7 +44,7 @@ def worse(home, good):
 def test_the_baseline_of_a_run_holds_for_it_and_for_its_repetition(jaxscope, home, good, tmp_path):
     code, out, err = jaxscope("check", "--update-baseline")
     assert (code, out) == (0, "")
-    assert "jaxscope-baseline.json: 1 function pinned" in err
+    assert "jaxscope-baseline.json: 1 function written" in err
     assert file.read(tmp_path / file.NAME).functions.keys() == {"train.py::step"}
     again = made(home / "again", 8)
     assert jaxscope("check", again)[:2] == (0, "")
@@ -85,7 +85,10 @@ def test_another_jax_is_not_compared_and_fails_where_that_is_strict(jaxscope, ho
     other = made(home / "other", 8, jax="0.13.1")
     code, out, _ = jaxscope("check", other)
     assert code == 0
-    assert "JX712 note: the baseline is of JAX 0.12, this run of 0.13: nothing was compared" in out
+    assert (
+        "JX712 note: the baseline was skipped, because it is from another environment: JAX 0.12, this run 0.13"
+        in out
+    )
     assert jaxscope("check", other, "--strict")[0] == 1
 
 
@@ -110,7 +113,7 @@ def test_a_baseline_is_not_written_in_ci(jaxscope, good, monkeypatch, tmp_path):
     [
         ({"code": 1}, "failed with exit code 1"),
         ({"end": False}, "is still going on"),
-        ({"sizes": ()}, "compiled nothing of yours"),
+        ({"sizes": ()}, "compiled none of your functions"),
     ],
 )
 def test_no_baseline_is_made_of_a_run_that_is_not_whole(jaxscope, home, options, said, tmp_path, monkeypatch):
@@ -237,7 +240,7 @@ def test_a_comment_on_the_users_line_leaves_a_finding_out_and_one_that_does_noth
     assert code == 1
     assert out.splitlines() == [
         "train.py:140: JX101 step was traced and compiled once more: x is now f32[7], before f32[8]",
-        "train.py:140: JX902 note: nothing is left out by this jaxscope: ignore[JX302]",
+        "train.py:140: JX902 note: this jaxscope: ignore[JX302] excludes nothing",
     ]
 
 
@@ -263,6 +266,6 @@ def test_a_baseline_may_be_named_where_a_run_is_recorded(jaxscope, good, worse, 
     from jaxscope.cli import check, config
 
     jaxscope("check", good, "--update-baseline")
-    asked = check.wishes(config.check_spec(f"baseline={tmp_path / file.NAME}"))
-    assert not check.holds(store.RunDir(worse), asked)
-    assert check.holds(store.RunDir(good), asked)
+    asked = check.options(config.check_spec(f"baseline={tmp_path / file.NAME}"))
+    assert not check.passes(store.RunDir(worse), asked)
+    assert check.passes(store.RunDir(good), asked)

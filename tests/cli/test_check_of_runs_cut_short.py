@@ -28,9 +28,7 @@ def test_a_program_that_died_fails_the_check_and_says_of_what(check, home):
     ended(home, 1, error="ValueError")
     code, out, _ = check()
     assert code == 1
-    assert (
-        "the program died of ValueError: boom (exit code 1): what is checked is what it did until then" in out
-    )
+    assert "the program died of ValueError: boom (exit code 1): only what it did until then is checked" in out
     assert "train.py:7" in out
 
 
@@ -56,7 +54,7 @@ def test_the_latest_of_another_program_is_not_checked_in_place_of_the_newest(che
     ended(home)
     store.create(home / "two", argv=["other.py"])
     code, out, err = check()
-    assert (code, out) == (2, "") and "nothing is recorded in the newest run, two" in err
+    assert (code, out) == (2, "") and "the newest run, two, recorded nothing" in err
     assert "jaxscope check one" in err
     assert check("one")[0] == 0
 
@@ -104,7 +102,7 @@ def test_a_child_that_left_without_the_end_of_its_log_is_whole(check, home):
 def test_a_log_without_an_end_fails_the_check_though_the_program_ended_well(check, home):
     written.exited(recording(home, close=False))
     code, out, _ = check()
-    assert code == 1 and "the log of the program has no end" in out
+    assert code == 1 and "the program's log has no end" in out
 
 
 def test_a_recording_within_the_run_that_stopped_fails_the_check(check, home):

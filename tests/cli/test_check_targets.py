@@ -47,7 +47,7 @@ def test_limits_of_pyproject_hold_for_the_target(check, aimed, tmp_path):
         '[tool.jaxscope.check]\ntarget = ["v5e:4x4"]\nmax-peak-bytes = "2 GiB"\nmax-compilations = 1\n'
     )
     code, out, _ = check()
-    assert code == 1 and "JX591 train_step#1 for v5e:4x4 takes 3.0 GiB at its peak" in out
+    assert code == 1 and "JX591 train_step#1 for v5e:4x4 uses 3.0 GiB at its peak" in out
     assert out.count("JX591") == 1  # not of the CPU that stood in
     with (tmp_path / "pyproject.toml").open("a") as f:
         f.write('\n[tool.jaxscope.check.targets."v5e:4x4"]\nmax-peak-bytes = "4 GiB"\n')
@@ -62,7 +62,7 @@ def test_a_table_of_a_target_that_no_run_has_is_a_note_and_a_table_of_no_target_
     table = '[tool.jaxscope.check.targets."{}"]\nmax-peak-bytes = "4 GiB"\n'
     (tmp_path / "pyproject.toml").write_text(table.format("v5p:2x2x4"))
     code, out, _ = check("--ignore", "JX801")
-    assert code == 0 and "limits are set for v5p:2x2x4, and the run was not compiled for it" in out
+    assert code == 0 and "limits are set for v5p:2x2x4, but the run was not compiled for it" in out
     assert check("--ignore", "JX801", "--strict")[0] == 1
     (tmp_path / "pyproject.toml").write_text(table.format("v5z:4"))
     code, _, err = check()
@@ -72,7 +72,7 @@ def test_a_table_of_a_target_that_no_run_has_is_a_note_and_a_table_of_no_target_
 def test_a_run_that_was_not_compiled_for_it_is_an_error_with_the_command(check, aimed):
     code, out, err = check("--target", "v5e:16x16")
     assert (code, out) == (2, "")
-    assert "the run was not compiled for v5e:16x16; it was for v5e:" in err
+    assert "the run was not compiled for v5e:16x16, but for v5e:" in err
     assert "jaxscope run --target v5e:16x16 --wait-targets train.py --epochs 3" in err
     code, _, err = check("--target", "v5e-256")
     assert code == 2 and "did you mean v5e:16x16" in err

@@ -13,7 +13,7 @@ PAGE = """\
 What differs in the cache key
   state.count is no longer weakly typed: i32[], before i32[] weak
 
-The program: another one  aa11 → bb22
+Program: changed  aa11 → bb22
 """
 
 

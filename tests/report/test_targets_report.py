@@ -299,7 +299,7 @@ def test_two_targets_stand_side_by_side(tmp_path):
     render(found, to, run)
     text = to.file.getvalue()
     assert re.search(r"v5e:4x4 +v6e:4x4", text)
-    assert re.search(r"memory of a device +3\.0 GiB of 15\.8 GiB +40\.0 GiB of 31\.2 GiB: does not fit", text)
+    assert re.search(r"memory per device +3\.0 GiB of 15\.8 GiB +40\.0 GiB of 31\.2 GiB: does not fit", text)
 
 
 def test_the_texts_of_a_target_are_dumped_beside_the_programs_own(tmp_path):

@@ -35,7 +35,7 @@ def run(tmp_path):
 def held(a, names=(), allowed=Limits(), functions=None, tables=None, further=()):  # noqa: B008
     runs = [load(a.run), *(load(o.run) for o in further)]
     aim = target_limits.aim(runs, names, tables or {})
-    return [(f.code, f.title) for f in target_limits.held(aim, allowed, functions or {})]
+    return [(f.code, f.title) for f in target_limits.over(aim, allowed, functions or {})]
 
 
 def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
@@ -43,12 +43,12 @@ def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
     found = held(run, ["V5E:4x4"], allowed)
     assert [code for code, _ in found] == ["JX591", "JX491"]
     assert found[0][1] == (
-        "train_step#1 for v5e:4x4 takes 3.0 GiB at its peak on a device, 2.0 GiB allowed "
+        "train_step#1 for v5e:4x4 uses 3.0 GiB at its peak per device, 2.0 GiB allowed "
         "(temporaries 2.0 GiB, arguments 1.0 GiB, the largest state.params['dense'] 16.0 MiB, x 16.0 KiB)"
     )
     assert found[1][1].startswith("train_step#1 for v5e:4x4 has 1 collectives, 0 allowed")
     assert held(run, ["v5e:4x4"], Limits(peak_bytes=3 * GIB, collectives={"*": 1})) == []
-    assert [t.partition(" takes")[0] for _, t in held(run, ["v5e:4x4", "v6e:4x4"], Limits(peak_bytes=1))] == [
+    assert [t.partition(" uses")[0] for _, t in held(run, ["v5e:4x4", "v6e:4x4"], Limits(peak_bytes=1))] == [
         "train_step#1 for v5e:4x4",
         "train_step#1 for v6e:4x4",
     ]
@@ -60,9 +60,9 @@ def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
         (3 * GIB, "arguments 1.0 GiB, the largest"),
         (
             4 * GIB,
-            "arguments 1.0 GiB, and 1.0 GiB that the compiler counts beside them, such as constants, the largest",
+            "arguments 1.0 GiB, and 1.0 GiB that the compiler adds, such as constants, the largest",
         ),
-        (2 * GIB, "arguments 1.0 GiB, not all held at one time, as the compiler counts, the largest"),
+        (2 * GIB, "arguments 1.0 GiB, not all at the same time, the largest"),
     ],
 )
 def test_what_the_compilers_own_peak_has_beside_its_parts_is_told(tmp_path, peak, said):
@@ -86,14 +86,14 @@ def test_the_tables_of_a_target_and_of_a_function_take_the_place_of_the_general_
 def test_a_table_alone_holds_for_what_was_recorded_and_leaves_the_rest_alone(run):
     table = {"v6e:4x4": Limits(peak_bytes=3 * GIB)}
     ((code, title),) = held(run, allowed=Limits(peak_bytes=1), tables=table)
-    assert code == "JX591" and title.startswith("train_step#1 for v6e:4x4 takes 4.0 GiB")
+    assert code == "JX591" and title.startswith("train_step#1 for v6e:4x4 uses 4.0 GiB")
     assert held(run, ["v5e:4x4"], tables=table) == []  # another was asked for
 
 
 def test_a_table_for_a_target_that_was_not_recorded_is_said_where_it_is_no_pattern(run):
     tables = {"v5p:2x2x4": Limits(peak_bytes=1), "tpu7x:*": Limits(peak_bytes=1)}
     assert held(run, tables=tables) == [
-        ("JX901", "limits are set for v5p:2x2x4, and the run was not compiled for it")
+        ("JX901", "limits are set for v5p:2x2x4, but the run was not compiled for it")
     ]
     assert held(run, ["v5e:4x4"], tables=tables) == []
 
@@ -108,10 +108,12 @@ def test_the_star_of_two_slices_is_no_pattern(tmp_path):
 
 def test_a_target_that_was_not_recorded_is_an_error_with_the_command_that_records_it(run):
     aim = target_limits.aim([load(run.run)], ["2*v5e:4x4", "v5e:4x4"], {})
-    lacking = target_limits.lacking(aim, ["train.py"])
-    assert lacking.message == "the run was not compiled for 2*v5e:4x4; it was for v5e:4x4, v6e:4x4"
+    lacking = target_limits.not_recorded(aim, ["train.py"])
+    assert lacking.message == "the run was not compiled for 2*v5e:4x4, but for v5e:4x4, v6e:4x4"
     assert lacking.hint == "record it: jaxscope run --target '2*v5e:4x4' --wait-targets train.py"
-    assert target_limits.lacking(target_limits.aim([load(run.run)], ["v5e:4x4"], {}), ["train.py"]) is None
+    assert (
+        target_limits.not_recorded(target_limits.aim([load(run.run)], ["v5e:4x4"], {}), ["train.py"]) is None
+    )
 
 
 @pytest.mark.parametrize("names, tables", [(["v5z:4x4"], {}), ([], {"v5z:4x4": Limits()})])
@@ -136,9 +138,7 @@ def test_a_program_that_was_not_compiled_is_not_known(tmp_path, outcome, error, 
     if outcome is not None:
         a.made("v5e:4x4", outcome=outcome, error=error)
     ((code, title),) = held(a, ["v5e:4x4"], Limits(peak_bytes=1, collectives={"*": 0}))
-    assert code == "JX901" and title.startswith(
-        "train_step#1 for v5e:4x4: what becomes of it is not known, it "
-    )
+    assert code == "JX901" and title.startswith("train_step#1 for v5e:4x4 is unknown: it ")
     assert title.endswith(said)
 
 
@@ -146,11 +146,10 @@ def test_one_that_was_not_lowered_and_one_that_nobody_lowered_are_not_known(tmp_
     a = Aimed(tmp_path / "run", "v5e:4x4")
     a.lowered(a.called(), "v5e:4x4", skipped="it runs on 32 devices, v5e:4x4 has 16")
     a.called(EVAL, program="e0e0")
-    found = target_limits.held(target_limits.aim([load(a.run)], ["v5e:4x4"], {}), Limits(), {})
+    found = target_limits.over(target_limits.aim([load(a.run)], ["v5e:4x4"], {}), Limits(), {})
     assert [f.title for f in found] == [
-        "train_step#1 for v5e:4x4: what becomes of it is not known, "
-        "it was not lowered: it runs on 32 devices, v5e:4x4 has 16",
-        "eval_step was compiled, and not for v5e:4x4",
+        "train_step#1 for v5e:4x4 is unknown: it was not lowered: it runs on 32 devices, v5e:4x4 has 16",
+        "eval_step was compiled, but not for v5e:4x4",
     ]
     assert {f.severity for f in found} == {NOTE} and found[0].function == STEP.function
 
@@ -160,8 +159,8 @@ def test_of_one_that_does_not_fit_the_size_is_known_and_its_collectives_are_not(
     a.full()
     found = held(a, ["v5e:4x4"], Limits(peak_bytes=GIB, temp_bytes=GIB, collectives={"*": 0}))
     assert [code for code, _ in found] == ["JX901", "JX591", "JX591"]
-    assert found[0][1] == "train_step#1 for v5e:4x4: its collectives are not known, it does not fit"
-    assert "takes 20.3 GiB of temporaries on a device, 1.0 GiB allowed" in found[1][1]
+    assert found[0][1] == "train_step#1 for v5e:4x4: its collectives are unknown, because it does not fit"
+    assert "uses 20.3 GiB of temporaries per device, 1.0 GiB allowed" in found[1][1]
 
 
 def test_a_target_of_another_size_is_looked_for_in_the_sub_run(run, tmp_path):
@@ -169,7 +168,7 @@ def test_a_target_of_another_size_is_looked_for_in_the_sub_run(run, tmp_path):
     other.lowered(other.called(), "v5e:2x4")
     other.made("v5e:2x4", peak=9 * GIB)
     ((_, title),) = held(run, ["v5e:2x4"], Limits(peak_bytes=8 * GIB), further=[other])
-    assert title.startswith("train_step#1 for v5e:2x4 takes 9.0 GiB")
+    assert title.startswith("train_step#1 for v5e:2x4 uses 9.0 GiB")
 
 
 def test_what_does_not_fit_is_said_whatever_is_asked_for_and_of_the_target_that_is(tmp_path):
@@ -194,7 +193,7 @@ def _rules(run):
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"v5e:4x4": {"max-compilations": 3}}, "of the run, not of a program"),
+        ({"v5e:4x4": {"max-compilations": 3}}, "limits a run, not a program"),
         ({"v5e:4x4": {"max-peak": "1 GiB"}}, "did you mean max-peak-bytes?"),
         ({"v5e:4x4": 3}, ""),
         (3, '[tool.jaxscope.check.targets."v5e:16x16"]'),

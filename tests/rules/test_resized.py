@@ -5,7 +5,7 @@ from written import Log, function, key, leaf
 
 from jaxscope.check import budgets, gate
 from jaxscope.check.limits import Limits
-from jaxscope.cli import held
+from jaxscope.check.plan import Plan
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.rules import registry
@@ -130,29 +130,29 @@ def test_processes_have_caches_of_their_own(log):
 def test_compilations_that_are_too_many_for_the_same_cause_are_told_with_it(log):
     epoch(log, 64, 1)
     epoch(log, 40, 16)
-    late = gate.told_after(load(log.run), 2)
+    late = gate.late_after(load(log.run), 2)
     allowed = Limits(compilations=2)
     assert budgets.over(load(log.run), allowed, late=late) == []
-    (f,) = budgets.mentioned(load(log.run), allowed, None, late)
-    assert f.evidence[-1].text == "with that your functions were compiled 4 times, 2 allowed (JX191)"
+    (f,) = budgets.with_counts(load(log.run), allowed, None, late)
+    assert f.evidence[-1].text == "with these, your functions were compiled 4 times, 2 allowed (JX191)"
     own = {"train_step": Limits(compilations=1)}
     assert budgets.over(load(log.run), Limits(), own, late=late) == []
-    (f,) = budgets.mentioned(load(log.run), Limits(), own, late)
-    assert f.evidence[-1].text == "with that train_step was compiled 2 times, 1 allowed (JX191)"
+    (f,) = budgets.with_counts(load(log.run), Limits(), own, late)
+    assert f.evidence[-1].text == "with these, train_step was compiled 2 times, 1 allowed (JX191)"
 
 
 def test_compilations_that_are_too_many_all_the_same_are_told_by_themselves(log):
     epoch(log, 64, 1)
     epoch(log, 40, 16)
     run = load(log.run)
-    late = gate.told_after(run, 2)
+    late = gate.late_after(run, 2)
     (f,) = budgets.over(run, Limits(compilations=1), late=late)
     assert f.code == "JX191"
     assert f.title == (
-        "your functions were compiled 4 times, 1 allowed; 2 came too late (JX190), the others "
+        "your functions were compiled 4 times, 1 allowed; 2 were too late (JX190), the others "
         "(stage once, train_step once); most recently stage: the first time this function is seen"
     )
-    assert [e.text for e in budgets.mentioned(run, Limits(compilations=1), None, late)[0].evidence] == [
+    assert [e.text for e in budgets.with_counts(run, Limits(compilations=1), None, late)[0].evidence] == [
         e.text for e in late[0].finding.evidence
     ]
 
@@ -162,7 +162,7 @@ def test_a_finding_that_is_not_looked_at_takes_no_other_away(log):
     epoch(log, 40, 16)
     asked = {"no-recompiles-after": 2, "max-compilations": 2}
     told = {
-        tuple(ignored): [f.code for f in held.findings(load(log.run), {**asked, "ignore": ignored})]
+        tuple(ignored): [f.code for f in Plan({**asked, "ignore": ignored}).check(load(log.run)).findings]
         for ignored in ([], ["JX190"], ["JX191"])
     }
     assert told == {(): ["JX190"], ("JX190",): ["JX191"], ("JX191",): ["JX190"]}

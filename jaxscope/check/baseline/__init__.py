@@ -1,1 +1,1 @@
-"""A small committed file of what the compiler made of a program, and what has become of that since."""
+"""Keep what the compiler made of a program in a small committed file, and compare later runs with it."""

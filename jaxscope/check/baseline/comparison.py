@@ -1,35 +1,37 @@
-"""A run beside a baseline: what got worse is a finding that names the change, what got better a note.
+"""Compare a run with a baseline: what got worse is an error that names the change, what got better a note.
 
-Compared only where JAX's minor version, the platform and the devices are the same: another compiler makes other
+Baselines from another JAX minor version, platform or device count are skipped with a note: another compiler makes other
 programs of the same source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from jaxscope.check.baseline import programs, schema, transfers
-from jaxscope.check.baseline.extract import Entry, Recorded
+from jaxscope.check.baseline import extract, programs, schema, transfers
+from jaxscope.check.baseline.extract import Extracted, FunctionEntry
 from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, definition, name_of, note, pairs
 from jaxscope.check.baseline.schema import Baseline
+from jaxscope.check.selection import Filter
+from jaxscope.model.run import Run
+from jaxscope.rules import registry
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
-OPERATIONS = 3  # named in one title
-REASON = 300  # of a cause: static values and containers can be of any length
+OPERATIONS = 3  # in one title
+LONGEST_CAUSE = 300  # characters; static values and containers can be of any length
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What the baseline has to say.
+    """The result of comparing a run with a baseline.
 
     Attributes:
-      findings: what got worse (errors), what got better or was not seen (notes).
-      new: findings of the rules that the baseline does not know. At least warnings: they are new.
-      known: those it does.
-      comparable: was anything compared?
+      findings: what got worse (errors), what got better or was not compared (notes).
+      new: findings of the rules that the baseline does not have; of a comparable one at least warnings.
+      known: those it has.
     """
 
     findings: list[Finding]
@@ -38,32 +40,54 @@ class Comparison(msgspec.Struct, frozen=True):
     comparable: bool
 
 
-def compare(baseline: Baseline, now: Recorded) -> Comparison:
-    """What is different in ``now``."""
-    baseline, moved = _as_named_now(baseline, now)
-    different = elsewhere(baseline, now.baseline)
+def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracted:
+    """Extract the baseline of ``run``. Findings that comments or options exclude are not part of it."""
+    return extract.extract(run, chosen.keep(registry.findings(run)), roots)
+
+
+def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding]:
+    """Compare, and return what is to be reported: regressions, new findings of the rules, notes."""
+    # Findings that nobody looks at have not disappeared.
+    saved = {key: n for key, n in baseline.findings.items() if chosen.takes(key.partition(" ")[0])}
+    found = compare(msgspec.structs.replace(baseline, findings=saved), now)
+    return merged([*chosen.keep(found.findings), *found.new])
+
+
+def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
+    """The findings that make a check fail: errors and warnings; with ``strict`` notes, except improvements."""
+    return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED)]
+
+
+def compare(baseline: Baseline, now: Extracted) -> Comparison:
+    """Compare ``now`` with ``baseline``."""
+    baseline, renamed = _with_current_names(baseline, now)
+    different = environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
     if different:
-        text = f"the baseline is of {' and '.join(different)}: nothing was compared"
-        fix = "compare where it was written, or keep a baseline for each environment (--baseline FILE)"
+        text = f"the baseline was skipped, because it is from another environment: {'; '.join(different)}"
+        fix = "compare in the environment of the baseline, or keep one for each environment (--baseline FILE)"
         return Comparison([note(ELSEWHERE, text, fix)], new, known, False)
-    found = [
-        note(UNUSED, f"{old} of the baseline is taken for {name}", REFRESH, now.functions.get(name))
-        for old, name in moved.items()
-    ]
+    found = []
+    for old, name in renamed.items():
+        entry = now.functions.get(name)
+        f = entry.function if entry is not None else None
+        found.append(note(UNUSED, f"{old} of the baseline is compared with {name}", REFRESH, f))
     if baseline.functions and now.functions and not baseline.functions.keys() & now.functions.keys():
-        text = "this run compiled none of the functions that the baseline knows: was it written from another program?"
-        found.append(note(UNUSED, text, "give each program a baseline of its own: --baseline FILE"))
+        text = "this run compiled none of the functions in the baseline: was it written from another program?"
+        found.append(note(UNUSED, text, "give each program its own baseline: --baseline FILE"))
     found += _functions(baseline, now)
     found += _eager(baseline, now)
     found += transfers.compare(baseline, now)
-    found += _findings_gone(baseline, now)
+    found += _resolved(baseline, now)
     return Comparison(found, new, known, True)
 
 
-def _as_named_now(baseline: Baseline, now: Recorded) -> tuple[Baseline, dict[str, str]]:
-    """The baseline with the names of ``now``, and which of them are others: of a file that was moved, or run from
-    another directory, what follows the file is the same."""
+def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
+    """Rename entries of the baseline whose file was moved, or run from another directory.
+
+    Returns:
+      The baseline, and its names that changed with the new ones.
+    """
     moved = {
         **_moved(baseline.functions, now.functions),
         **_moved(baseline.eager, now.eager),
@@ -90,7 +114,7 @@ def _as_named_now(baseline: Baseline, now: Recorded) -> tuple[Baseline, dict[str
 
 
 def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
-    """Names that only one side has, where what follows the file is on each side once."""
+    """Match names that only one side has by what follows the file, where each side has that once."""
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -107,8 +131,8 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
     }
 
 
-def elsewhere(before: Baseline, after: Baseline) -> list[str]:
-    """In what the two environments differ, in words; empty: they compare."""
+def environment_differences(before: Baseline, after: Baseline) -> list[str]:
+    """Describe how the two environments differ; empty: they can be compared."""
 
     def devices(b: Baseline) -> str | None:
         return ", ".join(f"{n} x {kind}" for kind, n in sorted(b.devices.items())) or None
@@ -118,18 +142,18 @@ def elsewhere(before: Baseline, after: Baseline) -> list[str]:
         ("platform", before.platform, after.platform),
         ("devices", devices(before), devices(after)),
     )
-    return [f"{what} {x or 'unknown'}, this run of {y or 'unknown'}" for what, x, y in pairs if x != y]
+    return [f"{what} {x or 'unknown'}, this run {y or 'unknown'}" for what, x, y in pairs if x != y]
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """Without the rules' findings about compilations that the comparison tells too: it takes over their advice."""
-    told: dict[str | None, int] = {}
+    """Drop the rules' findings about compilations that the comparison reports, too, and keep their advice."""
+    reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
         if f.code == COMPILATIONS:
-            told.update((e.compilation, n) for e in f.evidence if e.compilation is not None)
+            reported.update((e.compilation, n) for e in f.evidence if e.compilation is not None)
     kept = dict(enumerate(found))
     for n, f in enumerate(found):
-        about = {told[e.compilation] for e in f.evidence if e.compilation in told}
+        about = {reported[e.compilation] for e in f.evidence if e.compilation in reported}
         if f.code.startswith(RECOMPILES) and len(about) == 1:
             at = about.pop()
             kept[at] = msgspec.structs.replace(kept[at], fix=f"{f.fix}; {ACCEPT}" if f.fix else kept[at].fix)
@@ -137,8 +161,8 @@ def merged(found: list[Finding]) -> list[Finding]:
     return list(kept.values())
 
 
-def _split(baseline: Baseline, now: Recorded, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
-    """The rules' findings that are new, and those that the baseline knows."""
+def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
+    """Separate the rules' findings that are new from those that the baseline has."""
     new: list[Finding] = []
     known: list[Finding] = []
     for key, members in now.findings.items():
@@ -150,35 +174,37 @@ def _split(baseline: Baseline, now: Recorded, *, raised: bool) -> tuple[list[Fin
     return new, known
 
 
-def _findings_gone(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
+def _resolved(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     gone = [k for k, n in baseline.findings.items() if len(now.findings.get(k, ())) < n]
     if gone:
         some = "; ".join(sorted(gone)[:SHOWN]) + ("; ..." if len(gone) > SHOWN else "")
-        yield note(IMPROVED, f"findings in the baseline that are no more: {some}", REFRESH)
+        yield note(IMPROVED, f"findings of the baseline that no longer occur: {some}", REFRESH)
 
 
 # -- functions -------------------------------------------------------------------------------------------
 
 
-def _functions(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
+def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     for name in sorted(baseline.functions.keys() | now.functions.keys()):
         old, entry = baseline.functions.get(name), now.functions.get(name)
         if entry is None:
             yield note(
                 UNUSED,
-                f"{name} is in the baseline and was not compiled in this run",
-                f"run what the baseline was written from, or take the entry out: {REFRESH}",
+                f"{name} is in the baseline but was not compiled in this run",
+                f"run the program that the baseline was written from, or remove the entry: {REFRESH}",
             )
         elif old is None:
             yield _new_function(entry)
         else:
             paired, alone = pairs(old, entry)
-            yield from _with_those_apart(list(_counts(old, entry)), programs.without(entry, alone))
+            yield from _with_programs_apart(
+                list(_counts(old, entry)), programs.without_counterpart(entry, alone)
+            )
             yield from programs.compare(baseline, old, entry, paired)
 
 
-def _with_those_apart(counted: list[Finding], apart: Finding | None) -> Iterator[Finding]:
-    """``apart`` is told with the compilations that are more than before, where there are: they are of it."""
+def _with_programs_apart(counted: list[Finding], apart: Finding | None) -> Iterator[Finding]:
+    """Append the evidence of ``apart`` to the finding about more compilations, where there is one."""
     for f in counted:
         if apart is not None and f.code == COMPILATIONS:
             f = msgspec.structs.replace(f, evidence=[*f.evidence, *apart.evidence])
@@ -188,29 +214,29 @@ def _with_those_apart(counted: list[Finding], apart: Finding | None) -> Iterator
         yield apart
 
 
-def _new_function(entry: Entry) -> Finding:
-    f, n = entry.function, entry.facts
+def _new_function(entry: FunctionEntry) -> Finding:
+    f, n = entry.function, entry.saved
     done = f"compiled {n.compilations:,}x" if n.compilations else f"traced {n.traces:,}x"
     first = f.compilations[0]
     return Finding(
         code=COMPILATIONS,
         severity=ERROR,
         certainty=CERTAIN,
-        title=f"{name_of(f)} is {done} and is not in the baseline",
+        title=f"{name_of(f)} is {done} but is not in the baseline",
         function=f.id,
         source=first.site or definition(f),
         evidence=[
             Evidence(f"{c.entry} from here", compilation=c.id, source=c.site, step=c.step)
             for c in f.compilations[:SHOWN]
         ],
-        fix=f"call it under the function that was there before, or {ACCEPT}",
+        fix=f"call it inside the function that was compiled before; {ACCEPT}",
         seconds=f.seconds,
     )
 
 
-def _counts(old: schema.Function, entry: Entry) -> Iterator[Finding]:
-    """Compilations and their causes, exactly."""
-    f, new = entry.function, entry.facts
+def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
+    """Compare the numbers of compilations, and of each cause."""
+    f, new = entry.function, entry.saved
     name = name_of(f)
     counts = [
         (verb, getattr(old, field), getattr(new, field))
@@ -221,7 +247,7 @@ def _counts(old: schema.Function, entry: Entry) -> Iterator[Finding]:
     total = f"{name} is {verb} {after:,}x, {before:,}x in the baseline"
     caused = [k for k in new.causes if new.causes[k] > old.causes.get(k, 0)]
     for key in caused:
-        members = entry.caused[key]
+        members = entry.recompiles[key]
         surplus = members[old.causes.get(key, 0) :]
         last, cause = surplus[-1]
         again = "" if len(surplus) == 1 else f" {len(surplus):,} times, most recently because"
@@ -229,7 +255,7 @@ def _counts(old: schema.Function, entry: Entry) -> Iterator[Finding]:
             code=COMPILATIONS,
             severity=ERROR,
             certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
-            title=f"{total if more else f'{name} is compiled again for another reason'}:{again} {_shortened(cause.text)}",
+            title=f"{total if more else f'{name} recompiles for a new reason'}:{again} {_cut(cause.text)}",
             function=f.id,
             source=last.site or definition(f),
             evidence=[
@@ -246,7 +272,7 @@ def _counts(old: schema.Function, entry: Entry) -> Iterator[Finding]:
             code=COMPILATIONS,
             severity=ERROR,
             certainty=CERTAIN,
-            title=f"{total}, each time for the first time in its process" if verb == "compiled" else total,
+            title=f"{total}, each time for the first time in a process" if verb == "compiled" else total,
             function=f.id,
             source=last_call.site or definition(f),
             evidence=[Evidence(total, compilation=last_call.id, source=last_call.site, step=last_call.step)],
@@ -255,22 +281,22 @@ def _counts(old: schema.Function, entry: Entry) -> Iterator[Finding]:
         )
     less = [f"{verb} {y:,}x, {x:,}x in the baseline" for verb, x, y in counts if y < x]
     if less and not more and not caused:
-        yield note(IMPROVED, f"{name} is better: {'; '.join(less)}", REFRESH, entry)
+        yield note(IMPROVED, f"{name} improved: {'; '.join(less)}", REFRESH, f)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= REASON else text[: REASON - 1] + "…"
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_CAUSE else text[: LONGEST_CAUSE - 1] + "…"
 
 
-def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
-    """Operations that are compiled one by one outside jit, by the function that calls them."""
+def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
+    """Compare the operations compiled one by one outside jit, by the function that calls them."""
     for where, ops in now.eager.items():
         old = baseline.eager.get(where, {})
         more = {op: members for op, members in ops.items() if len(members) > old.get(op, 0)}
         if not more:
             continue
         worst = sorted(more, key=lambda op: old.get(op, 0) - len(more[op]))
-        told = ", ".join(
+        some = ", ".join(
             f"{op} {len(more[op]):,}x ({old.get(op, 0):,}x in the baseline)" for op in worst[:OPERATIONS]
         ) + (f" and {len(worst) - OPERATIONS:,} more" if len(worst) > OPERATIONS else "")
         extra = [c for op in worst for c in more[op][old.get(op, 0) :]]
@@ -278,13 +304,13 @@ def _eager(baseline: Baseline, now: Recorded) -> Iterator[Finding]:
             code=COMPILATIONS,
             severity=ERROR,
             certainty=CERTAIN,
-            title=f"{where.partition('::')[2]} compiles operations outside jit: {told}",
+            title=f"{where.partition('::')[2]} compiles operations outside jit: {some}",
             source=extra[0].site,
             evidence=[
                 Evidence(c.function.seen.name, compilation=c.id, source=c.site, step=c.step)
                 for c in extra[:SHOWN]
             ],
-            fix=f"put them under the jit around, or do them in NumPy; {ACCEPT}",
+            fix=f"move them into a jitted function, or do them in NumPy; {ACCEPT}",
             seconds=sum(c.seconds for c in extra),
         )  # fmt: skip
     fewer = sorted(

@@ -1,6 +1,6 @@
-"""The file a baseline lies in: sorted JSON, one fact a line, so that two branches merge and a reviewer reads it.
+"""Read and write baseline files: sorted JSON with one fact per line, for merges and reviews.
 
-What stands in it was perhaps merged by hand, or written by somebody else: nothing is believed unchecked.
+A file may have been merged by hand or written by somebody else: everything in it is checked.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.check.baseline.schema import SCHEMA, TOLERANCE, Baseline
+from jaxscope.check.baseline.schema import SCHEMA, Baseline
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import files
+from jaxscope.model.metrics import TOLERANCE
 
 NAME = "jaxscope-baseline.json"
 MAX_BYTES = 16 << 20
 MOST = 1 << 62  # no figure is larger
-_AGAIN = "write it anew from a run that is good: jaxscope check --update-baseline"
+_AGAIN = "write it again from a good run: jaxscope check --update-baseline"
 
 
 def _again(name: str) -> str:
@@ -28,7 +29,7 @@ def _again(name: str) -> str:
 
 
 class BaselineError(JaxscopeError):
-    """A baseline that cannot be read, or must not be written. Exit code 2."""
+    """A baseline cannot be read or must not be written. Exit code 2."""
 
 
 class _Version(msgspec.Struct):
@@ -36,22 +37,22 @@ class _Version(msgspec.Struct):
 
 
 def dumps(baseline: Baseline) -> str:
-    """ASCII, sorted by name at every depth, with a newline at the end."""
+    """Serialize to ASCII, sorted by name at every level, with a newline at the end."""
     data: dict[str, Any] = msgspec.to_builtins(baseline)
     data["jaxscope_baseline"] = baseline.jaxscope_baseline  # also where it is the default
     return json.dumps(data, indent=1, sort_keys=True) + "\n"
 
 
 def loads(data: bytes, name: str = NAME) -> Baseline:
-    """A baseline from the bytes of its file.
+    """Parse the bytes of a file.
 
     Raises:
-      BaselineError: damaged, of another format version, or with figures that cannot be.
+      BaselineError: damaged, another format version, or impossible figures.
     """
     if any(line.startswith((b"<<<<<<< ", b">>>>>>> ")) for line in data.splitlines()):
         raise BaselineError(
-            f"{name} holds the marks of a merge that was not finished",
-            hint="keep one side (any), then " + _again(name),
+            f"{name} contains conflict markers of an unfinished merge",
+            hint="keep either side, then " + _again(name),
             slug="baseline-merge",
         )
     try:
@@ -60,14 +61,14 @@ def loads(data: bytes, name: str = NAME) -> Baseline:
         raise _damaged(name, e) from e
     if version is None:
         raise BaselineError(
-            f"{name} is no baseline of jaxscope: it has no jaxscope_baseline",
+            f"{name} is not a baseline of jaxscope: it has no jaxscope_baseline",
             hint=f"name another file with --baseline, or {_again(name)}",
             slug="baseline-foreign",
         )
     if version != SCHEMA:
         newer = version > SCHEMA
         raise BaselineError(
-            f"{name} is written in version {version} of the format; this jaxscope reads version {SCHEMA}",
+            f"{name} has version {version} of the format; this jaxscope reads version {SCHEMA}",
             hint="use the jaxscope that wrote it, or " + _again(name) if newer else _again(name),
             slug="baseline-version",
         )
@@ -86,31 +87,31 @@ def _damaged(name: str, error: Exception) -> BaselineError:
 
 
 def _check(baseline: Baseline, name: str) -> None:
-    """Raises BaselineError where a figure cannot be one."""
+    """Raise BaselineError if a figure is impossible."""
     for key, share in baseline.tolerance.items():
         if key not in TOLERANCE:
             raise BaselineError(
                 f"{name}: there is no tolerance for {key!r}",
-                hint=f"it knows: {', '.join(TOLERANCE)}",
+                hint=f"tolerances are known for {', '.join(TOLERANCE)}",
                 slug="baseline-tolerance",
             )
         if not 0 <= share <= 10:
             raise BaselineError(
-                f"{name}: a tolerance of {share} for {key}",
+                f"{name}: the tolerance {share} for {key} is out of range",
                 hint='it is a share from 0 to 10, for example "memory": 0.05',
                 slug="baseline-tolerance",
             )
     for path, n in _figures(msgspec.to_builtins(baseline)):
         if not 0 <= n <= MOST:
             raise BaselineError(
-                f"{name}: {path} is {n}, which nothing can be",
+                f"{name}: {path} is {n}, which is impossible",
                 hint="restore it (git checkout), or " + _again(name),
                 slug="baseline-damaged",
             )
 
 
 def _figures(value: Any, path: str = "") -> list[tuple[str, int]]:
-    """Every whole number in plain data, with the way to it. The depth is that of the types: a few levels."""
+    """List every integer in plain data with its path. The types limit the depth to a few levels."""
     if isinstance(value, int) and not isinstance(value, bool):
         return [(path, value)]
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -118,16 +119,16 @@ def _figures(value: Any, path: str = "") -> list[tuple[str, int]]:
 
 
 def read(path: Path) -> Baseline:
-    """The baseline in ``path``.
+    """Read the baseline in ``path``.
 
     Raises:
-      BaselineError: there is none, it is too large, or ``loads`` refuses it.
+      BaselineError: missing, too large, or refused by ``loads``.
     """
     try:
         if not path.is_file():  # a pipe would keep its reader waiting
             missing = not path.exists()
             raise BaselineError(
-                f"there is no baseline at {path}" if missing else f"{path} is no file",
+                f"there is no baseline at {path}" if missing else f"{path} is not a file",
                 hint="write one from the run: jaxscope check --update-baseline --baseline "
                 + shlex.quote(str(path))
                 if missing
@@ -141,10 +142,10 @@ def read(path: Path) -> Baseline:
             f"the baseline {path} cannot be read: {e.strerror or e}", slug="baseline-unreadable"
         ) from e
     except ValueError as e:  # a null byte in the name
-        raise BaselineError(f"{str(path)!r} is no file name", slug="baseline-unreadable") from e
+        raise BaselineError(f"{str(path)!r} is not a file name", slug="baseline-unreadable") from e
     if len(data) > MAX_BYTES:
         raise BaselineError(
-            f"{path} is larger than {MAX_BYTES >> 20} MiB: no baseline is",
+            f"{path} is larger than {MAX_BYTES >> 20} MiB, so it cannot be a baseline",
             hint="name another file with --baseline",
             slug="baseline-too-large",
         )
@@ -152,7 +153,7 @@ def read(path: Path) -> Baseline:
 
 
 def looks_like_one(path: Path) -> bool:
-    """Was the file a baseline once, damaged as it may be?"""
+    """Is the file a baseline, perhaps a damaged one?"""
     try:
         with files.open_regular(path) as f:
             return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
@@ -161,17 +162,17 @@ def looks_like_one(path: Path) -> bool:
 
 
 def permitted(environ: Mapping[str, str]) -> None:
-    """Raises BaselineError in CI, where nobody would look at what is accepted."""
+    """Raise BaselineError in CI, where nobody would review the update."""
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",
-            hint="update it where you can look at the difference, and commit it: jaxscope check --update-baseline",
+            hint="update it where you can review the change, and commit it: jaxscope check --update-baseline",
             slug="baseline-in-ci",
         )
 
 
 def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
-    """Put ``baseline`` into ``path``, whole or not at all.
+    """Write ``baseline`` into ``path`` atomically.
 
     Raises:
       BaselineError: in CI, or ``path`` cannot be written.

@@ -1,70 +1,92 @@
-"""A program of a run beside the one of the baseline that it is now, by its arguments; and how a difference between the
-two is told.
-"""
+"""Match the programs of a function with those of a baseline, by their arguments."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from jaxscope.check.baseline import schema
-from jaxscope.check.baseline.extract import Entry, Made
+from jaxscope.check.baseline.extract import FunctionEntry, ProgramEntry
+from jaxscope.model.metrics import ProgramMetrics, SavedMetrics
 from jaxscope.model.records import Function
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
 from jaxscope.schema.keys import Frame
 
 REFRESH = "jaxscope check --update-baseline"
-ACCEPT = f"where it is meant: {REFRESH}"
+ACCEPT = f"if the change is intended: {REFRESH}"
 SHOWN = 5
 _SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # of bf16[64,32] P('data',)
 
 
-class Pair(NamedTuple):
-    """One program, then and now. ``label``: how it is called; ``why``: which of its arguments differ."""
+class ArgumentChange(NamedTuple):
+    """An argument that differs between two programs; None where one of them does not take it."""
 
-    old: schema.Program
-    made: Made
-    entry: Entry
-    label: str
-    why: list[str]
+    path: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"{self.path} is new ({self.after})"
+        if self.after is None:
+            return f"{self.path} was removed ({self.before})"
+        return f"{self.path} changed from {self.before} to {self.after}"
 
     @property
-    def new(self) -> schema.Program:
-        return self.made.facts
+    def advice(self) -> str:
+        """How to undo it."""
+        if self.before is None or self.after is None:
+            return "pass the arguments that were passed before"
+        return f"pass {self.path} as {self.before} again"
+
+
+class Pair(NamedTuple):
+    """A program of the baseline and the one of the run that corresponds to it.
+
+    Attributes:
+      label: the name in messages.
+      changed: the arguments that differ.
+    """
+
+    old: SavedMetrics
+    entry: ProgramEntry
+    function: FunctionEntry
+    label: str
+    changed: list[ArgumentChange]
+
+    @property
+    def new(self) -> ProgramMetrics:
+        return self.entry.metrics
 
     @property
     def resized(self) -> bool:
-        """Have its arguments other shapes: is it larger or smaller than it was, rather than worse or better?"""
-        return not _same_shapes(self.old.arguments, self.new.arguments) and bool(self.why)
+        """Do its arguments have other shapes? Then it is larger or smaller rather than worse or better."""
+        return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
-        self, code: str, title: str, source: Frame | None, evidence: Iterable[str], fix: str
+        self, code: str, title: str, source: Frame | None, evidence: Iterable[str], advice: str
     ) -> Finding:
-        f = self.entry.function
-        last = self.made.program.compilations[-1] if self.made.program.compilations else None
-        because = f": {self.why[0]}" if self.why else ""
+        """An error about this program; the changed arguments explain it."""
+        compilations = self.entry.program.compilations
+        last = compilations[-1] if compilations else None
+        f = self.function.function
         source = source or definition(f) or (last.site if last is not None else None)
-        texts = [*evidence, *self.why[:SHOWN]]
+        id, program = last.id if last is not None else None, self.entry.program.id
+        texts = [*evidence, *map(str, self.changed[:SHOWN])]
         return Finding(
             code=code,
             severity=ERROR,
             certainty=CERTAIN,
-            title=f"{self.label}: {title}{because}",
+            title=f"{self.label}: {title}{f': {self.changed[0]}' if self.changed else ''}",
             function=f.id,
             source=source,
             evidence=[
-                Evidence(
-                    text,
-                    compilation=last.id if last is not None else None,
-                    program=self.made.program.id,
-                    source=source,
-                )
-                for text in texts[: 2 * SHOWN]
+                Evidence(text, compilation=id, program=program, source=source) for text in texts[: 2 * SHOWN]
             ],
-            fix=f"{fix}; {ACCEPT}",
-        )  # fmt: skip
+            fix=f"{advice}; {ACCEPT}",
+        )
 
 
 def name_of(f: Function) -> str:
@@ -72,54 +94,60 @@ def name_of(f: Function) -> str:
 
 
 def definition(f: Function) -> Frame | None:
-    """The line at which ``f`` stands."""
+    """The line at which ``f`` is defined."""
     seen = f.seen
     return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
 
 
-def pairs(old: schema.Function, entry: Entry) -> tuple[list[Pair], list[Pair]]:
-    """The programs of ``entry`` with those of the baseline that they are now; and those that have no counterpart,
-    each beside one of the baseline that none of this run is.
+def note(code: str, text: str, fix: str, f: Function | None = None) -> Finding:
+    """A finding that does not fail a check by itself."""
+    source = definition(f) if f is not None else None
+    evidence = [Evidence(text, source=source)]
+    return Finding(code, NOTE, CERTAIN, text, f.id if f is not None else None, source, evidence, fix)
 
-    Programs of the same arguments belong together, then those whose arguments have the same shapes: another dtype or
-    sharding is a change of that program, another batch size makes another one. Where there is one program then and one
-    now, it is that one whatever changed.
+
+def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
+    """Match the programs of ``entry`` with those of the baseline.
+
+    Programs with equal arguments correspond, then those whose arguments have equal shapes: another dtype or sharding is
+    a change of that program, another batch size makes another program. One program then and one now correspond in any
+    case.
+
+    Returns:
+      The programs with a counterpart, and those without, each with a program of the baseline that has none, either.
     """
     left, rest = list(old.programs), list(entry.programs)
-    found: list[tuple[schema.Program, Made]] = []
-    for alike in (
-        lambda a, b: a.arguments == b.arguments,
-        lambda a, b: _same_shapes(a.arguments, b.arguments),
-    ):
-        for made in list(rest):
-            same = next((p for p in left if alike(p, made.facts)), None)
-            if same is not None:
-                left = [p for p in left if p is not same]
-                rest = [m for m in rest if m is not made]
-                found.append((same, made))
+    found: list[tuple[SavedMetrics, ProgramEntry]] = []
+    same: Sequence[Callable[[Mapping[str, int], Mapping[str, int]], bool]] = (
+        lambda a, b: a == b,
+        _same_shapes,
+    )
+    for alike in same:
+        for program in list(rest):
+            match = next((p for p in left if alike(p.arguments, program.metrics.arguments)), None)
+            if match is not None:
+                left = [p for p in left if p is not match]
+                rest = [p for p in rest if p is not program]
+                found.append((match, program))
     alone = list(zip(left, rest, strict=False))
     if len(old.programs) == len(entry.programs) == 1:
         found, alone = found + alone, []
-    numbers = {id(m): n for n, m in enumerate(entry.programs, 1)}
+    numbers = {id(p): n for n, p in enumerate(entry.programs, 1)}
     name = name_of(entry.function)
 
-    def beside(several: list[tuple[schema.Program, Made]]) -> list[Pair]:
-        return [
-            Pair(
-                before,
-                made,
-                entry,
-                name if len(entry.programs) == 1 else f"program {numbers[id(made)]} of {name}",
-                _arguments(before.arguments, made.facts.arguments),
-            )
-            for before, made in sorted(several, key=lambda p: numbers[id(p[1])])
-        ]
+    def paired(several: list[tuple[SavedMetrics, ProgramEntry]]) -> list[Pair]:
+        found = []
+        for before, program in sorted(several, key=lambda p: numbers[id(p[1])]):
+            label = name if len(entry.programs) == 1 else f"program {numbers[id(program)]} of {name}"
+            changed = _changed(before.arguments, program.metrics.arguments)
+            found.append(Pair(before, program, entry, label, changed))
+        return found
 
-    return beside(found), beside(alone)
+    return paired(found), paired(alone)
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Have the arguments that both take the same shapes? How many a container holds is another matter."""
+    """Do the arguments that both take have equal shapes? How many a container holds does not matter."""
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()
     return bool(both) and all(old[path] == new[path] for path in both)
@@ -134,36 +162,15 @@ def _shapes(arguments: Mapping[str, int]) -> dict[str, set[str]]:
     return found
 
 
-def _arguments(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
-    """``batch['x'] is now f32[96,32], before f32[64,32]``."""
-    came = Counter(dict(after)) - Counter(dict(before))
-    gone = Counter(dict(before)) - Counter(dict(after))
-    was: dict[str, list[str]] = {}
-    for text in gone:
+def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[ArgumentChange]:
+    added = Counter(dict(after)) - Counter(dict(before))
+    removed: dict[str, list[str]] = {}
+    for text in Counter(dict(before)) - Counter(dict(after)):
         path, _, value = text.rpartition(": ")
-        was.setdefault(path, []).append(value)
+        removed.setdefault(path, []).append(value)
     found = []
-    for text in came:
+    for text in added:
         path, _, value = text.rpartition(": ")
-        earlier = was.get(path)
-        if earlier:
-            found.append(f"{path} is now {value}, before {earlier.pop(0)}")
-        else:
-            found.append(f"{path} is new ({value})")
-    found += [f"{path} is gone ({value})" for path, values in was.items() for value in values]
-    return found
-
-
-def note(code: str, text: str, fix: str, entry: Entry | None = None) -> Finding:
-    """What does not fail by itself."""
-    source = definition(entry.function) if entry is not None else None
-    return Finding(
-        code=code,
-        severity=NOTE,
-        certainty=CERTAIN,
-        title=text,
-        function=entry.function.id if entry is not None else None,
-        source=source,
-        evidence=[Evidence(text, source=source)],
-        fix=fix,
-    )
+        earlier = removed.get(path)
+        found.append(ArgumentChange(path, earlier.pop(0) if earlier else None, value))
+    return found + [ArgumentChange(path, value, None) for path, values in removed.items() for value in values]

@@ -1,104 +1,323 @@
-"""The programs of one function beside those of a baseline, part by part."""
+"""Compare the programs of one function with those of a baseline, metric by metric.
+
+Each check turns a pair of programs into regressions, with the line they come from, and into texts for improvements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from jaxscope.check.baseline import schema
-from jaxscope.check.baseline.extract import Entry
-from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, Pair, name_of, note
-from jaxscope.check.baseline.parts import PARTS
-from jaxscope.check.baseline.schema import TOLERANCE, Baseline
+from jaxscope.check.baseline.extract import FunctionEntry
+from jaxscope.check.baseline.pairing import REFRESH, SHOWN, Pair, name_of, note
+from jaxscope.model import metrics
+from jaxscope.model.metrics import TOLERANCE, Collectives, Difference, Metric
+from jaxscope.model.stable_names import clean, root
+from jaxscope.report import figures
+from jaxscope.report.phrases import count, size
 from jaxscope.schema.findings import Evidence, Finding
+from jaxscope.schema.keys import Frame
 
-NOT_KNOWN = "JX901"
-IMPROVED = "JX711"
-COMPILATIONS = "JX701"
-# What of several parts says most about another dtype or sharding, before what follows from it; and about another size,
-# with which whatever is counted in bytes goes.
-FIRST = ("JX702", "JX705", "JX706", "JX708", "JX707", "JX709", "JX704", "JX713", "JX703")
-FIRST_OF_SIZES = ("JX709", "JX704", "JX713", "JX702", "JX705", "JX706", "JX708", "JX707", "JX703")
+NOT_KNOWN, IMPROVED, COMPILATIONS = "JX901", "JX711", "JX701"
+# Of several regressions with one reason the first in this order is the finding, the others its evidence. A program for
+# another size has other bytes everywhere: then what is counted in bytes comes later.
+ORDER = ("JX702", "JX705", "JX706", "JX708", "JX707", "JX709", "JX704", "JX713", "JX703")
+ORDER_RESIZED = ("JX709", "JX704", "JX713", "JX702", "JX705", "JX706", "JX708", "JX707", "JX703")
+
+
+class Regression(NamedTuple):
+    """What is worse in one program. ``source``: None where the line is unknown."""
+
+    code: str
+    title: str
+    source: Frame | None
+    evidence: list[str]
+    advice: str
+
+
+Result = tuple[list[Regression], list[str]]
 
 
 def compare(
-    baseline: Baseline, old: schema.Function, entry: Entry, paired: Iterable[Pair]
+    baseline: schema.Baseline, old: schema.Function, entry: FunctionEntry, paired: Iterable[Pair]
 ) -> Iterator[Finding]:
-    """What is worse in each program that was there before, what has one reason in one finding. One more program is
-    told by its compilation."""
-    share = {**TOLERANCE, **baseline.tolerance}
-    gained: list[str] = []
+    """Report what is worse in each program that the baseline has; regressions with one reason are one finding.
+
+    A program that the baseline does not have is reported with its compilation.
+    """
+    tolerance = {**TOLERANCE, **baseline.tolerance}
+    improved: list[str] = []
     unknown: list[str] = []
-    reasons: dict[tuple[str, ...], list[tuple[Pair, Finding]]] = {}
+    explained: dict[tuple[object, ...], list[tuple[Pair, Regression]]] = {}
     for pair in paired:
-        for part, check in PARTS.items():
-            before, after = getattr(pair.old, part), getattr(pair.new, part)
-            if before is None:
+        for part, check in CHECKS.items():
+            if getattr(pair.old, part) is None:
                 continue
-            if after is None:
+            if getattr(pair.new, part) is None:
                 unknown.append(f"{part} of {pair.label}")
                 continue
-            found, good = check(pair, before, after, share)
-            if pair.why:
-                reasons.setdefault(tuple(pair.why), []).extend((pair, f) for f in found)
+            regressions, improvements = check(pair, tolerance.get(part, 0.0))
+            if pair.changed:
+                explained.setdefault(tuple(pair.changed), []).extend((pair, r) for r in regressions)
             else:
-                yield from found
-            gained += [f"{pair.label}: {text}" for text in good if not pair.resized]
-    yield from (_for_one_reason(list(why), found) for why, found in reasons.items() if found)
+                yield from (pair.finding(*r) for r in regressions)
+            improved += [f"{pair.label}: {text}" for text in improvements if not pair.resized]
+    yield from (_with_one_reason(found) for found in explained.values() if found)
+    f = entry.function
     if unknown:
-        text = f"not compared with the baseline, this run does not tell: {', '.join(unknown)}"
-        yield note(NOT_KNOWN, text, "record with --ir all, as the baseline was", entry)
-    if gained:
-        text = f"better than in the baseline: {'; '.join(gained[:SHOWN])}"
-        yield note(IMPROVED, text, f"keep it: {REFRESH}", entry)
+        text = f"not compared with the baseline, because this run did not record them: {', '.join(unknown)}"
+        yield note(NOT_KNOWN, text, "record with --ir all, like the baseline", f)
+    if improved:
+        text = f"better than in the baseline: {'; '.join(improved[:SHOWN])}"
+        yield note(IMPROVED, text, f"save it: {REFRESH}", f)
 
 
-def _for_one_reason(why: list[str], found: list[tuple[Pair, Finding]]) -> Finding:
-    """What other arguments made worse: the first part of it, with what else follows as evidence."""
-    order = FIRST_OF_SIZES if found[0][0].resized else FIRST
-    ((_, first), *rest) = sorted(found, key=lambda f: order.index(f[1].code))
+def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
+    """Report regressions that the same changed arguments explain as one finding."""
+    order = ORDER_RESIZED if found[0][0].resized else ORDER
+    (pair, first), *rest = sorted(found, key=lambda item: order.index(item[1].code))
     if not rest:
-        return first
-    told = [
-        Evidence(
-            f"{f.code} {f.title.removesuffix(f': {why[0]}')}", program=pair.made.program.id, source=f.source
-        )
-        for pair, f in rest
+        return pair.finding(*first)
+    made = pair.finding(*first._replace(advice=pair.changed[0].advice))
+    others = [
+        Evidence(f"{r.code} {p.label}: {r.title}", program=p.entry.program.id, source=r.source)
+        for p, r in rest
     ]
+    more = "1 more figure is" if len(rest) == 1 else f"{len(rest):,} more figures are"
     return msgspec.structs.replace(
-        first,
-        title=f"{first.title}; {len(rest):,} {'figure is' if len(rest) == 1 else 'figures are'} worse for it, too",
-        evidence=[*first.evidence, *told],
-        fix=f"{_again(why[0])}; {ACCEPT}",
+        made, title=f"{made.title}; {more} worse for the same reason", evidence=[*made.evidence, *others]
     )
 
 
-def _again(why: str) -> str:
-    path, now, rest = why.partition(" is now ")
-    before = rest.rpartition(", before ")[2]
-    return f"pass {path} as {before} again" if now else "pass the arguments that it was passed before"
-
-
-def without(entry: Entry, alone: list[Pair]) -> Finding | None:
-    """Programs for arguments that the baseline knows nothing of: not compared, as another size is another program."""
+def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | None:
+    """Report programs for arguments that the baseline does not have. They are not compared."""
     if not alone:
         return None
     first = alone[0]
-    texts = [
-        f"{p.label} has no counterpart in the baseline, and was not compared: {'; '.join(p.why[:SHOWN])}"
-        for p in alone
-    ]
-    f = first.finding(COMPILATIONS, "", None, [], _again(first.why[0]) if first.why else "")
+    advice = first.changed[0].advice if first.changed else "pass the arguments that were passed before"
+    made = first.finding(COMPILATIONS, "", None, [""], advice)
     more = f" ({len(alone):,} programs)" if len(alone) > 1 else ""
-    because = f": {first.why[0]}" if first.why else ""
+    reason = f": {first.changed[0]}" if first.changed else ""
     return msgspec.structs.replace(
-        f,
-        title=f"{name_of(entry.function)} is compiled for arguments that the baseline does not have{more}{because}",
+        made,
+        title=f"{name_of(entry.function)} is compiled for arguments that the baseline does not have{more}{reason}",
         evidence=[
-            msgspec.structs.replace(f.evidence[0], text=text, program=p.made.program.id)
-            if f.evidence
-            else Evidence(text, program=p.made.program.id)
-            for p, text in zip(alone, texts, strict=True)
-        ][:SHOWN],
+            msgspec.structs.replace(
+                made.evidence[0],
+                text=f"{p.label} has no counterpart in the baseline and was not compared: "
+                + "; ".join(map(str, p.changed[:SHOWN])),
+                program=p.entry.program.id,
+            )
+            for p in alone[:SHOWN]
+        ],
     )
+
+
+# -- metrics with one number a name ------------------------------------------------------------------------------
+
+
+def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
+    """The figures that grew and those that fell, the largest change first, totals before and peaks after their parts."""
+
+    def rank(d: Difference) -> tuple[Any, ...]:
+        return d.what != "total", d.what == "peak_bytes", -abs(d.share or float("inf")), d.what
+
+    found = sorted(metric.compare(pair.old, pair.new, tolerance) or (), key=rank)
+    return [d for d in found if d.after > d.before], [d for d in found if d.after < d.before]
+
+
+def _together(
+    metric: Metric, code: str, advice: str, prefix: str = "", shown: int = 1
+) -> Callable[..., Result]:
+    """One regression for all figures of ``metric`` that grew; ``shown`` of them are in its title."""
+
+    def check(pair: Pair, tolerance: float) -> Result:
+        grew, fell = _sorted(metric, pair, tolerance)
+        texts = [figures.since_baseline(metric.name, d) for d in (*grew, *fell)]
+        if grew:
+            parts = [t for d, t in zip(grew, texts, strict=False) if d.what != "peak_bytes"] or texts
+            title = f"{prefix}{', '.join(parts[:shown])}"
+            return [Regression(code, title, None, texts, advice)], []
+        # Fewer kernels of one kind are better only if there are fewer in all.
+        return [], [
+            t for d, t in zip(fell, texts, strict=True) if metric is not metrics.FUSIONS or d.what == "total"
+        ]
+
+    return check
+
+
+def _each(
+    metric: Metric, code: str, advice: str, items: str, key: Callable[[Any], str]
+) -> Callable[..., Result]:
+    """A regression for each figure of ``metric`` that grew, at the first line of the ``items`` of the StableHLO that
+    have its name."""
+
+    def check(pair: Pair, tolerance: float) -> Result:
+        grew, fell = _sorted(metric, pair, tolerance)
+        regressions = []
+        for d in grew:
+            text = figures.since_baseline(metric.name, d)
+            regressions.append(
+                Regression(code, text, _first_source(pair, items, key, d.what), [text], advice)
+            )
+        return regressions, [figures.since_baseline(metric.name, d) for d in fell]
+
+    return check
+
+
+def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) -> Frame | None:
+    lowered = pair.entry.texts.stablehlo
+    found = [
+        x for x in (getattr(lowered, items) if lowered is not None else ()) if key(x) == name and x.source
+    ]
+    # A conversion that differentiation made leads to the line of another one.
+    first = min(found, key=lambda x: getattr(x, "backward", None) is True, default=None)
+    return first.source if first is not None else None
+
+
+def _products(pair: Pair, _: float) -> Result:
+    """More of the same kind is a larger program; a new kind, or a shift between two, is a regression."""
+    grew, fell = _sorted(metrics.PRODUCTS, pair)
+    changed = [d for d in grew if fell or not d.before]
+    if not changed or (not fell and not pair.old.products):
+        return [], []
+    texts = [figures.since_baseline("products", d) for d in (*changed, *fell)]
+    title = texts[0] + (f"; {texts[len(changed)]}" if fell else "")
+    source = _first_source(pair, "products", metrics.product_key, changed[0].what)
+    return [Regression("JX707", title, source, texts, "restore the precision and dtypes")], []
+
+
+def _loops(pair: Pair, _: float) -> Result:
+    """Neither more nor fewer iterations are better by themselves: fewer loops may be unrolled loops."""
+    grew, fell = _sorted(metrics.LOOPS, pair)
+    if not grew and not fell:
+        return [], []
+    texts = [figures.since_baseline("loops", d) for d in (*grew, *fell)]
+    title, source = ", ".join(texts[:2]), None
+    lowered = pair.entry.texts.stablehlo
+    repeated = (
+        next((r for r in lowered.repeated if r.source is not None), None) if lowered is not None else None
+    )
+    if repeated is not None and sum((pair.new.loops or {}).values()) < sum((pair.old.loops or {}).values()):
+        source = repeated.source
+        title += f"; a block of {repeated.length} operations is repeated {repeated.times} times: unrolled"
+    return [Regression("JX709", title, source, texts, "keep the loop in jax.lax.scan")], []
+
+
+# -- collectives and donation ------------------------------------------------------------------------------------
+
+
+def _collectives(pair: Pair, _: float) -> Result:
+    before, after = pair.old.collectives or {}, pair.new.collectives or {}
+    regressions, improvements = [], []
+    none = Collectives(0, 0, 0)
+    for key in dict.fromkeys([*after, *before]):
+        old, new = before.get(key, none), after.get(key, none)
+        texts, worse = [], new.count > old.count
+        for what, unit, x, y in (
+            ("executions per call", metrics.COUNT, old.executions, new.executions),
+            ("size", metrics.BYTES, old.bytes, new.bytes),
+        ):
+            if x is not None and y is None:
+                texts.append(f"{what} unknown now, {figures.amount(x, unit)} in the baseline")
+                worse = True
+            elif x is not None and y is not None and x != y:
+                texts.append(figures.since_baseline("", Difference(what, x, y, unit)))
+                worse = worse or y > x
+        if new.count != old.count:
+            texts.insert(0, f"{new.count:,} {key}, {old.count:,} in the baseline")
+        if not texts:
+            continue
+        title = texts[0] if new.count != old.count else f"{key}: {texts[0]}"
+        if not worse:
+            improvements.append(title)
+            continue
+        source, function = _new_collective(pair, key, old, new)
+        if function is not None:
+            title = title.replace(key, f"{key} in {function}", 1)
+        advice = (
+            "jaxscope report shows where it comes from; use the same sharding for all operands of that line"
+        )
+        regressions.append(Regression("JX702", title, source, texts, advice))
+    return regressions, improvements
+
+
+def _new_collective(
+    pair: Pair, key: str, old: Collectives, new: Collectives
+) -> tuple[Frame | None, str | None]:
+    """The line of a new collective and its function: of those that have more collectives than before, the last one.
+
+    Collectives that were there before are more often first in the text.
+    """
+    hlo = pair.entry.texts.hlo
+    found = [c for c in hlo.collectives if metrics.collective_key(c) == key] if hlo is not None else []
+    located = [c for c in found if c.source is not None]
+    more = {name for name, n in new.within.items() if n > old.within.get(name, 0)}
+    blamed = [c for c in located if metrics.source_function(c) in more]
+    if blamed:
+        return blamed[-1].source, metrics.source_function(blamed[-1])
+    return located[0].source if located else None, None
+
+
+def _donation(pair: Pair, _: float) -> Result:
+    before, after = pair.old.donation or {}, pair.new.donation or {}
+    regressions, improvements = [], []
+    lowered = pair.entry.texts.stablehlo
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name, {}), after.get(name, {})
+        was, now = (sum(n for status, n in x.items() if status != "unused") for x in (old, new))
+        unused_before, unused = old.get("unused", 0), new.get("unused", 0)
+        if was <= now and unused <= unused_before:
+            if was < now or unused < unused_before:
+                improvements.append(f"{now:,} arrays of {name} are donated, {was:,} in the baseline")
+            continue
+        idle = [
+            d
+            for d in (lowered.donation if lowered is not None else ())
+            if root(d.path or "?") == name and d.status in ("possible", "unused")
+        ]
+        if now < was and not new:
+            were = "1 array was" if was == 1 else f"{was:,} arrays were"
+            text = f"{name} is no longer donated: {were} reused in the baseline"
+        elif now < was:
+            text = f"{now:,} of the donated arrays of {name} are reused, {was:,} in the baseline"
+        else:
+            text = f"{count(unused, 'array')} of {name} donated without effect, {unused_before:,} in the baseline"
+        wasted = sum(d.device_bytes or 0 for d in idle)
+        title = text + (f" ({size(wasted)} more per device)" if wasted else "")
+        evidence = [f"{clean(d.path or '?')}: {d.status}{f', {d.reason}' if d.reason else ''}" for d in idle]
+        advice = f"donate it with donate_argnames={name!r}, and return it with the same shape and dtype"
+        regressions.append(Regression("JX705", title, None, evidence or [text], advice))
+    return regressions, improvements
+
+
+# By the fields of SavedMetrics.
+CHECKS: dict[str, Callable[[Pair, float], Result]] = {
+    "collectives": _collectives,
+    "donation": _donation,
+    "constants": _each(
+        metrics.CONSTANTS, "JX706", "pass it as an argument", "constants", metrics.constant_key
+    ),
+    "callbacks": _each(
+        metrics.CALLBACKS, "JX708", "return the value and use it outside", "callbacks", metrics.callback_key
+    ),
+    "upcasts": _each(
+        metrics.UPCASTS,
+        "JX707",
+        "cast the other operand down if the wider type is not intended",
+        "upcasts",
+        metrics.upcast_key,
+    ),
+    "products": _products,
+    "loops": _loops,
+    "flops": _together(metrics.WORK, "JX713", "shard the operands over the mesh as before"),
+    "fusions": _together(
+        metrics.FUSIONS, "JX703", "jaxscope diff of both runs shows the lines they come from"
+    ),
+    "memory": _together(
+        metrics.MEMORY, "JX704", "jaxscope report shows what uses it", prefix="memory per device: ", shown=2
+    ),
+}

@@ -1,14 +1,85 @@
-"""A baseline written anew from a run: what people have set in the old one stays."""
+"""Write a baseline from a run."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import msgspec
 
+from jaxscope.check.baseline import file
+from jaxscope.check.baseline.comparison import extract_run
 from jaxscope.check.baseline.schema import Baseline
+from jaxscope.check.selection import Filter
+from jaxscope.errors import JaxscopeError
+from jaxscope.model.run import Run
+
+
+def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
+    """Write the baseline of ``run`` into ``path``; return the number of its functions.
+
+    Args:
+      state: of the run, as ``model.load.state`` gives it.
+
+    Raises:
+      BaselineError: in CI, or the file cannot be read or written.
+      JaxscopeError: the run is not complete, or compiled nothing.
+    """
+    file.permitted(os.environ)
+    _require_complete(run, state)
+    old = _previous(path) if path.exists() else None
+    now = extract_run(run, chosen, roots(path)).baseline
+    file.write(path, updated(old, now), os.environ)
+    return len(now.functions)
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
-    """``now``, with the tolerance of ``old``."""
+    """``now``, with the tolerance that people set in ``old``."""
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
+
+
+def _previous(path: Path) -> Baseline | None:
+    """The baseline to overwrite; None if it is damaged.
+
+    Raises:
+      BaselineError: the file never was a baseline.
+    """
+    try:
+        return file.read(path)
+    except file.BaselineError as e:
+        if file.looks_like_one(path):
+            return None
+        raise file.BaselineError(
+            f"{path} is not a baseline of jaxscope, and is not overwritten: {e.message}",
+            hint="name another file with --baseline",
+            slug="baseline-foreign",
+        ) from e
+
+
+def _require_complete(run: Run, state: str) -> None:
+    exited = run.exited
+    wrong = None
+    if state in ("running", "lost"):
+        wrong = "is still going on" if state == "running" else "has no end in its log"
+    elif exited is not None and exited.signal is not None:
+        wrong = f"was ended by signal {exited.signal}"
+    elif exited is not None and exited.exit_code:
+        wrong = f"failed with exit code {exited.exit_code}"
+    elif run.stopped:
+        wrong = "was not recorded to its end"
+    elif not any(f.user and (f.traces or f.compiled) for f in run.functions.values()):
+        wrong = "compiled none of your functions"
+    if wrong is not None:
+        raise JaxscopeError(
+            f"no baseline is written: the run {wrong}",
+            hint="record a complete run, then: jaxscope check --update-baseline",
+            slug="baseline-of-what",
+        )
+
+
+def roots(path: Path) -> list[str]:
+    """The directories that file names are relative to: that of the baseline, as given and resolved."""
+    folder = path.absolute().parent
+    return list(dict.fromkeys([os.path.normpath(folder), str(folder.resolve())]))

@@ -249,7 +249,7 @@ def verdict(seen: Seen) -> list[Part]:
             ]
         else:
             parts.append(f"{size(fit.used)} of {room} on a device")
-    bounds = targets.bounds_of(seen.run, seen.program)
+    bounds = retargeted.bounds_of(seen.run, seen.program)
     if bounds is not None and bounds.binds is not None:
         rest = targets.bounds_line(bounds).text.plain.partition("; ")[2]
         parts += [" · " if parts else "", ("bound ", "dim"), targets.least(bounds), (f"; {rest}" if rest else "", "dim")]  # fmt: skip
@@ -383,7 +383,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
     def bound(s: Seen, _: int) -> str:
         if s.machine.target is None or s.program is None or s.texts is None:
             return ""
-        found = targets.bounds_of(s.run, s.program)
+        found = retargeted.bounds_of(s.run, s.program)
         return targets.least(found) if found is not None else ""
 
     return [

@@ -37,7 +37,7 @@ class Making:
         return load(run)
 
     def read(self, *compilations, findings=(), roots=(), **more):
-        return extract.read(self.run(*compilations, **more), findings, roots)
+        return extract.extract(self.run(*compilations, **more), findings, roots)
 
 
 @pytest.fixture

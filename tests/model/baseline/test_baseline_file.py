@@ -10,22 +10,23 @@ from hypothesis import strategies as st
 from written import CWD, function, key, leaf
 
 from jaxscope.check.baseline import file, schema
-from jaxscope.check.baseline.names import Names, clean, pattern, root
+from jaxscope.model import metrics
 from jaxscope.model.records import Function
+from jaxscope.model.stable_names import Names, clean, pattern, root
 from jaxscope.schema import events as ev
 
 FIGURES = st.integers(0, 1 << 50)
 COUNTS = st.dictionaries(st.text(max_size=20), FIGURES, max_size=4)
 MAYBE = st.none() | COUNTS
 COLLECTIVES = st.builds(
-    schema.Collectives,
+    metrics.Collectives,
     count=FIGURES,
     executions=st.none() | FIGURES,
     bytes=st.none() | FIGURES,
     within=COUNTS,
 )
 PROGRAMS = st.builds(
-    schema.Program,
+    metrics.SavedMetrics,
     arguments=COUNTS,
     collectives=st.none() | st.dictionaries(st.text(max_size=9), COLLECTIVES, max_size=2),
     fusions=MAYBE,
@@ -52,7 +53,7 @@ BASELINES = st.builds(
     jax=st.none() | st.text(max_size=6),
     platform=st.none() | st.text(max_size=6),
     devices=COUNTS,
-    tolerance=st.dictionaries(st.sampled_from(list(schema.TOLERANCE)), st.floats(0, 10)),
+    tolerance=st.dictionaries(st.sampled_from(list(metrics.TOLERANCE)), st.floats(0, 10)),
     functions=st.dictionaries(st.text(max_size=20), FUNCTIONS, max_size=2),
     eager=st.dictionaries(st.text(max_size=9), COUNTS, max_size=2),
     findings=COUNTS,
@@ -121,7 +122,7 @@ def test_one_fact_stands_on_one_line():
         (lambda d: d.update(jaxscope_baseline=2), "baseline-version", "version 2 of the format"),
         (lambda d: d.update(jaxscope_baseline=0), "baseline-version", "version 0 of the format"),
         (lambda d: d.update(jaxscope_baseline="1"), "baseline-damaged", "jaxscope_baseline"),
-        (lambda d: d.pop("jaxscope_baseline"), "baseline-foreign", "no baseline"),
+        (lambda d: d.pop("jaxscope_baseline"), "baseline-foreign", "not a baseline"),
         (lambda d: d.update(surprise=1), "baseline-damaged", "surprise"),
         (lambda d: d["functions"]["a.py::f"].update(traces=-1), "baseline-damaged", "traces is -1"),
         (lambda d: d["functions"]["a.py::f"].update(traces=1 << 80), "baseline-damaged", "traces"),
@@ -142,7 +143,7 @@ def test_what_cannot_be_is_refused_by_name(change, slug, said):
     assert said in caught.value.message
     assert (
         "--update-baseline" in caught.value.hint
-        or "knows" in caught.value.hint
+        or "known" in caught.value.hint
         or "share" in caught.value.hint
     )
 
@@ -163,7 +164,7 @@ def test_a_file_that_is_none_or_too_large_is_not_read(tmp_path, monkeypatch):
         with pytest.raises(file.BaselineError):
             file.read(path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(file.BaselineError, match="is no file"):
+    with pytest.raises(file.BaselineError, match="is not a file"):
         file.read(tmp_path / "pipe")
     monkeypatch.setattr(file, "MAX_BYTES", 100)
     (tmp_path / "large.json").write_text(file.dumps(GOOD))

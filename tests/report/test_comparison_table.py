@@ -9,7 +9,7 @@ from test_targets_report import GIB, Compiler, done, recorded
 
 from jaxscope.log import store
 from jaxscope.model.load import load
-from jaxscope.report import beside, variants
+from jaxscope.report import comparison_table, variants
 from jaxscope.report.console import console
 from jaxscope.report.function import render_function
 from jaxscope.report.machine import as_json
@@ -56,7 +56,7 @@ def test_settings_are_columns_and_the_least_is_marked(tmp_path):
     text = page(varied(tmp_path / "r", 3 * GIB, 2 * GIB, 3 * GIB))
     assert row(text, "MESH") == MESHES
     assert row(text, "memory of 15.8 GiB") == ["3.0 GiB", "2.0 GiB ◂", "3.0 GiB"]
-    assert row(text, "fusions") == ["0", "0", "0"] and beside.LEGEND in text
+    assert row(text, "fusions") == ["0", "0", "0"] and comparison_table.LEGEND in text
 
 
 def test_where_all_are_the_same_nothing_is_marked(tmp_path):
@@ -114,16 +114,25 @@ def test_columns_that_have_no_room_stand_below_with_the_names_again(tmp_path, wi
     ],
 )
 def test_nothing_is_sent_over_axes_only_where_it_is_not_counted_under_another_name(axes, known, nothing):
-    assert beside.nothing_over(axes, dict.fromkeys(known)) == nothing
+    assert comparison_table.nothing_over(axes, dict.fromkeys(known)) == nothing
 
 
 def test_a_bound_that_may_be_larger_is_not_the_least():
     sure, unsure = [True, True], [True, False]
-    row_ = beside.Row("least time (bound)", ["1 us", "2 us"], [1.0, 2.0], unsure)
-    assert beside._marked(row_, [True, True]).cells == ["1 us ◂", "2 us"]  # the other one can only be more
-    assert beside._marked(row_._replace(values=[2.0, 1.0]), [True, True]).cells == ["1 us", "2 us"]
-    assert beside._marked(row_._replace(values=[2.0, 1.0], sure=sure), [True, True]).cells[1] == "2 us ◂"
-    assert beside._marked(row_, [False, True]).cells == ["1 us", "2 us"]  # one alone is compared with nothing
+    row_ = comparison_table.Row("least time (bound)", ["1 us", "2 us"], [1.0, 2.0], unsure)
+    assert comparison_table._marked(row_, [True, True]).cells == [
+        "1 us ◂",
+        "2 us",
+    ]  # the other one can only be more
+    assert comparison_table._marked(row_._replace(values=[2.0, 1.0]), [True, True]).cells == ["1 us", "2 us"]
+    assert (
+        comparison_table._marked(row_._replace(values=[2.0, 1.0], sure=sure), [True, True]).cells[1]
+        == "2 us ◂"
+    )
+    assert comparison_table._marked(row_, [False, True]).cells == [
+        "1 us",
+        "2 us",
+    ]  # one alone is compared with nothing
 
 
 def test_settings_that_are_hostile_are_shown_without_harm(tmp_path):
@@ -171,7 +180,7 @@ def test_long_names_and_values_of_settings_stay_whole_or_keep_what_tells_them_ap
     columns = [
         variants.Column(variants.Variant(None, None, {name: v, "--lr": "1"}), None, None) for v in values
     ]
-    made = beside.headings(columns)
+    made = comparison_table.headings(columns)
     assert [row.name for row in made] == ["--batch-size-of-each-", "  data-parallel-replica", "--lr"]
     assert [row.cells for row in made] == [["…first.yaml", "…second.yaml"], ["", ""], ["1", "1"]]
 
@@ -180,8 +189,8 @@ def test_long_names_and_values_of_settings_stay_whole_or_keep_what_tells_them_ap
 def test_a_name_of_any_kind_is_broken_into_narrow_parts_and_nothing_of_it_is_lost(name):
     from rich.cells import cell_len
 
-    parts = beside._broken(name)
-    assert "".join(parts) == name and all(0 < cell_len(p) <= beside.NAME for p in parts)
+    parts = comparison_table._broken(name)
+    assert "".join(parts) == name and all(0 < cell_len(p) <= comparison_table.NAME for p in parts)
 
 
 def test_the_title_counts_the_settings_and_names_what_varies(tmp_path):

@@ -1,0 +1,276 @@
+"""Check a run: under each of its settings, against limits, targets and the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxscope.check import budgets, gate, limits, program_limits, target_limits, unknown
+from jaxscope.check.baseline import comparison, file, update
+from jaxscope.check.selection import Filter, selection
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+from jaxscope.model import deaths, sources
+from jaxscope.model.load import state
+from jaxscope.model.run import Run
+from jaxscope.report import told, variants
+from jaxscope.report.formats.placed import relative
+from jaxscope.report.phrases import count
+from jaxscope.report.variants import Variant
+from jaxscope.rules import registry
+from jaxscope.schema.findings import Finding
+
+# The code that reports what an option limits.
+CODES = {
+    "no-recompiles-after": gate.CODE,
+    "max-compilations": budgets.COMPILATIONS,
+    "max-compile-seconds": budgets.SECONDS,
+    "max-collectives": program_limits.COLLECTIVES,
+    "max-collective-bytes": program_limits.COLLECTIVES,
+    "max-temp-bytes": program_limits.MEMORY,
+    "max-peak-bytes": program_limits.MEMORY,
+    "max-replicated-bytes": program_limits.MEMORY,
+    "max-constant-bytes": program_limits.CONSTANTS,
+}
+
+
+class Result(NamedTuple):
+    """The result of a check.
+
+    Attributes:
+      findings: errors first.
+      unchecked: options that cannot be checked in this run, because its steps are unknown or nothing was compiled for
+        a target. Everything else was checked.
+      baseline: the file that the run was compared with.
+      setting: the setting of ``--vary`` that was compared with it, where there are several.
+    """
+
+    findings: list[Finding]
+    unchecked: list[UsageError]
+    baseline: Path | None
+    setting: str = ""
+
+    def failing(self, *, strict: bool) -> list[Finding]:
+        """The findings that make the check fail."""
+        return comparison.failing(self.findings, strict=strict)
+
+
+class Plan:
+    """What to check.
+
+    Args:
+      options: under the names of ``[tool.jaxscope.check]``. Without a limit or baseline the findings of the rules are
+        checked. Programs that do not fit into a target always fail.
+      project: the directory of pyproject.toml.
+    """
+
+    def __init__(self, options: Mapping[str, Any], project: Path | None = None) -> None:
+        self.options = dict(options)
+        self._project = project
+        self._limits = limits.of(options)
+        self._functions: Mapping[str, limits.Limits] = options.get("functions") or {}
+
+    def filter(self, run: Run | None = None) -> Filter:
+        """The selected codes, files and comments.
+
+        Raises:
+          UsageError: a code that does not exist.
+        """
+        given = self.options
+        codes = selection(
+            given.get("select") or (), given.get("ignore") or (), given.get("per-file-ignores") or {}
+        )
+        folders = [*([str(self._project)] if self._project is not None else []), str(store.here())]
+        text = sources.text if run is None else sources.of(run)
+        return Filter(codes, lambda file: relative(file, folders), text)
+
+    @property
+    def baseline(self) -> Path | None:
+        """The file to compare with: the given one, else that of the project, if it exists."""
+        if self.options.get("baseline") is not None:
+            return Path(self.options["baseline"])
+        path = self._default_baseline
+        return path if path.is_file() else None
+
+    @property
+    def _default_baseline(self) -> Path:
+        return (self._project or store.here()) / file.NAME
+
+    def update_baseline(self, run: Run, directory: RunDir) -> tuple[Path, int]:
+        """Write the baseline from ``run``; this plan compares with it from now on.
+
+        Returns:
+          The file, and the number of functions in it.
+
+        Raises:
+          BaselineError: in CI, or the file cannot be read or written.
+          JaxscopeError: the run is not complete, or compiled nothing.
+        """
+        path = self.baseline or self._default_baseline
+        self.options["baseline"] = str(path)
+        return path, update.update(path, run, state(run, directory), self.filter(run))
+
+    def check(
+        self, run: Run, directory: RunDir | None = None, parts: Sequence[Variant] | None = None
+    ) -> Result:
+        """Check ``run``, and the same program under other settings and on other numbers of devices.
+
+        Args:
+          directory: of ``run``; it contains the other runs.
+          parts: ``run`` and the others, where they have been read already.
+
+        Raises:
+          BaselineError: the baseline cannot be read.
+        """
+        chosen, path = self.filter(run), self.baseline
+        every = variants.of(run, directory) if parts is None else parts
+        argv = argv_of(directory)
+        unchecked: list[UsageError] = []
+
+        def look(runs: Sequence[Variant]) -> list[Finding]:
+            first = runs[0].run is run
+            errors: list[UsageError] = unchecked if first else []
+            found = self._setting([v.run for v in runs], chosen, argv, path if first else None, errors, first)
+            if first:
+                return found
+            return found + chosen.keep(
+                unknown.not_known(f"this setting cannot be checked: {e.message}") for e in errors
+            )
+
+        found = told.of_each(every, look)
+        limited = self._limited(steps=not any(e.slug == gate.STEPS_UNKNOWN for e in unchecked))
+        if path is not None or not limited or self.options.get("select"):
+            known = registry.rules()
+            found += chosen.unused(
+                run,
+                lambda code: (
+                    (not known[code].told or path is not None) and (not known[code].asked or limited)
+                ),
+            )
+        found = registry.in_order(found)
+        if directory is not None:
+            found += _incomplete(run, directory, every)
+        setting = every[0].label if len(told.groups(every)) > 1 else ""
+        return Result(found, unchecked, path, setting)
+
+    def _limited(self, *, steps: bool) -> bool:
+        """Is there a limit to check? ``steps``: are they known?"""
+        after = steps and self.options.get("no-recompiles-after") is not None
+        return bool(after or self._limits or self._functions or self.options.get("targets"))
+
+    def _setting(
+        self,
+        runs: Sequence[Run],
+        chosen: Filter,
+        argv: list[str],
+        path: Path | None,
+        unchecked: list[UsageError],
+        first: bool,
+    ) -> list[Finding]:
+        """Check one setting: its run, and those on other numbers of devices.
+
+        Args:
+          path: of the baseline to compare with.
+          unchecked: receives the options that cannot be checked.
+          first: is it the setting of the baseline?
+        """
+        run, given = runs[0], self.options
+        aim = target_limits.aim(runs, given.get("target") or (), given.get("targets") or {})
+        missing = target_limits.not_recorded(aim, argv)
+        unchecked.extend([missing] if missing is not None else [])
+        unchecked.extend(self._not_selected(chosen))
+        after, late = given.get("no-recompiles-after"), []
+        if after is not None:
+            try:
+                allow = bool(given.get("allow-cache-hits"))
+                late = gate.late_after(run, after, allow_cache_hits=allow, keep=chosen.looks_at)
+            except UsageError as e:
+                if e.slug != gate.STEPS_UNKNOWN:
+                    raise
+                text = f"no recompiles after step {after}: {e.message}"
+                unchecked.append(UsageError(text, hint=e.hint, slug=e.slug))
+                after = None
+        limited = self._limited(steps=after is not None)
+        compared = self.baseline is not None
+        rules = first if compared else not limited or bool(given.get("select"))
+        found: list[Finding] = []
+        if path is not None:
+            now = comparison.extract_run(run, chosen, update.roots(path))
+            found += comparison.findings(file.read(path), now, chosen)
+        elif not compared and rules:
+            found += chosen.keep(registry.findings(run))
+        found = chosen.keep(target_limits.of_rules(aim, found, rules=rules))
+        if after is not None:
+            kept = chosen.keep(t.finding for t in late)
+            late = [t for t in late if any(t.finding is f for f in kept)]
+            counted = chosen.takes(budgets.COMPILATIONS)
+            beyond = (self._limits, self._functions) if counted else (limits.Limits(), {})
+            found = [*gate.without_late(found, kept), *budgets.with_counts(run, *beyond, late)]
+        if limited:
+            over = budgets.over(run, self._limits, self._functions, programs=not aim.names, late=late)
+            found += chosen.keep(over)
+        return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
+
+    def _not_selected(self, chosen: Filter) -> list[UsageError]:
+        """Limits whose code ``select`` excludes, so that nobody would see them. ``ignore`` excludes on purpose."""
+        return [
+            UsageError(
+                f"{name} is given, but select excludes {code}, which reports it",
+                hint=f"add it: --select {code}",
+                slug="select-leaves-out",
+            )
+            for name, code in CODES.items()
+            if self.options.get(name) is not None and not chosen.selects(code)
+        ]
+
+
+def argv_of(directory: RunDir | None) -> list[str]:
+    """The words of the program's command line; empty where they are unknown."""
+    argv = directory.meta.get("argv") if directory is not None else None
+    return [str(word) for word in argv] if isinstance(argv, list) else []
+
+
+def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
+    """Report that a run is still going on, failed, or was recorded only in part (an error: nothing is known of the
+    rest)."""
+    found = []
+    died = deaths.of_run(run)
+    if died is not None:
+        found.append(unknown.program_failed(died.text, died.source, surely=died.surely))
+    for v in parts:
+        assert v.directory is not None
+        prefix = f"{v.label}: " if v.run is not run else ""
+        text = _cut_short(v.run, v.directory)
+        if text is not None:
+            found.append(unknown.not_recorded(f"{prefix}{text}"))
+        if v.run is run and state(run, directory) == "running":
+            found.append(
+                unknown.not_known("the run is still going on: only what it has done so far is checked")
+            )
+    return found
+
+
+def _cut_short(run: Run, directory: RunDir) -> str | None:
+    """Why the recording ends before what it records; None: it does not."""
+    if run.stopped:
+        first = run.stopped[0]
+        assert first.stopped is not None
+        whole = len(run.stopped) == 1 and first is run.main
+        which = "" if whole else f" of {count(len(run.stopped), 'process', 'processes')}"
+        return f"the recording{which} stopped ({first.stopped.reason}): what the program did afterwards is unknown"
+    how, main = state(run, directory), run.main
+    if how == "lost":
+        return "the log has no end: the program was killed, or the log was cut short"
+    if how == "exited" and main is not None and run.main_recorded and main.ended is None:
+        signal = run.exited is not None and run.exited.signal is not None
+        if not signal:  # reported with the failure of the program
+            return "the program's log has no end: it left through os._exit, or recording it failed"
+    return None
+
+
+def one_error(errors: Sequence[UsageError]) -> UsageError:
+    """Combine ``errors`` about what was not checked."""
+    hint = "; ".join(e.hint for e in errors if e.hint) or None
+    return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)

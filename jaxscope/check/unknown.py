@@ -1,0 +1,43 @@
+"""Findings about what a check cannot know (JX901): notes, which fail with --strict, or errors."""
+
+from __future__ import annotations
+
+import difflib
+
+import msgspec
+
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.keys import Frame
+
+CODE = "JX901"
+
+
+def not_known(text: str, c: Compilation | None = None) -> Finding:
+    """A note about something that was not recorded."""
+    if c is None:
+        return Finding(CODE, NOTE, CERTAIN, text)
+    return Finding(
+        CODE, NOTE, CERTAIN, text, c.function.id, c.site, [Evidence(text, compilation=c.id, source=c.site)]
+    )
+
+
+def not_recorded(text: str) -> Finding:
+    """An error: a part of the run was not recorded, so nothing is known of it."""
+    return msgspec.structs.replace(not_known(text), severity=ERROR)
+
+
+def program_failed(how: str, source: Frame | None, *, surely: bool) -> Finding:
+    """A warning, or a note if it is not sure: the program failed before its end."""
+    found = not_known(f"{how}: only what it did until then is checked")
+    return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
+
+
+def no_such_function(run: Run, pattern: str) -> Finding:
+    """An error: no recorded function has the name ``pattern``."""
+    names = {f.name.replace(".<locals>", "") for f in run.functions.values() if f.user}
+    near = difflib.get_close_matches(pattern, names, 1, 0.5)
+    text = f"no function called {pattern!r} was compiled: check the spelling"
+    fix = f"did you mean {near[0]}?" if near else None
+    return msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)

@@ -1,0 +1,395 @@
+"""Extract the figures of one compiled program, and compare them.
+
+Every comparison of programs reads this table: ``diff`` compares the programs of two runs, a baseline compares saved
+figures with those of a run, the side-by-side table prints those of several targets or settings, and a limit compares
+one figure with a number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.fitting import Fit
+from jaxscope.analysis.hlo.collectives import Collective
+from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.analysis.programs import peak_bytes
+from jaxscope.analysis.stablehlo.callbacks import Callback
+from jaxscope.analysis.stablehlo.constants import Constant
+from jaxscope.analysis.stablehlo.matmuls import Product
+from jaxscope.analysis.stablehlo.precision import Upcast
+from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.log.jobs import EXHAUSTED, OK
+from jaxscope.model import retargeted
+from jaxscope.model.records import Program
+from jaxscope.model.run import Run
+from jaxscope.model.stable_names import clean, pattern, root
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Key, Memory
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+COUNT, BYTES, FLOPS = "count", "bytes", "flops"
+LESS = "less"  # better: the smaller figure
+UNKNOWN_AXES = "?"
+
+Figures = Mapping[str, float | None]
+
+
+class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a baseline file: unknown keys are an error, so that a wrong merge is noticed."""
+
+
+class Collectives(Saved, frozen=True):
+    """The collectives of one kind over the same axes.
+
+    Attributes:
+      count: instructions in the program.
+      executions: per call, through loops; None where one is unknown.
+      bytes: of all results on one device, each counted once; None where one is unknown.
+      within: how many come from each of the user's functions. Renaming a function is no difference, but ``within``
+        identifies the line of a new collective.
+    """
+
+    count: int
+    executions: int | None = None
+    bytes: int | None = None
+    within: dict[str, int] = {}
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """The collectives over some axes: instructions, executions per call, bytes one device sends per call."""
+
+    count: int
+    executions: int | None
+    wire_bytes: int | None
+
+
+class SavedMetrics(Saved, frozen=True):
+    """The figures of one program that a baseline file keeps. None: not known; empty: known to be empty.
+
+    Attributes:
+      arguments: ``batch['x']: f32[64,32] P('data',)`` -> count; numbers in paths are written ``*``. They explain why
+        another figure changed, and are no difference by themselves.
+      collectives: by kind and axes, ``all-reduce over data``.
+      fusions: ``total``, each kind, and ``unfused`` elementwise operations.
+      memory: bytes on one device: ``argument``, ``output``, ``temp``, ``peak``.
+      donation: donated arguments by their first name, then by what became of them: aliased, unused, offered.
+      constants: bytes of captured arrays by name.
+      upcasts: conversions to a wider dtype, ``bfloat16 to float32``.
+      products: matrix products by operands and precision, ``f32 x f32 -> f32, DEFAULT``.
+      callbacks: calls into Python by kind.
+      loops: by trip count; ``?`` where it is unknown.
+      flops: ``matrix``: of matrix products and convolutions on one device per call.
+    """
+
+    arguments: dict[str, int] = {}
+    collectives: dict[str, Collectives] | None = None
+    fusions: dict[str, int] | None = None
+    memory: dict[str, int] | None = None
+    donation: dict[str, dict[str, int]] | None = None
+    constants: dict[str, int] | None = None
+    upcasts: dict[str, int] | None = None
+    products: dict[str, int] | None = None
+    callbacks: dict[str, int] | None = None
+    loops: dict[str, int] | None = None
+    flops: dict[str, int] | None = None
+
+
+class ProgramMetrics(SavedMetrics, frozen=True):
+    """All figures of one program.
+
+    Attributes:
+      ops: StableHLO operations by name.
+      instructions: ``instructions``, ``unfused_elementwise`` and ``custom_call.TARGET`` of the HLO.
+      unsaved_memory: bytes on one device: ``alias``, ``code``.
+      cost: XLA's own ``flops`` and ``bytes_accessed``.
+      traffic: by axes joined with a comma; ``?`` where they are unknown.
+      fit, bounds: of a program for a target.
+      cycles: estimated by a TPU's compiler.
+      state: as ``Program.state`` of a program for a target; ok of one that ran.
+      seconds: that compiling for a target took.
+    """
+
+    ops: dict[str, int] | None = None
+    instructions: dict[str, int] | None = None
+    unsaved_memory: dict[str, int] | None = None
+    cost: dict[str, float] | None = None
+    traffic: dict[str, Traffic] | None = None
+    fit: Fit | None = None
+    bounds: Bounds | None = None
+    cycles: int | None = None
+    state: str = OK
+    seconds: float | None = None
+
+    @property
+    def saved(self) -> SavedMetrics:
+        """The figures that a baseline file keeps."""
+        return SavedMetrics(**{name: getattr(self, name) for name in SavedMetrics.__struct_fields__})
+
+    @property
+    def used_bytes(self) -> int | None:
+        """Memory on one device: what the compiler of a target states, else the peak of the program that ran."""
+        return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One figure that differs.
+
+    Attributes:
+      what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
+      worse: None where neither direction is better.
+    """
+
+    what: str
+    before: float
+    after: float
+    unit: str = COUNT
+    worse: bool | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The change as a share of ``before``; None where that is 0."""
+        return (self.after - self.before) / self.before if self.before else None
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """One kind of figure: how to get it from a program, and how to compare it.
+
+    Attributes:
+      name: as in a baseline file.
+      better: LESS, or None where neither direction is better.
+      extract: the figures by name; None where the program's are unknown.
+      tolerance: the share by which a figure may differ from the baseline's, where the file does not say otherwise.
+      spelled: the name of one figure outside the baseline file.
+      missing: what a figure is that only the other program has; None: unknown.
+    """
+
+    name: str
+    unit: str
+    better: str | None
+    extract: Callable[[SavedMetrics], Figures | None]
+    tolerance: float = 0.0
+    spelled: str = "{}"
+    missing: int | None = 0
+
+    def compare(
+        self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
+    ) -> list[Difference] | None:
+        """The figures that differ by more than ``tolerance``, a share, in the order of ``after``.
+
+        None where those of one program are unknown. A single figure that is unknown is not compared.
+        """
+        old, new = self.extract(before), self.extract(after)
+        if old is None or new is None:
+            return None
+        found = []
+        for name in dict.fromkeys([*new, *old]):
+            x, y = old.get(name, self.missing), new.get(name, self.missing)
+            if x is not None and y is not None and abs(y - x) > tolerance * x:
+                unit = BYTES if name == "bytes_accessed" else self.unit
+                worse = y > x if self.better == LESS else None
+                found.append(Difference(self.spelled.format(name), x, y, unit, worse))
+        return found
+
+
+def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
+    return lambda metrics: getattr(metrics, field, None)
+
+
+def _memory(metrics: SavedMetrics) -> Figures | None:
+    return metrics.memory and {**metrics.memory, **(getattr(metrics, "unsaved_memory", None) or {})}
+
+
+def _work(metrics: SavedMetrics) -> Figures:
+    cost: Figures = getattr(metrics, "cost", None) or {}
+    return {**cost, "matrix_flops": (metrics.flops or {}).get("matrix")}
+
+
+OPS = Metric("ops", COUNT, None, _figures("ops"))
+INSTRUCTIONS = Metric("instructions", COUNT, None, _figures("instructions"))
+FUSIONS = Metric("fusions", COUNT, LESS, _figures("fusions"), 0.05)
+LOOPS = Metric("loops", COUNT, None, _figures("loops"), spelled="trip_count.{}")
+MEMORY = Metric("memory", BYTES, LESS, _memory, 0.05, "{}_bytes", None)
+WORK = Metric("flops", FLOPS, LESS, _work, 0.05, missing=None)
+UPCASTS = Metric("upcasts", COUNT, LESS, _figures("upcasts"))
+PRODUCTS = Metric("products", COUNT, None, _figures("products"))
+CALLBACKS = Metric("callbacks", COUNT, LESS, _figures("callbacks"))
+CONSTANTS = Metric("constants", BYTES, LESS, _figures("constants"))
+METRICS = (OPS, INSTRUCTIONS, FUSIONS, LOOPS, MEMORY, WORK, UPCASTS, PRODUCTS, CALLBACKS, CONSTANTS)
+TOLERANCE = {m.name: m.tolerance for m in METRICS if m.tolerance}
+
+
+def of(run: Run, p: Program) -> ProgramMetrics:
+    """Extract the figures of ``p``, a program of ``run`` that ran or was compiled for a target."""
+    texts, target = run.texts_of(p), run.retargeted.get(p.id) is p
+    fit = retargeted.fit(run, p) if target else None
+    memory, peak = memory_of(p, fit)
+    saved = {
+        "argument": memory.argument_bytes,
+        "output": memory.output_bytes,
+        "temp": memory.temp_bytes,
+        "peak": peak,
+    }
+    unsaved = {"alias": memory.alias_bytes, "code": memory.code_bytes}
+    known = any(n is not None for n in saved.values())
+    cost = p.compiled.cost if p.compiled is not None else {}
+    costs = {"flops": cost.get("flops"), "bytes_accessed": cost.get("bytes accessed")}
+    key = next((c.key for c in p.compilations if c.key is not None), None)
+    return ProgramMetrics(
+        arguments=_arguments(key) if key is not None else {},
+        memory=_present(saved) if known else None,
+        unsaved_memory=_present(unsaved) if known else None,
+        cost=_present(costs),
+        fit=fit,
+        bounds=retargeted.bounds_of(run, p) if target else None,
+        state=p.state if target else OK,
+        seconds=p.made.seconds if p.made is not None else None,
+        **_of_hlo(texts.hlo),
+        **_of_stablehlo(texts.stablehlo),
+    )
+
+
+def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
+    """The sizes on one device that the compiler states, and the peak.
+
+    Args:
+      fit: of a program for a target. Where it does not fit, its compiler states a peak and perhaps the temporaries.
+    """
+    if fit is None:
+        return sizes(p.compiled)
+    if p.state == EXHAUSTED:
+        return Memory(temp_bytes=fit.temporaries), fit.used
+    return (p.made.memory if p.made is not None else None) or Memory(), fit.used
+
+
+def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
+    """The sizes on one device of a program that ran, and the peak."""
+    memory = (compiled.memory if compiled is not None else None) or Memory()
+    return memory, peak_bytes(memory)
+
+
+def _present(values: Mapping[str, N | None]) -> dict[str, N]:
+    return {name: n for name, n in values.items() if n is not None}
+
+
+def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
+    if hlo is None or not hlo.instructions:
+        return {}
+    custom_calls = {f"custom_call.{target}": n for target, n in hlo.custom_calls.items()}
+    return {
+        "instructions": {
+            "instructions": hlo.instructions,
+            "unfused_elementwise": hlo.unfused_elementwise,
+            **custom_calls,
+        },
+        "fusions": {"total": hlo.fusions.total, **hlo.fusions.by_kind, "unfused": hlo.unfused_elementwise},
+        "loops": _counted(("?" if x.trip_count is None else str(x.trip_count), 1) for x in hlo.loops),
+        "flops": None if hlo.matrix_flops is None else {"matrix": hlo.matrix_flops},
+        "cycles": hlo.estimated_cycles,
+        "collectives": {
+            name: Collectives(
+                count=len(members),
+                executions=_sum(c.executions for c in members),
+                bytes=_sum(c.bytes for c in members),
+                within=_counted((source_function(c), 1) for c in members),
+            )
+            for name, members in _grouped(hlo.collectives, collective_key).items()
+        },
+        "traffic": {
+            axes: Traffic(len(members), _sum(c.executions for c in members), hlo.wire_bytes_by_axes.get(axes))
+            for axes, members in _grouped(hlo.collectives, _axes).items()
+        },
+    }
+
+
+def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
+    if lowered is None:
+        return {}
+    donated = [d for d in lowered.donation if d.status != "possible"]  # what only could be donated is no fact
+    return {
+        "ops": lowered.op_counts,
+        "donation": {
+            name: dict(Counter(d.status or "offered" for d in members))
+            for name, members in _grouped(donated, lambda d: root(d.path or "?")).items()
+        },
+        # One number in every place is stored once, however it is written.
+        "constants": _counted((constant_key(c), c.bytes or 0) for c in lowered.constants if not c.splat),
+        "upcasts": _counted((upcast_key(u), u.count) for u in lowered.upcasts),
+        "products": _counted((product_key(x), x.count) for x in lowered.products),
+        "callbacks": _counted((callback_key(c), c.count) for c in lowered.callbacks),
+    }
+
+
+# -- names of figures, by which a saved figure is found again in the texts ---------------------------------------
+
+
+def collective_key(c: Collective) -> str:
+    """``all-gather over data, model``; the size of its groups where their axes are unknown."""
+    if c.axes is None:
+        return f"{c.kind} over {f'groups of {c.group_size}' if c.group_size else 'unknown axes'}"
+    return f"{c.kind} over {', '.join(map(clean, c.axes)) or 'no axis'}"
+
+
+def source_function(c: Collective) -> str:
+    """The user's function that a collective comes from; ``?`` where it is unknown."""
+    return clean(c.source.function.replace(".<locals>", "")) if c.source is not None else "?"
+
+
+def constant_key(c: Constant) -> str:
+    return clean(c.name or f"unnamed {c.type}")
+
+
+def upcast_key(u: Upcast) -> str:
+    return clean(f"{u.before} to {u.after}")
+
+
+def product_key(p: Product) -> str:
+    return clean(f"{p.operands}, {p.precision}")
+
+
+def callback_key(c: Callback) -> str:
+    return clean((c.kind or "callback") + (" in a loop" if c.in_loop else ""))
+
+
+def _axes(c: Collective) -> str:
+    return UNKNOWN_AXES if c.axes is None else ",".join(c.axes)
+
+
+def _arguments(key: Key) -> dict[str, int]:
+    def spec(index: int | None) -> str:
+        s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
+        return f" {s.spec}" if s is not None and s.spec else ""
+
+    return _counted(
+        (f"{pattern(a.path)}: {short_aval(a.shape, a.dtype, a.weak_type)}{spec(a.sharding)}", 1)
+        for a in key.arguments
+    )
+
+
+def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for name, n in figures:
+        found[clean(name)] += n
+    return dict(found)
+
+
+def _sum(figures: Iterable[int | None]) -> int | None:
+    total = 0
+    for n in figures:
+        if n is None:
+            return None
+        total += n
+    return total

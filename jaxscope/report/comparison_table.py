@@ -1,0 +1,302 @@
+"""Print one function's programs side by side: a column per target or setting, a row per figure, the least marked.
+
+The figures are counts, sizes and bounds; nothing was measured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from jaxscope.analysis.bounds import Bounds
+from jaxscope.log.jobs import OK
+from jaxscope.model import metrics
+from jaxscope.model.metrics import UNKNOWN_AXES, ProgramMetrics, Traffic
+from jaxscope.report import contract
+from jaxscope.report.escape import escape
+from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.phrases import seconds, size
+from jaxscope.report.targets import bounds_json, least, short
+from jaxscope.report.variants import Column, Variant, by_function
+
+MARK = " ◂"
+LEGEND = "◂ least of its row; counts, sizes and bounds, nothing was measured"
+INDENT = 4
+NAME, WIDEST = 24, 40  # cells of a setting's name and of its value
+_STATES = {"exhausted": "", "waiting": "waiting", "compiling": "compiling", "skipped": "not lowered"}
+Amounts = list[float | None]
+
+
+class Row(NamedTuple):
+    """One figure of every column.
+
+    Attributes:
+      values: what decides which is the least; None where they must not be compared.
+      sure: False of a value that may be larger.
+    """
+
+    name: str
+    cells: list[str]
+    values: Amounts | None = None
+    sure: list[bool] | None = None
+
+
+def rows(columns: Sequence[Column]) -> list[Row]:
+    """Make the table of ``columns``: the headings, then a row per figure that at least one column has."""
+    programs = [metrics.of(c.variant.run, c.program) for c in columns]
+    ran = [p.state == OK and (p.fit is None or p.fit.fits is not False) for p in programs]
+    found = [
+        Row("fusions", [_number(None if p.fusions is None else p.fusions["total"]) for p in programs]),
+        *_collectives(programs),
+        _memory(programs),
+        *_bounds([p.bounds for p in programs]),
+        _cycles(columns, programs),
+        Row("compiled in", [_compiled(p) for p in programs]),
+    ]
+    return [*headings(columns), *(_marked(row, ran) for row in found if any(row.cells))]
+
+
+def headings(columns: Sequence[Column]) -> list[Row]:
+    """Make the rows that name the columns: the target if there are several, then each setting."""
+    targets = [c.target or "" for c in columns]
+    names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
+    found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
+    for name in names:
+        values = _shortened([escape(c.variant.settings.get(name, "")) for c in columns])
+        first, *rest = _broken(escape(name))
+        found += [Row(first, values), *(Row(f"  {part}", [""] * len(columns)) for part in rest)]
+    return found
+
+
+def _broken(name: str) -> list[str]:
+    """Break ``name`` into parts of at most ``NAME`` cells, at the ends of words if possible."""
+    parts = [""]
+    for word in re.findall(r".+?(?:[-_.=]+(?=[^-_.=])|$)", name):
+        if parts[-1] and cell_len(parts[-1] + word) > NAME:
+            parts.append("")
+        parts[-1] += word
+        while cell_len(parts[-1]) > NAME:
+            at = next(i for i in range(NAME, 0, -1) if cell_len(parts[-1][:i]) <= NAME)
+            parts[-1:] = [parts[-1][:at], parts[-1][at:]]
+    return parts
+
+
+def _shortened(values: list[str]) -> list[str]:
+    """Leave out the words that all long values begin with."""
+    if max(map(len, values)) <= NAME or len(set(values)) < 2:
+        return [escape(v, WIDEST) for v in values]
+    one, other = min(values), max(values)  # what these two begin with all begin with
+    common = one[: next((i for i, c in enumerate(one) if other[i] != c), len(one))]
+    at = max(common.rfind(c) for c in "/_.,:;=- ") + 1
+    return [escape(f"…{v[at:]}" if at > 1 else v, WIDEST) for v in values]
+
+
+def _marked(row: Row, ran: Sequence[bool]) -> Row:
+    """Mark the least value of the programs that can run, if all are known and they differ."""
+    known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
+    if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
+        return row
+    least = min(v for v in known if v is not None)
+    if row.sure is not None and not all(
+        s for s, v, r in zip(row.sure, row.values, ran, strict=True) if r and v == least
+    ):
+        return row
+    cells = [
+        cell + MARK if r and v == least else cell
+        for cell, v, r in zip(row.cells, row.values, ran, strict=True)
+    ]
+    return row._replace(cells=cells)
+
+
+def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
+    """0 if a program with collectives over the axes in ``known`` sends nothing over ``axes``.
+
+    None where that may be counted under another name: a sub-axis, several axes together, unknown axes.
+    """
+    names = _names(axes)
+    return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0
+
+
+def _names(axes: str) -> set[str]:
+    return {part.partition(":")[0] for part in axes.split(",")}
+
+
+def _collectives(programs: Sequence[ProgramMetrics]) -> Iterator[Row]:
+    every = [None if p.traffic is None else list(p.traffic.values()) for p in programs]
+    yield Row("collectives", [_executed(found) for found in every])
+    axes = sorted({a for p in programs for a in p.traffic or () if a})
+    by_axes = {a: [None if p.traffic is None else _over(p.traffic, a) for p in programs] for a in axes}
+    for a, found in by_axes.items() if len(axes) > 1 else ():
+        yield Row(f"  over {_axes(a)}", [_executed(None if t is None else [t]) for t in found])
+    for a, found in by_axes.items():
+        sent: Amounts = [None if t is None else t.wire_bytes for t in found]
+        cells = ["" if t is None else "?" if t.wire_bytes is None else size(t.wire_bytes) for t in found]
+        yield Row(f"sent over {_axes(a)}", cells, sent)
+
+
+def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
+    if axes in traffic:
+        return traffic[axes]
+    return None if nothing_over(axes, traffic) is None else Traffic(0, 0, 0)
+
+
+def _executed(found: Sequence[Traffic] | None) -> str:
+    """``16, run 40x``: instructions, and their executions per call."""
+    if found is None:
+        return ""
+    total, executions = sum(t.count for t in found), [t.executions for t in found]
+    if None in executions:
+        return f"{total:,}, run ?x"
+    times = sum(n or 0 for n in executions)
+    return f"{total:,}" if times == total else f"{total:,}, run {times:,}x"
+
+
+def _memory(programs: Sequence[ProgramMetrics]) -> Row:
+    capacities = [p.fit.capacity if p.fit is not None else None for p in programs]
+    common = capacities[0] if len(programs) > 1 and len(set(capacities)) == 1 else None
+    cells = []
+    for p, capacity in zip(programs, capacities, strict=True):
+        of = f" of {size(capacity)}" if common is None and capacity is not None else ""
+        full = "does not fit" if p.fit is not None and p.fit.fits is False else ""
+        used = p.used_bytes
+        cells.append(full if used is None else f"{size(used)}{of}{f': {full}' if full else ''}")
+    name = "memory per device" if common is None else f"memory of {size(common)}"
+    return Row(name, cells, [p.used_bytes for p in programs])
+
+
+def _bounds(bounds: Sequence[Bounds | None]) -> Iterator[Row]:
+    yield Row(
+        "least time (bound)",
+        ["" if b is None else least(b) for b in bounds],
+        [None if b is None else b.least for b in bounds],
+        # Where a bound is unknown the largest may be larger.
+        [b is not None and None not in (b.compute, b.memory, *b.axes.values()) for b in bounds],
+    )
+    yield _bound("compute", [None if b is None else (b.compute,) for b in bounds])
+    yield _bound("memory", [None if b is None else (b.memory,) for b in bounds])
+    for axes in sorted({axes for b in bounds if b is not None for axes in b.axes}):
+        yield _bound(_axes(axes), [None if b is None else _bound_over(b, axes) for b in bounds])
+
+
+def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
+    if axes in b.axes:
+        return (b.axes[axes],)
+    return None if nothing_over(axes, b.axes) is None else (0,)
+
+
+def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
+    """The row of one bound; without cells if it is 0 everywhere. None: the column has no such bound."""
+    shown = any(f is not None and f[0] != 0 for f in found)
+    cells = [short(f[0]) if shown and f is not None else "" for f in found]
+    return Row(f"bound of {name}", cells, [f and f[0] for f in found])
+
+
+def _cycles(columns: Sequence[Column], programs: Sequence[ProgramMetrics]) -> Row:
+    machines = {
+        next((t.machine for t in c.variant.run.targets if t.name == c.target), c.target) for c in columns
+    }
+    cycles: Amounts = [p.cycles for p in programs]
+    # Cycles of different machines take different times.
+    return Row(
+        "cycles, estimated", [_number(p.cycles) for p in programs], cycles if len(machines) == 1 else None
+    )
+
+
+def _compiled(p: ProgramMetrics) -> str:
+    if p.state == OK:
+        return "" if p.seconds is None else seconds(p.seconds)
+    return _STATES.get(p.state, "not compiled")
+
+
+def _number(n: int | None) -> str:
+    return "" if n is None else f"{n:,}"
+
+
+def _axes(axes: str) -> str:
+    return "unknown axes" if axes == UNKNOWN_AXES else escape(axes, 40)
+
+
+def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
+    """Lay the rows out in lines of at most ``width``: columns without room come below with the names again.
+
+    No lines if no program has a figure.
+    """
+    made, heads = rows(columns), len(headings(columns))
+    if len(made) == heads:
+        return
+    label = max(cell_len(row.name) for row in made)
+    widths = [max(cell_len(row.cells[i]) for row in made) for i in range(len(columns))]
+    at = 0
+    while at < len(columns):
+        end, used = at, label
+        while end < len(columns) and (end == at or used + 2 + widths[end] <= width - INDENT):
+            used += 2 + widths[end]
+            end += 1
+        if at:
+            yield BLANK
+        for n, row in enumerate(made):
+            same = len(columns) > 1 and len(set(row.cells)) == 1
+            cells = [
+                f"  {row.cells[i]:<{widths[i] - cell_len(row.cells[i]) + len(row.cells[i])}}"
+                for i in range(at, end)
+            ]
+            while cells and not cells[-1].strip():
+                cells.pop()
+            if cells:
+                cells[-1] = cells[-1].rstrip()
+            name = row.name + " " * (label - cell_len(row.name) if cells else 0)
+            yield line(
+                (name, "dim" if n < heads or same else ""),
+                *((cell, _style(cell.rstrip(), n < heads, same)) for cell in cells),
+                indent=INDENT,
+                hang=label + 2,
+            )
+        at = end
+
+
+def _style(cell: str, heading: bool, same: bool) -> str:
+    if heading:
+        return "bold"
+    if cell.endswith("does not fit"):
+        return "red"
+    return "green" if cell.endswith(MARK) else "dim" if same else ""
+
+
+def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
+    """``comparisons``: an entry per function that has several columns."""
+    number = {
+        id(v): n - 1 if n else None for n, v in enumerate(variants)
+    }  # among sub_runs; None: the run itself
+    return [
+        contract.Comparison(f.id, [_column_json(number[id(c.variant)], c) for c in columns])
+        for f, columns in by_function(variants)
+        if len(columns) > 1
+    ]
+
+
+def _column_json(sub_run: int | None, column: Column) -> contract.Column:
+    p = metrics.of(column.variant.run, column.program)
+    over = [
+        contract.OverAxes.copy_of(t, axes=None if axes == UNKNOWN_AXES else [a for a in axes.split(",") if a])
+        for axes, t in sorted((p.traffic or {}).items())
+    ]
+    return contract.Column(
+        sub_run=sub_run,
+        settings=column.variant.settings,
+        target=column.target,
+        program=column.program.id,
+        state=p.state,
+        fusions=None if p.fusions is None else p.fusions["total"],
+        collectives=None if p.traffic is None else over,
+        memory=contract.Fit(
+            p.used_bytes,
+            p.fit.capacity if p.fit is not None else None,
+            p.fit.fits if p.fit is not None else None,
+        ),
+        bounds=bounds_json(p.bounds),
+        estimated_cycles=p.cycles,
+        compile_seconds=p.seconds,
+    )

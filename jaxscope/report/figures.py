@@ -1,0 +1,72 @@
+"""The words for a figure of a program that differs: its name and its amounts. Plain text, escaped."""
+
+from __future__ import annotations
+
+from jaxscope.model import metrics
+from jaxscope.model.metrics import BYTES, Difference
+from jaxscope.report.escape import escape
+from jaxscope.report.phrases import count, size
+
+LONGEST = 300
+_NAMES = {
+    "argument_bytes": "arguments",
+    "output_bytes": "results",
+    "temp_bytes": "temporaries",
+    "peak_bytes": "peak",
+    "alias_bytes": "shared by arguments and results",
+    "code_bytes": "code",
+    "bytes_accessed": "bytes accessed",
+    "matrix_flops": "flops of matrix products",
+    "unfused_elementwise": "elementwise operations outside fusions",
+}
+_PATTERNS = {
+    metrics.FUSIONS.name: "{} fusions",
+    metrics.UPCASTS.name: "conversions from {}",
+    metrics.PRODUCTS.name: "matrix products in {}",
+    metrics.CALLBACKS.name: "calls into Python ({})",
+    metrics.CONSTANTS.name: "captured array {}",
+}
+_FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusions"}
+
+
+def name(part: str, d: Difference) -> str:
+    """``temporaries``, ``loop fusions``, ``loops of 6 iterations``. ``part``: the metric's name."""
+    if part == metrics.FUSIONS.name and d.what in _FUSIONS:
+        return _FUSIONS[d.what]
+    if part == metrics.LOOPS.name:
+        trips = d.what.partition(".")[2]
+        return "loops of unknown length" if trips == "?" else f"loops of {count(int(trips), 'iteration')}"
+    plain = d.what.removeprefix("stablehlo.").replace("custom_call.", "custom call ")
+    return escape(_PATTERNS.get(part, "{}").format(_NAMES.get(d.what, plain)), LONGEST)
+
+
+def amount(value: float, unit: str) -> str:
+    """``1.5 MiB``, ``1,024``, ``3.2e+12``."""
+    if unit == BYTES:
+        return size(value)
+    return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.4g}"
+
+
+def change(d: Difference) -> str:
+    """``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
+    more = d.after - d.before
+    sign = "+" if more > 0 else "-"
+    by = (
+        ""
+        if d.unit != BYTES and max(abs(d.before), abs(d.after)) >= 1e6
+        else f" ({sign}{amount(abs(more), d.unit)})"
+    )
+    return f"{amount(d.before, d.unit)} → {amount(d.after, d.unit)}{by}"
+
+
+def since_baseline(part: str, d: Difference) -> str:
+    """``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``, ``fusions: 3, none in the baseline``."""
+    if not d.before or not d.after:
+        now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
+        return f"{name(part, d)}: {now}, {before} in the baseline"
+    share = (d.share or 0) * 100
+    by = "" if d.before <= 9 else f" ({share:+,.0f} %)" if abs(share) >= 1 else f" ({share:+.1f} %)"
+    before, after = amount(d.before, d.unit), amount(d.after, d.unit)
+    if before == after:  # too close for the unit
+        before, after = f"{d.before:,.0f}", f"{d.after:,.0f}"
+    return f"{name(part, d)} {'grew' if d.after > d.before else 'fell'} from {before} to {after}{by}"
