@@ -1,4 +1,4 @@
-"""The report's section on machines that are not there, and on settings: every run of the program, function by function."""
+"""The report's section on programs for targets and under other settings, function by function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDTH = 80
 def section(
     variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
 ) -> Iterator[Line]:
-    """What was compiled for targets in all of ``variants``, or under their settings for the devices they ran on."""
+    """Print what was compiled for targets in all of ``variants``, or for their own devices under their settings."""
     targets = list(dict.fromkeys(t.name for v in variants for t in v.run.targets))
     elsewhere = bool(targets) or any(v.run.retargeted for v in variants)
     if not elsewhere and len(variants) < 2:
@@ -75,7 +75,7 @@ def _function(
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
-    """The programs of ``f`` side by side; nothing where there is one."""
+    """Print the programs of ``f`` side by side; no lines if there is only one."""
     columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
     made = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
     if made:
@@ -87,7 +87,7 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Runs of several that did not end well: what is missing of them is missing for that."""
+    """Report the runs, of several, that failed: they may lack programs."""
     if len(variants) < 2:
         return
     for v in variants:
@@ -100,7 +100,7 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
 
 
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
-    """How to go on where a compiler's process ended before its work was done."""
+    """Tell how to compile the programs that a compiler's process left undone."""
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory
     if n and directory is not None:

@@ -44,7 +44,7 @@ def amount(value: float, unit: str) -> str:
     """``1.5 MiB``, ``1,024``, ``3.2e+12``."""
     if unit == BYTES:
         return size(value)
-    return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) < 1e9 else f"{value:.4g}"
 
 
 def change(d: Difference) -> str:

@@ -1,4 +1,4 @@
-"""Programs compiled for machines that are not there, as lines and as plain data."""
+"""Print and serialize programs that were compiled for targets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bounds_line(found: Bounds) -> Line:
     least = f"no call takes less than {short(found.least)} ({escape(found.binds or '?')})"
     if found.quoted:
         others += (
-            f"{'; ' if others else ''}on rates whose source was not opened: {escape(', '.join(found.quoted))}"
+            f"{'; ' if others else ''}with rates from secondary sources: {escape(', '.join(found.quoted))}"
         )
     return line(
         (f"bounds from peak rates: {least}{f'; {others}' if others else ''}", "dim"), indent=6, hang=2
@@ -44,9 +44,9 @@ def bounds_line(found: Bounds) -> Line:
 
 
 def short(value: float | None) -> str:
-    """``4.1 ms``, ``38 us``, ``9 ns``: bounds are short."""
+    """``4.1 ms``, ``38 us``, ``9 ns``."""
     if value is None:
-        return "not known"
+        return "unknown"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if value * scale >= 1:
             return f"{value * scale:.3g} {unit}"
@@ -54,12 +54,12 @@ def short(value: float | None) -> str:
 
 
 def least(found: Bounds) -> str:
-    """``4.1 ms, compute``; empty where nothing is known that binds."""
+    """``4.1 ms, compute``; empty if the binding resource is unknown."""
     return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """At a run's end: a line for each program of the ``most`` expensive functions. ``label``: its settings."""
+    """A line for each program of the ``most`` expensive functions, for the summary of a run. ``label``: its settings."""
     for f, programs in of_run(run)[:most]:
         for p in programs:
             said, style = state(p)
@@ -77,7 +77,7 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """What the script ran on instead, where that is not what the target has."""
+    """Report that the script ran on another number of devices than the target has."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -95,7 +95,7 @@ def devices(run: Run) -> Iterator[Line]:
 def program_lines(
     run: Run, p: Program, places: Places, *, label: str = "", everything: bool = False
 ) -> Iterator[Line]:
-    """One program: its state, and what it is made of where it was compiled. ``label``: the settings of its run."""
+    """Print one program: its state, and what it consists of if it was compiled. ``label``: the settings of its run."""
     said, style = state(p)
     texts = run.texts_of(p)
     short = made.in_short(texts, None) if p.state == OK else ""
@@ -113,7 +113,7 @@ def program_lines(
 
 
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """One program with everything its texts say."""
+    """Print one program with everything that its texts contain."""
     f = p.function
     if f is not None:
         site = places.function(f)
@@ -130,7 +130,7 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
 
 
 def state(p: Program) -> tuple[str, str]:
-    """What became of it in words, and the style of that."""
+    """Describe the state of ``p``, with the style of the text."""
     made_ = p.made
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
     if p.state == "skipped":
@@ -139,16 +139,16 @@ def state(p: Program) -> tuple[str, str]:
         OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
         EXHAUSTED: ("", "red") if fitting.of_message(None, error).used else (f"does not fit: {error}", "red"),
         FAILED: (f"not compiled{_unlisted(p)}: {error}", "yellow"),
-        CRASHED: (f"the compiler did not survive it{_unlisted(p)}: {error}", "yellow"),
+        CRASHED: (f"the compiler crashed{_unlisted(p)}: {error}", "yellow"),
         LATE: (error, "yellow"),
         MISSING: (error, "yellow"),
-        "compiling": ("being compiled", "dim"),
+        "compiling": ("compiling", "dim"),
         "abandoned": ("not compiled: the compiler's process has ended", "yellow"),
     }.get(p.state, (waiting(p.behind), "dim"))
 
 
 def waiting(behind: Sequence[int]) -> str:
-    """For what a program waits: its own run's compiler, or those of other runs, which have the machine."""
+    """Describe what a program waits for: the compiler of its run, or those of other runs, which use the machine."""
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
     return (
@@ -159,7 +159,7 @@ def waiting(behind: Sequence[int]) -> str:
 
 
 def _unlisted(p: Program) -> str:
-    """What may be why: a compiler takes some slices that do not exist, and ends or gives up on others."""
+    """Describe a possible reason: some compilers accept slices that do not exist, and crash or fail on others."""
     near = machines.unlisted(p.target or "")
     return (
         f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
@@ -167,7 +167,7 @@ def _unlisted(p: Program) -> str:
 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
-    """``does not fit: 20.3 GiB in 15.8 GiB`` and by what; where it fits, how full it is."""
+    """Print ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts; or the used memory if it fits."""
     if found.used is None:
         return
     room = f" of {size(found.capacity)}" if found.capacity is not None else ""
@@ -204,7 +204,7 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 
 def program_json(run: Run, p: Program) -> contract.Program:
-    """An entry of ``programs`` for a machine that is not there; ``of`` is the program it ran instead."""
+    """An entry of ``programs`` for a target; ``of`` is the program that ran instead."""
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)

@@ -1,4 +1,4 @@
-"""One program under several settings, or on several numbers of devices: the runs of it, and each function's programs in them."""
+"""Collect the runs of one program under several settings or numbers of devices, and each function's programs in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxscope.model.run import Run
 
 
 class Variant(NamedTuple):
-    """One run of the program. ``settings``: what it was given by ``--vary``; ``directory`` None: nobody knows it."""
+    """One run of the program. ``settings``: those of ``--vary``; ``directory``: None if unknown."""
 
     run: Run
     directory: RunDir | None
@@ -28,7 +28,7 @@ class Variant(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A function's program in one run; ``target`` None: for the devices it ran on."""
+    """A function's program in one run. ``target``: None for the devices that it ran on."""
 
     variant: Variant
     program: Program
@@ -36,20 +36,20 @@ class Column(NamedTuple):
 
 
 def of(run: Run, directory: RunDir | None) -> list[Variant]:
-    """``run`` itself, then the runs within it."""
+    """``run`` itself, then the runs inside its directory."""
     subs = store.sub_runs(directory) if directory is not None else ()
     return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
 
 
 class Ended:
-    """A run that has just ended and those within it, read when they are first needed, once for whoever asks."""
+    """A run that has just ended and those inside its directory; each is read once, when it is first needed."""
 
     def __init__(self, directory: RunDir) -> None:
         self.directory = directory
 
     @functools.cached_property
     def parts(self) -> list[Variant]:
-        """The run itself, then the runs within it."""
+        """The run itself, then the runs inside its directory."""
         return of(load(self.directory), self.directory)
 
     @property
@@ -66,8 +66,7 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
     """The user's functions, the slowest first, each with its latest program for each target in each run.
 
-    Where nothing was asked for a target and there are several runs: for the devices they ran on. Functions are the
-    same where their ids are.
+    Without targets but with several runs: the programs for the devices that they ran on. Functions with one id are one.
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)

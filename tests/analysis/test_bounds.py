@@ -110,7 +110,7 @@ def test_a_bound_of_compute_that_is_not_known_says_why(flops, why):
         V5E, flops, 819_000, [], None, None, uncounted="what the custom call mine computes is not in the text"
     )
     assert found.compute is None and found.uncounted == why
-    assert f"compute not known ({why})" in targets.bounds_line(found).text.plain
+    assert f"compute unknown ({why})" in targets.bounds_line(found).text.plain
     assert of(V5E, {"bf16": 1}, 1).uncounted is None
 
 
