@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from written import CWD, ONE_CPU, T0, TWO_CPU, Log, function, key, leaf
+from written import ONE_CPU, TWO_CPU, Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import transfers
 from jaxscope.model.load import load
 from jaxscope.report.machine import as_json, dumps
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Frame
 
 F = function("step")
 S = 1_000_000_000
@@ -21,27 +20,6 @@ def log(tmp_path):
     made = Log(store.create(tmp_path / "run"), transfers=True)
     made.say(F)
     return made
-
-
-def copied(line=31, count=200, **more):
-    return ev.Transferred(
-        **{
-            "direction": "device_to_host",
-            "via": "float",
-            "site": Frame(f"{CWD}/train.py", line, "main"),
-            "text": "float(loss)",
-            "count": count,
-            "bytes": 4 * count,
-            "waits": count,
-            "seconds": 1.3,
-            "steps": count,
-            "first_step": 1,
-            "last_step": count,
-            "first_ns": T0,
-            "last_ns": T0 + 2 * S,
-            **more,
-        }
-    )
 
 
 def numpy(path, *shape, **more):

@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from written import CWD, T0, Log, function, key, leaf
+from written import Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.report.text import print_report
-from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Frame
 
 S = 1_000_000_000
 
@@ -20,24 +18,6 @@ def page(log, **more):
     out = io.StringIO()
     print_report(load(log.run), file=out, **more)
     return out.getvalue()
-
-
-def copied(line=31, **more):
-    return ev.Transferred(
-        **{
-            "direction": "device_to_host",
-            "via": "float",
-            "site": Frame(f"{CWD}/train.py", line, "main"),
-            "text": "float(loss)",
-            "count": 200,
-            "bytes": 800,
-            "seconds": 1.3,
-            "steps": 200,
-            "first_ns": T0,
-            "last_ns": T0 + 2 * S,
-            **more,
-        }
-    )
 
 
 @pytest.fixture

@@ -170,6 +170,28 @@ class Log:
         self.writer.close()
 
 
+def copied(line: int = 31, count: int = 200, **more: Any) -> ev.Event:
+    """So many copies to the host at this line of train.py, one a step, unless ``more`` says otherwise."""
+    return ev.Transferred(
+        **{
+            "direction": "device_to_host",
+            "via": "float",
+            "site": Frame(f"{CWD}/train.py", line, "main"),
+            "text": "float(loss)",
+            "count": count,
+            "bytes": 4 * count,
+            "waits": count,
+            "seconds": 1.3,
+            "steps": count,
+            "first_step": 1,
+            "last_step": count,
+            "first_ns": T0,
+            "last_ns": T0 + 2_000_000_000,
+            **more,
+        }
+    )
+
+
 def exited(
     run: RunDir, code: int | None = 0, *, pid: int = 1000, seconds: float = 134.0, signal: int | None = None
 ) -> None:

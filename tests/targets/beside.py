@@ -1,12 +1,23 @@
 """What is compared where a run for a target stands beside a compilation for it by JAX alone."""
 
+import importlib.util
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from jaxscope.analysis.hlo import program
 
+FOR_TPUS = [
+    pytest.mark.capture,
+    pytest.mark.usefixtures("one_compiler"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("libtpu") is None,
+        reason="libtpu is not installed, nothing can be compiled for a TPU: pip install 'jaxscope[tpu]'",
+    ),
+]
 HERE = Path(__file__).parent
 SAMPLE = HERE.parents[1] / "samples" / "train_sharded.py"
 PROGRAM = HERE.parent / "programs" / "for_targets.py"

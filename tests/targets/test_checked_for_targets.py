@@ -3,24 +3,17 @@
 Where libtpu is not installed these tests say so and are skipped: pip install 'jaxscope[tpu]'.
 """
 
-import importlib.util
 import subprocess
 import sys
 
 import pytest
+from beside import FOR_TPUS
 
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.rules import registry
 
-pytestmark = [
-    pytest.mark.capture,
-    pytest.mark.usefixtures("one_compiler"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("libtpu") is None,
-        reason="libtpu is not installed, nothing can be compiled for a TPU: pip install 'jaxscope[tpu]'",
-    ),
-]
+pytestmark = FOR_TPUS
 
 STEP = """
 import jax, jax.numpy as jnp

@@ -3,26 +3,18 @@
 Where libtpu is not installed these tests say so and are skipped: pip install 'jaxscope[tpu]'.
 """
 
-import importlib.util
 import json
 import subprocess
 import sys
 from collections import Counter
 
 import pytest
-from beside import HERE, PROGRAM, SAMPLE, directly, made_of
+from beside import FOR_TPUS, HERE, PROGRAM, SAMPLE, directly, made_of
 
 from jaxscope.log import store
 from jaxscope.model.load import load
 
-pytestmark = [
-    pytest.mark.capture,
-    pytest.mark.usefixtures("one_compiler"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("libtpu") is None,
-        reason="libtpu is not installed, nothing can be compiled for a TPU: pip install 'jaxscope[tpu]'",
-    ),
-]
+pytestmark = FOR_TPUS
 
 
 @pytest.mark.parametrize(
