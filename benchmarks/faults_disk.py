@@ -1,6 +1,6 @@
 """Writes run directories under faults: 64 writers at once, kill -9 at any moment, disks that take no more.
 
-    python benchmarks/faults_disk.py [--writers 64] [--kills 200] [--limits 400] [--programs 6] [-o FILE]
+    python benchmarks/faults_disk.py [--writers 64] [--kills 200] [--limits 400] [--programs 6] -o FILE
 
 Of what was written before a fault nothing may be lost or torn, a run that is dead must be known to be dead at once, and
 one whose recording stopped must never look complete. ``--programs`` runs a program of JAX's that often, each time with
@@ -49,7 +49,7 @@ def main() -> int:
     options.add_argument("--limits", type=int, default=400)
     options.add_argument("--programs", type=int, default=6)
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("-o", type=Path, default=Path(__file__).with_suffix(".json"))
+    options.add_argument("-o", type=Path, required=True)
     given = options.parse_args()
     wrong: list[str] = []
     figures: dict[str, Any] = {"seed": given.seed}
