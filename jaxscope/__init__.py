@@ -24,12 +24,7 @@ _WHERE = {
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }
 
-_FIXTURE = (
-    "pinned",
-    "compilations",
-    "causes",
-    "read",
-)  # of jaxscope.tested, which goes by our name in a test
+_FIXTURE = ("pinned", "compilations", "causes", "read")  # attributes of the pytest fixture ``jaxscope``
 
 __all__ = [
     "JaxscopeError",

@@ -1,7 +1,6 @@
-"""``jaxscope.no_recompiles``: a block, or a call of a function, in which nothing may be compiled after step N.
+"""``jaxscope.no_recompiles``: raise if something compiles after step N of a block, or of a call of a function.
 
-Records the block, where nothing records already, and reads its own recording: one of the few rooms that see
-both wings.
+Records the block unless something records already, and reads that recording.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from jaxscope.schema.findings import Finding
 
 __tracebackhide__ = to_be_read
-JX190 = "JX190"  # rules.gate.CODE, which is not imported before it is needed
+JX190 = "JX190"  # check.gate.CODE, which is imported late
 Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
 class NoRecompiles:
-    """What ``no_recompiles`` returns: a context manager and a decorator, usable any number of times."""
+    """The result of ``no_recompiles``: a context manager and decorator, usable any number of times."""
 
     def __init__(self, after: int, functions: Functions) -> None:
         self._after = after
@@ -51,8 +50,7 @@ class NoRecompiles:
     ) -> None:
         if not self._open:
             return
-        # Of several threads in one object each closes what it opened; what was opened in another thread (an ExitStack
-        # that was handed over) is the latest.
+        # Each thread closes the block that it opened; one from another thread (in an ExitStack) closes the latest.
         here = threading.get_ident()
         watch = next((w for w in reversed(self._open) if w.thread == here), self._open[-1])
         self._open.remove(watch)
@@ -124,16 +122,15 @@ class NoRecompiles:
 
 
 def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
-    """Raise where something is traced, lowered or compiled after step ``after`` of a block.
+    """Raise if something is traced, lowered or compiled after step ``after`` of a block.
 
     ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a function
-    (also ``async``, a generator): then the block is one call of it. Steps are those of the block: the marks of
-    ``jaxscope.step()`` in it, else the calls in it of the function that is watched with ``step=True``, else of the
-    first watched function that is called in it; ``after=0`` needs none: nothing may be compiled at all.
+    (``async`` or a generator, too), whose calls are then the blocks. Steps are those of the block: its marks of
+    ``jaxscope.step()``, else the calls in it of the function watched with ``step=True``, else of the first watched
+    function called in it; ``after=0`` needs no steps: nothing may compile at all.
 
-    What counts: functions of yours that are called from a line of yours, and eager operations that are compiled;
-    also what comes from the persistent cache. NumPy arguments, callbacks and debug prints do not: they compile
-    nothing. Warm calls run no code of ours.
+    Your functions called from your lines count, and eager operations that compile, also from the persistent cache.
+    NumPy arguments, callbacks and debug prints do not: they compile nothing. Warm calls run no code of jaxscope.
 
     Args:
       after: the last step that may compile.
@@ -141,15 +138,15 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
     Raises:
       RecompileError: at the next step mark, the next call of a watched function or the end of the block, never
-        inside JAX and never in place of the block's own exception; its ``findings`` say what, why and where.
-      UsageError: ``after`` is no count, or something was compiled and nothing counts the block's steps.
+        inside JAX and never in place of the block's own exception; its ``findings`` have the cause and the line.
+      UsageError: ``after`` is not a step, or something compiled and nothing counts the block's steps.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):
         return NoRecompiles(1, functions)(after)  # @jaxscope.no_recompiles without parentheses
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
-            f"no_recompiles(after={after!r}): the step is 0, 1, 2, ...",
-            hint="after=0 allows no compilation at all; after=1 allows what the first step compiles",
+            f"no_recompiles(after={after!r}): the step must be 0, 1, 2, ...",
+            hint="after=0 allows no compilation; after=1 allows those of the first step",
             slug="gate-after",
         )
     for one in _listed(functions) or ():
@@ -172,11 +169,11 @@ class Watch:
         self._pid = os.getpid()
         self._session: Session | None = None
         self._block: Block | None = None
-        self._told: set[str] = set()  # compilations that have been raised about
+        self._raised: set[str] = set()  # compilations that have been raised about
         self._failed: list[str] = []  # parts of the recording that had failed before
 
     def begin(self) -> None:
-        """Begin recording where nothing does, and open the block."""
+        """Begin recording unless something records, and open the block."""
         self._start()
         self._enter()
 
@@ -190,7 +187,7 @@ class Watch:
         self._finish(failed=failed)
 
     def __enter__(self) -> None:
-        """From the first to the last time that the block is open."""
+        """Begin recording, without opening the block."""
         self._start()
 
     def __exit__(
@@ -200,7 +197,7 @@ class Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The block is open."""
+        """Open the block while the ``with`` statement runs."""
         self._enter()
         try:
             yield
@@ -246,7 +243,7 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Something left the fast path since the last look: raise where it came too late; False: not here."""
+        """Raise if a compilation since the last call was too late. False: it cannot be checked here."""
         if (
             threading.get_ident() != self.thread
             or self._session is None
@@ -259,13 +256,13 @@ class Watch:
         try:
             found = self._findings(self._session)
         except JaxscopeError:
-            return True  # steps that are not known yet may be known in the end
-        late = [f for f in found if f.code == JX190 and not self._told.issuperset(_seen_in(f))]
+            return True  # the steps may be known at the end
+        late = [f for f in found if f.code == JX190 and not self._raised.issuperset(_seen_in(f))]
         self._raise_for(late, self._session)
         return True
 
     def _findings(self, session: Session) -> list[Finding]:
-        """What came too late so far.
+        """Find late compilations.
 
         Raises:
           UsageError: nothing counts the steps.
@@ -290,19 +287,19 @@ class Watch:
 
         if found:
             for f in found:
-                self._told.update(_seen_in(f))
+                self._raised.update(_seen_in(f))
             raise RecompileError(sentences.told(found), found)
         blind = parts.blind(session, self._failed) if at_end else None
         if blind:
             raise JaxscopeError(
-                f"no_recompiles cannot tell whether anything was compiled: {blind}",
-                hint="see what can be recorded here: jaxscope doctor",
+                f"no_recompiles: unknown whether anything was compiled: {blind}",
+                hint="jaxscope doctor shows what can be recorded here",
                 slug="gate-blind",
             )
 
 
 class _Own:
-    """The recording that blocks make where nothing else records: begun by the first, ended by the last."""
+    """The recording of blocks if nothing else records: the first block begins it, the last one ends it."""
 
     _lock = threading.Lock()
     _session: Session | None = None
@@ -310,7 +307,7 @@ class _Own:
 
     @classmethod
     def join(cls) -> Session:
-        """The recording there is, or one in a directory for the time being.
+        """Return the active recording, or begin one in a temporary directory.
 
         Raises:
           LogError: such a directory cannot be made.
@@ -336,7 +333,7 @@ class _Own:
 
     @classmethod
     def leave(cls, session: Session) -> None:
-        """One block fewer; the last one takes the recording away, with its directory."""
+        """End the recording with the last block, and remove its directory."""
         from jaxscope.capture import session as sessions
 
         with cls._lock:
@@ -352,7 +349,7 @@ class _Own:
 
 
 def _inside_jax() -> bool:
-    """Does a frame of JAX stand above us: a trace, a callback, a hook?"""
+    """Is a frame of JAX on the stack: a trace, a callback, a hook?"""
     from jaxscope import jax_internals
     from jaxscope.capture import frames
 
@@ -360,7 +357,7 @@ def _inside_jax() -> bool:
 
 
 def _driven(watch: Watch, inner: Any) -> Any:
-    """``yield from inner``, with the block open only while ``inner`` runs: what its consumer does is not part of it."""
+    """``yield from inner`` with the block open only while ``inner`` runs, not its consumer."""
     send, value = inner.send, None
     while True:
         try:
@@ -388,7 +385,7 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 
 def _names(functions: Functions) -> list[str] | None:
-    """Names and patterns as they are; functions by the id they are recorded under."""
+    """Return names and patterns unchanged, and functions as the ids under which they are recorded."""
     from jaxscope.capture import functions as described
 
     listed = _listed(functions)

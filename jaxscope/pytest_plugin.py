@@ -1,7 +1,7 @@
-"""The pytest plugin: marks that a test compiles no more than it may, and a recording to ask.
+"""The pytest plugin: marks that limit what a test compiles, and a fixture to inspect it.
 
-Imports nothing but pytest until a test uses it. Then one recording serves the whole session (of an xdist worker),
-so that what an earlier test compiled is known when a later one compiles it again; each test is a part of it.
+Imports only pytest until a test uses it. One recording then serves the whole session (of an xdist worker), so that a
+later test knows what earlier ones compiled; each test is a part of it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pytest
 
 if TYPE_CHECKING:
     from jaxscope.check.marks import Judge
-    from jaxscope.pins import Pins
-    from jaxscope.tested import Suite, Tested
+    from jaxscope.testing.baselines import Baselines
+    from jaxscope.testing.recording import SuiteRecording, TestRecording
 
 MARKS = {
     "no_recompiles": "no_recompiles(after=1, functions=None): nothing is traced, lowered or compiled after step "
-    "`after` of the test; steps are jaxscope.step() marks or the calls of a watched function, after=0 needs none",
+    "`after` of the test; steps are jaxscope.step() marks or calls of a watched function, after=0 needs none",
     "max_compilations": "max_compilations(n, function=None): your functions, or the one named, are compiled at most n times",
     "max_compile_seconds": "max_compile_seconds(s): tracing, lowering and compiling take at most s seconds",
     "max_collectives": "max_collectives(kind=None, count=None, bytes=None): each program compiled in the test has at "
@@ -32,25 +32,25 @@ MARKS = {
 }
 FIXTURE = "jaxscope"
 
-_recording: pytest.StashKey[Suite] = pytest.StashKey()
-_parts: pytest.StashKey[dict[str, Tested]] = pytest.StashKey()
+_recording: pytest.StashKey[SuiteRecording] = pytest.StashKey()
+_parts: pytest.StashKey[dict[str, TestRecording]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("jaxscope", "what JAX compiles")
+    group = parser.getgroup("jaxscope", "JAX compilations")
     group.addoption(
         "--jaxscope-dir", metavar="DIR", help="keep the recordings of tests that use jaxscope in DIR"
     )
     group.addoption(
         "--jaxscope-baseline",
         metavar="DIR",
-        help="where the baselines of jaxscope.pinned() lie, one file a test (default: jaxscope-baselines)",
+        help="directory of the baselines of jaxscope.pinned(), one file per test (default: jaxscope-baselines)",
     )
     group.addoption(
         "--jaxscope-update",
         choices=("none", "new", "all", "trim"),
         default="none",
-        help="write the baselines that are missing (new) or all, or remove those of tests that are gone (trim); not in CI",
+        help="write missing baselines (new) or all, or remove those of tests that no longer exist (trim); not in CI",
     )
 
 
@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if update != "none" and os.environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise pytest.UsageError(
             f"--jaxscope-update={update}: baselines are not updated in CI (CI={os.environ['CI']})\n"
-            "  update them where you can look at the difference, and commit them"
+            "  update them where you can review the change, and commit them"
         )
     if update == "trim" and (config.option.file_or_dir or config.option.keyword or config.option.markexpr):
         raise pytest.UsageError(
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-# -- wrong usage: an error of collection, as with --strict-markers ------------------------------------------------
+# -- wrong usage: an error while collecting, as with --strict-markers ----------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,7 +80,7 @@ def pytest_make_collect_report(
     report = yield
     if report.passed:
         for node in report.result:
-            wrong = _misused(node) if isinstance(node, pytest.Item) else None
+            wrong = _wrong_usage(node) if isinstance(node, pytest.Item) else None
             if wrong is not None:
                 report.outcome = "failed"
                 report.longrepr = f"{node.nodeid}: {wrong}"
@@ -89,7 +89,7 @@ def pytest_make_collect_report(
     return report
 
 
-def _misused(item: pytest.Item) -> str | None:
+def _wrong_usage(item: pytest.Item) -> str | None:
     for mark in item.iter_markers():
         if mark.name in MARKS:
             from jaxscope.check import marks
@@ -126,13 +126,13 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
     texts = any(FIXTURE in _fixtures(i) or i.get_closest_marker("max_collectives") for i in users)
     if trims and getattr(session.config, "workerinput", {}).get("workerid", "gw0") == "gw0":
-        for path in _pins(session.config).trim(item.nodeid for item in session.items):
+        for path in _baselines(session.config).trim(item.nodeid for item in session.items):
             session.config.issue_config_time_warning(pytest.PytestWarning(f"removed {path}"), 2)
     if not users:
         try:
             return (yield)
         finally:
-            _end(session.config)  # of marks that a fixture added
+            _end(session.config)  # a fixture may have added a mark and begun one
     _begin(session.config, texts=texts)
     try:
         return (yield)
@@ -140,11 +140,12 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         _end(session.config)
 
 
-def _begin(config: pytest.Config, *, texts: bool) -> Suite:
-    from jaxscope.tested import Suite
+def _begin(config: pytest.Config, *, texts: bool) -> SuiteRecording:
+    from jaxscope.testing.recording import SuiteRecording
 
     worker = getattr(config, "workerinput", {}).get("workerid", "tests")
-    recording = Suite(config.getoption("--jaxscope-dir"), worker, texts=texts, pins=_pins(config))
+    folder, baselines = config.getoption("--jaxscope-dir"), _baselines(config)
+    recording = SuiteRecording(folder, worker, texts=texts, baselines=baselines)
     recording.start()
     config.stash[_recording] = recording
     return recording
@@ -156,11 +157,11 @@ def _end(config: pytest.Config) -> None:
         recording.stop()
 
 
-def _pins(config: pytest.Config) -> Pins:
-    from jaxscope.pins import FOLDER, Pins
+def _baselines(config: pytest.Config) -> Baselines:
+    from jaxscope.testing.baselines import FOLDER, Baselines
 
     folder = config.rootpath / (config.getoption("--jaxscope-baseline") or FOLDER)
-    return Pins(folder, config.getoption("--jaxscope-update"), config.rootpath)
+    return Baselines(folder, config.getoption("--jaxscope-update"), config.rootpath)
 
 
 def _uses(item: pytest.Item) -> bool:
@@ -172,30 +173,32 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 
 @pytest.fixture
-def jaxscope(request: pytest.FixtureRequest) -> Tested:
-    """What this test compiles: ``compilations``, ``causes``, ``read()`` the whole recording; ``with pinned():`` holds
-    a block against the test's baseline; and jaxscope's own functions (``jaxscope.step()``, ``jaxscope.watch``)."""
+def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
+    """What this test compiles: ``compilations``, ``causes``, ``read()`` for the whole recording; ``with pinned():``
+    compares a block with the test's baseline; and the functions of jaxscope (``jaxscope.step()``, ``jaxscope.watch``)."""
     return _part_of(request.node)
 
 
-def _part_of(item: pytest.Item) -> Tested:
+def _part_of(item: pytest.Item) -> TestRecording:
     recording = item.config.stash.get(_recording, None)
     if recording is None:
         if FIXTURE in _fixtures(item) or not _uses(item):
             pytest.fail(
-                "the recording begins with the tests that name the fixture jaxscope as an argument: name it",
+                "this test is not recorded: name the fixture jaxscope as an argument of the test",
                 False,
             )
-        recording = _begin(item.config, texts=True)  # a fixture added the first mark there is
+        recording = _begin(item.config, texts=True)  # a fixture added the first mark
     parts = item.config.stash.setdefault(_parts, {})
     test = _test_of(item)
     if test not in parts:
-        parts[test] = recording.part(item.nodeid)
+        from jaxscope.testing.recording import TestRecording
+
+        parts[test] = TestRecording(item.nodeid, recording)
     return parts[test]
 
 
 def _test_of(item: pytest.Item) -> str:
-    """What is the same of a test that is tried again (``--reruns``), or repeated (``--count``)."""
+    """Identify a test across reruns (``--reruns``) and repetitions (``--count``)."""
     turn = getattr(getattr(item, "callspec", None), "params", {}).get(_REPEATED)
     if not isinstance(turn, int):
         return item.nodeid
@@ -213,41 +216,41 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     if not _uses(item):
         return (yield)
     part = _part_of(item)
-    if part.told is not None:
-        # What was compiled then is not compiled again: this try proves nothing.
+    if part.failure is not None:
+        # What was compiled then is not compiled again: another try proves nothing.
         pytest.fail(
-            f"{part.told}\n\n(found in an earlier try of this test, in the same process)", pytrace=False
+            f"{part.failure}\n\n(found in an earlier try of this test, in the same process)", pytrace=False
         )
     try:
         with _body(item, part):
             result = yield
     except (Exception, pytest.fail.Exception):
-        _tell_below(item, part)
+        _report_below(item, part)
         raise
     if part.raised:  # unittest keeps to itself what a method raises
-        _tell_below(item, part)
+        _report_below(item, part)
     elif part.entered:
-        said, _ = _failures(item, part)
-        if said:
-            part.told = said
-            pytest.fail(said, pytrace=False)
+        text, _ = _failures(item, part)
+        if text:
+            part.failure = text
+            pytest.fail(text, pytrace=False)
     return result
 
 
-def _tell_below(item: pytest.Item, part: Tested) -> None:
-    """The test's own failure stands; what we have to say goes below it."""
+def _report_below(item: pytest.Item, part: TestRecording) -> None:
+    """Report below the test's own failure."""
     try:
-        said, surely = _failures(item, part)
-        part.told = surely or None
+        text, surely = _failures(item, part)
+        part.failure = surely or None
     except Exception as e:
-        said = f"what was compiled cannot be told: {type(e).__name__}: {e}"
-    if said:
-        item.add_report_section("call", "jaxscope", said)
+        text = f"unknown what was compiled: {type(e).__name__}: {e}"
+    if text:
+        item.add_report_section("call", "jaxscope", text)
 
 
 @contextlib.contextmanager
-def _body(item: pytest.Item, part: Tested) -> Iterator[None]:
-    """``part`` is what the test itself does: not its fixtures, nor the ``setUp`` and ``tearDown`` of unittest."""
+def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
+    """Enter ``part`` for the body of the test, without its fixtures and the ``setUp`` and ``tearDown`` of unittest."""
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
@@ -265,7 +268,7 @@ def _body(item: pytest.Item, part: Tested) -> Iterator[None]:
         with part:
             return await method(*args, **kwargs)
 
-    part.leave_to_method()
+    part.reset()
     # unittest looks the method up by its name; pytest puts ``obj`` there first, where it is not async.
     item.obj = async_test if inspect.iscoroutinefunction(method) else test  # type: ignore[attr-defined]
     setattr(instance, item.name, item.obj)  # type: ignore[attr-defined]
@@ -275,13 +278,13 @@ def _body(item: pytest.Item, part: Tested) -> Iterator[None]:
         item.obj = method  # type: ignore[attr-defined]
 
 
-def _failures(item: pytest.Item, part: Tested) -> tuple[str, str]:
-    """What does not hold; and what of it does not hold however the test would have gone on."""
+def _failures(item: pytest.Item, part: TestRecording) -> tuple[str, str]:
+    """The failures of the marks; and those that do not depend on how the test would have gone on."""
     from jaxscope.check import marks
 
     found: list[str] = []
     surely: list[str] = []
-    for name, judge in _asked(item):
+    for name, judge in _marks_of(item):
         run, compiled = part.recorded(tries=name == "max_collectives")
         outcome = marks.judged(name, judge, run, compiled)
         if outcome.failure is not None:
@@ -289,14 +292,14 @@ def _failures(item: pytest.Item, part: Tested) -> tuple[str, str]:
             surely += [outcome.failure] if outcome.surely else []
         for text in outcome.unknown:
             item.warn(pytest.PytestWarning(f"{name}: {text}"))
-    blind = part.blind() if next(_asked(item), None) is not None else None
-    if blind is not None:
-        found.append(f"what was compiled cannot be told: {blind}")
+    reason = part.unreliable() if next(_marks_of(item), None) is not None else None
+    if reason is not None:
+        found.append(f"unknown what was compiled: {reason}")
     return "\n\n".join(found), "\n\n".join(surely)
 
 
-def _asked(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
-    """The marks of a test; of several with one name and one function the nearest."""
+def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
+    """The marks of a test; of several with one name for one function, the nearest."""
     from jaxscope.check import marks
 
     seen = set()

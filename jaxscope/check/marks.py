@@ -1,7 +1,7 @@
-"""What the pytest marks ask of a test, each a pure function: a recorded run, and the test's part of it, to a failure.
+"""Check the pytest marks of a test: each is a function of a recorded run and the test's part of it.
 
 ``no_recompiles(after=1, functions=None)``, ``max_compilations(n, function=None)``, ``max_compile_seconds(s)``,
-``max_collectives(kind=None, count=None, bytes=None)``. Knows nothing of pytest.
+``max_collectives(kind=None, count=None, bytes=None)``. Does not import pytest.
 """
 
 from __future__ import annotations
@@ -21,8 +21,13 @@ from jaxscope.schema.findings import NOTE, Finding
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one mark. ``failure``: why the test fails, None where it holds; ``surely``: whatever the test
-    would still have compiled; ``unknown``: what nobody could measure."""
+    """The result of one mark.
+
+    Attributes:
+      failure: why the test fails; None: it passes.
+      unknown: what could not be measured.
+      surely: does the failure not depend on what else the test would have compiled?
+    """
 
     failure: str | None = None
     unknown: list[str] = []
@@ -36,7 +41,7 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
     """Nothing is traced, lowered or compiled after step ``after`` of the test."""
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
-            f"after={after!r}: the step is 0, 1, 2, ...", hint="after=0 allows no compilation at all"
+            f"after={after!r}: the step must be 0, 1, 2, ...", hint="after=0 allows no compilation"
         )
     names = _names("functions", functions)
 
@@ -71,7 +76,7 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
     ``bytes`` of them in a call on one device (``"64 MiB"``)."""
     if count is None and bytes is None:
         raise UsageError(
-            "it allows neither a count nor bytes", hint="max_collectives(kind='all-gather', count=2)"
+            "it limits neither count nor bytes", hint="max_collectives(kind='all-gather', count=2)"
         )
     key = limits.ANY if kind is None else kind
     allowed = limits.Limits(
@@ -113,33 +118,29 @@ def usage(name: str) -> str:
 
 
 def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
-    """What a mark asks for.
+    """Parse the arguments of a mark.
 
     Raises:
-      UsageError: it does not take such arguments; names what it takes.
+      UsageError: the mark does not take them; the hint shows its usage.
     """
     known = inspect.signature(MARKS[name]).parameters
     for word in kwargs:
         if word not in known:
             near = difflib.get_close_matches(word, known, 1, 0.4)
             meant = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(
-                f"the mark {name} has no argument {word!r}", hint=f"{meant}it is used as {usage(name)}"
-            )
+            raise UsageError(f"the mark {name} has no argument {word!r}", hint=f"{meant}usage: {usage(name)}")
     try:
         inspect.signature(MARKS[name]).bind(*args, **kwargs)
     except TypeError as e:
-        raise UsageError(f"the mark {name}: {e}", hint=f"it is used as {usage(name)}") from None
+        raise UsageError(f"the mark {name}: {e}", hint=f"usage: {usage(name)}") from None
     try:
         return MARKS[name](*args, **kwargs)
     except UsageError as e:
-        raise UsageError(
-            f"the mark {name}: {e.message}", hint=e.hint or f"it is used as {usage(name)}"
-        ) from None
+        raise UsageError(f"the mark {name}: {e.message}", hint=e.hint or f"usage: {usage(name)}") from None
 
 
 def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
-    """The outcome of one mark, its name before what is wrong; what cannot be judged has failed."""
+    """Check one mark, and put its name before the failure; a mark that cannot be checked has failed."""
     try:
         found = judge(run, part)
     except JaxscopeError as e:

@@ -1,6 +1,6 @@
-"""The baselines of a test suite: one file a test, in one folder; compared, written anew, trimmed.
+"""The baselines of a test suite: one file per test in one folder; compare, update, and remove unused ones.
 
-Knows nothing of pytest.
+Does not import pytest.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = to_be_read
 FOLDER = "jaxscope-baselines"
-NONE, NEW, ALL, TRIM = UPDATES = ("none", "new", "all", "trim")
-_PART = "@"  # before the name of one of several in a test
+NONE, NEW, ALL, TRIM = "none", "new", "all", "trim"
+_BLOCK = "@"  # before the name of one of several blocks in a test
 
 
-class Pins:
-    """Baselines in ``folder``. ``update``: none (compare), new (write those that are missing), all (write every
-    one), trim (compare, and remove those of tests that are gone).
+class Baselines:
+    """The baselines in ``folder``.
+
+    Args:
+      update: none (compare), new (write missing ones), all (write every one), trim (compare, and remove those of tests
+        that no longer exist).
+      root: the directory that file names are relative to.
 
     Raises:
       BaselineError: an update in CI.
@@ -40,22 +44,22 @@ class Pins:
         self._update = update
         self._root = root
 
-    def hold(self, run: Run, test: str, name: str | None = None) -> None:
+    def check(self, run: Run, test: str, name: str | None = None) -> None:
         """Compare ``run``, which is what ``test`` compiled, with its baseline; or write that.
 
         Raises:
-          NotAsPinned: it is not what the baseline says.
-          BaselineError: there is none, or it cannot be read or written.
-          UsageError: nothing of the user's was compiled.
+          NotAsPinned: it differs from the baseline.
+          BaselineError: the baseline is missing, or it cannot be read or written.
+          UsageError: no function of the user's was compiled.
         """
         from jaxscope.check.baseline import comparison, file, update
         from jaxscope.check.selection import Filter, selection
         from jaxscope.report import sentences
 
-        path = self.folder / f"{_stem(test)}{f'{_PART}{_stem(name)}' if name else ''}.json"
+        path = self.folder / f"{_stem(test)}{f'{_BLOCK}{_stem(name)}' if name else ''}.json"
         if not any(f.user and f.compiled for f in run.functions.values()):
             raise UsageError(
-                "nothing of yours was compiled, so there is nothing to pin",
+                "none of your functions was compiled, so there is nothing to compare",
                 hint="compile it in the block: jax.jit(f).lower(...).compile()",
                 slug="pin-nothing",
             )
@@ -68,22 +72,22 @@ class Pins:
         if not path.exists():
             raise file.BaselineError(
                 f"there is no baseline at {path}",
-                hint=f"write it, look at it and commit it: pytest --jaxscope-update=new {shlex.quote(test)}",
+                hint=f"write it, review it and commit it: pytest --jaxscope-update=new {shlex.quote(test)}",
                 slug="baseline-missing",
             )
         wrong = comparison.failing(comparison.findings(file.read(path), now, everything), strict=False)
         if wrong:
-            raise NotAsPinned(f"not as in {path.name}\n{sentences.told(wrong)}")
+            raise NotAsPinned(f"differs from {path.name}\n{sentences.told(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
-        """Remove the baselines of all tests but these; which."""
+        """Remove the baselines of all tests except ``tests``; return the removed files."""
         if self._update != TRIM:
             return []
         kept = {_stem(test) for test in tests}
-        gone = [p for p in sorted(self.folder.glob("*.json")) if p.stem.partition(_PART)[0] not in kept]
-        for path in gone:
+        unused = [p for p in sorted(self.folder.glob("*.json")) if p.stem.partition(_BLOCK)[0] not in kept]
+        for path in unused:
             path.unlink(missing_ok=True)
-        return gone
+        return unused
 
 
 def _stem(text: str) -> str:
@@ -91,7 +95,7 @@ def _stem(text: str) -> str:
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")
-    name = clean_name(plain).replace(_PART, "-")
-    return (
-        name if name == plain else f"{name}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
-    )
+    name = clean_name(plain).replace(_BLOCK, "-")
+    if name == plain:
+        return name
+    return f"{name}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"

@@ -1,16 +1,15 @@
-"""The recording behind a pytest session, and one test's part of it. Knows nothing of pytest."""
+"""Record a whole pytest session, and read one test's part of the recording. Does not import pytest."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jaxscope import parts
-from jaxscope.errors import to_be_read
+from jaxscope.errors import UsageError, to_be_read
 from jaxscope.recording import Recording
 
 if TYPE_CHECKING:
@@ -18,36 +17,36 @@ if TYPE_CHECKING:
     from jaxscope.capture.session import Session
     from jaxscope.model.records import Compilation
     from jaxscope.opened import Opened
-    from jaxscope.pins import Pins
     from jaxscope.schema.findings import Cause
     from jaxscope.schema.steps import Step
+    from jaxscope.testing.baselines import Baselines
 
 __tracebackhide__ = to_be_read
 
 
-class Suite:
-    """One recording for all tests of a process; where one is going on already, that one.
+class SuiteRecording:
+    """One recording for all tests of a process; an active recording is used if there is one.
 
     Args:
-      folder: where it is kept, under ``name``; None: nowhere.
-      texts: keep the programs' texts.
-      pins: the suite's baselines.
+      folder: keep the recording there, under ``name``; None: remove it at the end.
+      texts: keep the texts of programs.
+      baselines: those of the suite.
     """
 
-    def __init__(self, folder: str | None, name: str, *, texts: bool, pins: Pins) -> None:
-        self.pins = pins
+    def __init__(self, folder: str | None, name: str, *, texts: bool, baselines: Baselines) -> None:
+        self.baselines = baselines
         self._temporary = Path(tempfile.mkdtemp(prefix="jaxscope-")) if folder is None else None
-        self._where = (self._temporary or Path(str(folder))) / name
+        self._path = (self._temporary or Path(str(folder))) / name
         self._ir = "all" if texts else "none"
         self._recording: Recording | None = None
 
     def start(self) -> None:
-        """Begin recording, where nothing records: also again, where a test has recorded something else. Imports jax."""
+        """Begin recording if nothing records; again if a test ended the recording. Imports jax."""
         from jaxscope.capture import session
 
         if session.current() is None:
-            name = self._where.name
-            self._recording = Recording(self._where, ir=self._ir, name=name, arrays=False, passing="suite")
+            name = self._path.name
+            self._recording = Recording(self._path, ir=self._ir, name=name, arrays=False, passing="suite")
             self._recording.start()
 
     def stop(self) -> None:
@@ -56,30 +55,33 @@ class Suite:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def part(self, test: str) -> Tested:
-        return Tested(test, self)
 
+class TestRecording:
+    """What one test compiles while it is entered; the functions of ``jaxscope`` are attributes.
 
-class Tested:
-    """What one test compiles, while it is entered; jaxscope's own functions as attributes.
+    Attributes:
+      failure: why a try of the test failed. What it compiled is not compiled again in the next try.
+      entered, raised: did the test begin, and end with an exception?
 
     Raises:
-      UsageError: from what asks for the recording, where there is none.
+      UsageError: from what needs the recording, if there is none.
     """
 
-    def __init__(self, test: str, suite: Suite) -> None:
-        self._test = test
-        self._suite = suite
-        self._over = False
-        self._earlier: list[Block] = []  # of tries before this one
-        self.told: str | None = None  # why a try of the test failed; it is not compiled again in the next
+    __test__ = False
+
+    def __init__(self, test: str, suite: SuiteRecording) -> None:
+        self.failure: str | None = None
         self.entered = False
         self.raised = False
+        self._test = test
+        self._suite = suite
         self._session: Session | None = None
+        self._ended = False
         self._block: Any = None
-        self._failed: list[str] = []
+        self._earlier_blocks: list[Block] = []  # of earlier tries
+        self._failed_parts: list[str] = []
 
-    def __enter__(self) -> Tested:
+    def __enter__(self) -> TestRecording:
         from jaxscope.capture import session
         from jaxscope.capture.blocks import Block
 
@@ -87,8 +89,8 @@ class Tested:
         self._session = session.current()
         self.entered, self.raised = True, False
         if self._session is not None:
-            self._earlier += [self._block] if self._block is not None else []
-            self._failed = parts.failed()
+            self._earlier_blocks += [self._block] if self._block is not None else []
+            self._failed_parts = parts.failed()
             self._block = Block(self._session.tally, own=False)
             self._session.tally.open(self._block)
         return self
@@ -100,46 +102,45 @@ class Tested:
 
         self.raised = error is not None
         if self._session is not None:
-            self._over = session.current() is not self._session
+            self._ended = session.current() is not self._session
             self._session.tally.close(self._block)
 
-    def leave_to_method(self) -> None:
-        """What enters it now may never come to it (a ``setUp`` that raises)."""
+    def reset(self) -> None:
+        """Forget an earlier try, because the next one may fail before it enters (in a ``setUp``)."""
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """The whole recording so far, and the compilations of this test in it with its own steps.
+        """The whole recording so far, and the compilations of this test with its own steps.
 
-        ``tries``: with those of earlier tries of it.
+        Args:
+          tries: include those of earlier tries.
         """
-        from jaxscope.errors import UsageError
-
         if self._session is None:
             raise UsageError(
-                "nothing records this test",
-                hint="the recording could not be made, or the test stopped it: see stderr",
+                "this test is not recorded",
+                hint="the recording could not begin, or the test ended it: see stderr",
                 slug="not-started",
             )
         run, part = parts.read(self._session, self._block)
-        for block in self._earlier if tries else ():
+        for block in self._earlier_blocks if tries else ():
             part = {**parts.read(self._session, block)[1], **part}
         return run, part
 
-    def blind(self) -> str | None:
-        """Why what was recorded cannot be relied on; None: it can."""
+    def unreliable(self) -> str | None:
+        """Why the recording cannot be relied on; None: it can."""
         if self._session is None:
-            return "nothing records it"
-        if self._over:
+            return "the test is not recorded"
+        if self._ended:
             return "the test began or ended a recording of its own (jaxscope.record)"
-        return parts.blind(self._session, self._failed)
+        return parts.blind(self._session, self._failed_parts)
 
     def read(self) -> Opened:
-        """The whole recording so far: functions, compilations, programs, findings; also of earlier tests."""
+        """The whole recording so far, including earlier tests: functions, compilations, programs, findings."""
         return self.recorded()[0]
 
     @property
     def path(self) -> Path:
-        """The run directory; it goes with the session, unless ``--jaxscope-dir`` keeps it."""
+        """The run directory. It is removed with the session unless ``--jaxscope-dir`` keeps it."""
         self.recorded()
         assert self._session is not None
         return self._session.run.path
@@ -155,20 +156,19 @@ class Tested:
         return self.read().causes(compilation)
 
     def pinned(self, name: str | None = None) -> Pinned:
-        """What is compiled in the block is what this test's baseline says: compilations and their causes,
-        collectives, fusions, memory, donation. JAX's caches are cleared first, so that it does not matter what other
-        tests have compiled. ``name`` tells several blocks of one test apart.
+        """Compare what the block compiles with the test's baseline: compilations and their causes, collectives,
+        fusions, memory, donation. JAX's caches are cleared first, so that earlier tests do not matter.
+
+        Args:
+          name: distinguishes several blocks of one test.
 
         Raises:
-          NotAsPinned: it is something else (an AssertionError); the message says what, and on which line.
+          NotAsPinned: it differs (an AssertionError); the message names the change and its line.
           BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
         """
         self.recorded()
         assert self._session is not None
-        session = self._session
-        return Pinned(
-            session, lambda block: self._suite.pins.hold(parts.alone(session, block), self._test, name)
-        )
+        return Pinned(self._session, self._suite.baselines, self._test, name)
 
     def __getattr__(self, name: str) -> Any:
         import jaxscope
@@ -179,11 +179,12 @@ class Tested:
 
 
 class Pinned:
-    """A block whose part of the recording is judged when it has ended without an error of its own."""
+    """A block that is compared with a baseline, unless it ends with an exception of its own."""
 
-    def __init__(self, session: Session, judge: Callable[[Block], None]) -> None:
+    def __init__(self, session: Session, baselines: Baselines, test: str, name: str | None) -> None:
         self._session = session
-        self._judge = judge
+        self._baselines = baselines
+        self._test, self._name = test, name
         self._block: Block | None = None
 
     def __enter__(self) -> None:
@@ -203,4 +204,4 @@ class Pinned:
         if block is not None:
             self._session.tally.close(block)
             if error is None:
-                self._judge(block)
+                self._baselines.check(parts.alone(self._session, block), self._test, self._name)
