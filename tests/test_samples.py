@@ -11,6 +11,7 @@ from places import TESTS
 from jaxscope.log.store import RunDir
 from jaxscope.model import transfers
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules.registry import findings
 
 pytestmark = [pytest.mark.capture, pytest.mark.costly]
@@ -24,9 +25,9 @@ def runs(tmp_path_factory, clean_env):
     for name, options in (("slow", []), ("fixed", ["--fixed"])):
         folder = tmp_path_factory.mktemp(name)
         where = folder / "run"
-        for words in (["run", "-q", "-o", where, SAMPLE, *options], ["report", where]):
+        for line in (["run", "-q", "-o", where, SAMPLE, *options], ["report", where]):
             done = subprocess.run(
-                [sys.executable, "-m", "jaxscope", *map(str, words)],
+                [sys.executable, "-m", "jaxscope", *map(str, line)],
                 cwd=folder, env={**clean_env, "COLUMNS": "200"}, capture_output=True, text=True,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr
@@ -47,11 +48,11 @@ def test_a_loss_read_in_every_step_is_found_with_its_line_its_count_and_its_seco
     assert (t.count, t.steps, t.source.line, t.text) == (200, 200, line_of_float(), "float(loss)")
     assert finding.source.line == line_of_float() and finding.seconds == t.blocked_seconds > 0
     told = f"float(loss) at float_per_step.py:{line_of_float()} reads from the device in each of 200 steps and waited "
-    assert finding.title.startswith(told) and told in report
+    assert words.title(finding).startswith(told) and told in report
 
 
 def test_it_vanishes_with_the_fixed_version(runs):
     run, report = runs["fixed"]
-    assert not [f.title for f in findings(run) if f.code.startswith("JX6")] and "JX601" not in report
+    assert not [words.title(f) for f in findings(run) if f.code.startswith("JX6")] and "JX601" not in report
     [t] = [t for t in transfers.transfers(run) if t.kind == "float"]
     assert (t.count, t.steps) == (4, 4)

@@ -1,7 +1,7 @@
 """Why a call was not served from JAX's caches: the causes, the decisive one first.
 
-Two keys and what happened go in, ``Cause`` records come out. Pure; how a cause is worded is
-``analysis.wording``'s, which earlier key to compare with is ``analysis.levels``'.
+Two keys and what happened go in, ``Cause`` records come out. Pure; ``present.causes`` makes the words, and
+``analysis.levels`` chooses which earlier key to compare with.
 """
 
 from __future__ import annotations
@@ -11,9 +11,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jaxscope.analysis import wording
 from jaxscope.analysis.alike import folded
-from jaxscope.analysis.keys import BY_IDENTITY, Facts, LeafFacts, same_static, union, unread
+from jaxscope.analysis.keys import (
+    BY_IDENTITY,
+    SEE_FIELDS,
+    Facts,
+    LeafFacts,
+    array_type,
+    same_static,
+    static_value,
+    union,
+    unread,
+)
 from jaxscope.analysis.levels import (
     COMPILE,
     FAST_PATH,
@@ -27,8 +36,34 @@ from jaxscope.analysis.levels import (
 )
 from jaxscope.analysis.spelling import below, tokens
 from jaxscope.analysis.structure import structure
-from jaxscope.schema.findings import CERTAIN, LIKELY, Cause
-from jaxscope.schema.keys import Sharding, Static
+from jaxscope.schema.causes import (
+    FUNCTION,
+    NO_EQ,
+    NO_FIELD,
+    PARTS,
+    SAME_TEXT,
+    UNSTABLE_HASH,
+    AheadOfTime,
+    ArgumentType,
+    Cause,
+    Cleared,
+    Commitment,
+    Compared,
+    Effects,
+    Entry,
+    FullCaches,
+    FunctionObject,
+    Layout,
+    MemoryKind,
+    MeshSetting,
+    NewFunction,
+    NotRecorded,
+    Placement,
+    Setting,
+    StaticDetail,
+)
+from jaxscope.schema.findings import CERTAIN, LIKELY
+from jaxscope.schema.keys import Frame, Sharding, Static
 
 # Of causes at one level, which is the root of the others: an object made anew or a setting that changed
 # makes whatever else differs a consequence.
@@ -40,6 +75,8 @@ _ORDER = (
 )  # fmt: skip
 _MESH_SETTING = re.compile(r"mesh|axis_env", re.IGNORECASE)
 _KEYS = ("key<", "PRNGKey")
+REF_EFFECTS = frozenset({"Accum", "Read", "Write"})  # of reading and writing jax.Refs
+_FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method")
 
 
 class Circumstances(msgspec.Struct, frozen=True):
@@ -74,35 +111,36 @@ class Circumstances(msgspec.Struct, frozen=True):
     full: dict[str, tuple[int, int]] = {}
     effects: list[str] = []
     other_program: bool = False
-    made_at: str | None = None
+    made_at: Frame | None = None
     made_there: bool = True
     number_before: int | None = None
 
 
 def first(level: str) -> Cause:
     """The cause of the first call of a function."""
-    return Cause("first", level, None, None, None, CERTAIN, "the first time this function is seen")
+    return Cause("first", level, None, None, None, CERTAIN)
 
 
-def unread_key(level: str, lost: str = "its cache key was not recorded") -> Cause:
-    return Cause("unknown", level, None, None, None, CERTAIN, lost)
+def unread_key(level: str) -> Cause:
+    """The cause of a call whose key was not recorded."""
+    return Cause("unknown", level, None, None, None, CERTAIN, detail=NotRecorded())
 
 
 def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     """The causes of a miss whose key is ``after``, compared with the earlier key ``before``."""
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
-        return [wording.transform(at.level, at.entry, at.entry_before)]
+        return [_transform(at.level, at.entry, at.entry_before)]
     if at.entry == "transform" and at.other_program:
-        return [wording.transform(at.level, at.entry, at.entry)]
+        return [_transform(at.level, at.entry, at.entry)]
     found = differences(before, after, at)
     explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
     if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
         level = at.level if not explained else FAST_PATH
-        found.append(wording.aot(level, at.entry_before, at.number_before, differs=explained))
+        found.append(_ahead_of_time(level, at.entry_before, at.number_before, differs=explained))
     elif not explained and at.entry_before == "nested" and at.entry == "call" and not at.cleared:
-        found.append(wording.transform(at.level, at.entry, at.entry_before))
+        found.append(_transform(at.level, at.entry, at.entry_before))
     elif not explained and at.entry == "aot":
-        found.append(wording.aot(at.level, "call", at.number_before, differs=False))
+        found.append(_ahead_of_time(at.level, "call", at.number_before, differs=False))
     elif not explained:
         found.append(_unexplained(found, before, after, at))
     if at.level != FAST_PATH and any(_explains(c, at) and c.kind != "unknown" for c in found):
@@ -154,22 +192,51 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         group, _, item = name.partition(".")
         if name == "function_object":
             found.append(
-                wording.eager_parameters(TRACE)
+                Cause("static_value", TRACE, None, None, None, LIKELY)
                 if at.eager
-                else wording.new_function(
-                    TRACE, x, y, at.form, at.wrappers, at.qualname, at.made_at, at.made_there
-                )
+                else _new_function(x, y, at)
             )
         elif group == "options":
             if item.endswith("_argnames") and _changed(f"options.{item[:-5]}nums", before, after):
                 continue  # JAX infers the names from the numbers
-            found.append(wording.option(at.level, item, x, y))
+            found.append(Cause("options", at.level, item, _setting(x), _setting(y), CERTAIN))
         elif group == "context":
-            mesh = bool(_MESH_SETTING.search(item))
             if item == MESH_DEVICES and _changed("context.abstract_mesh_context_manager", before, after):
                 continue  # another mesh altogether
-            found.append(wording.setting(whole_level(name), item, x, y, mesh=mesh))
+            found.append(_context(whole_level(name), item, x, y))
     return found
+
+
+def _new_function(before: str | None, after: str | None, at: Circumstances) -> Cause:
+    """Another function object of the same definition; likely where the line that makes it is."""
+    a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
+    made = NewFunction(at.form, tuple(at.wrappers), at.qualname, at.made_at, at.made_there)
+    certainty = CERTAIN if at.made_there or at.made_at is None else LIKELY
+    return Cause("new_function", TRACE, None, a, b, certainty, detail=made)
+
+
+def _context(level: str, name: str, before: str | None, after: str | None) -> Cause:
+    """A setting of JAX, or the mesh around the call, which is one."""
+    a, b = _setting(before), _setting(after)
+    if _MESH_SETTING.search(name):
+        return Cause("mesh", level, "context", a, b, CERTAIN, detail=MeshSetting(name == MESH_DEVICES))
+    if not name:  # the settings behind the ids are lost
+        return Cause("config", level, None, None, None, CERTAIN, detail=NotRecorded())
+    return Cause("config", level, name, a, b, CERTAIN)
+
+
+def _setting(text: str | None) -> Setting | None:
+    return None if text is None else Setting(text)
+
+
+def _transform(level: str, entry: str, before: str) -> Cause:
+    a, b = (Entry(before), Entry(entry)) if entry != before else (None, None)
+    return Cause("transform", level, None, a, b, CERTAIN)
+
+
+def _ahead_of_time(level: str, before: str, number: int | None, *, differs: bool) -> Cause:
+    entries = (Entry("aot"), Entry("call")) if before == "aot" else (Entry("call"), Entry("aot"))
+    return Cause("aot", level, None, *entries, CERTAIN, detail=AheadOfTime(number, differs))
 
 
 def _changed(name: str, before: Facts, after: Facts) -> bool:
@@ -192,7 +259,8 @@ def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         if was is not None and now is not None:
             found.append(_static(path, was, now, at, inside=_inside(path, after)))
         elif not (path in before.leaves or path in after.leaves):  # else said with the leaf
-            found.append(wording.static_came_or_went(TRACE, path, was, now, tree=_inside(path, after)))
+            kind = "tree_static" if _inside(path, after) else "static_value"
+            found.append(Cause(kind, TRACE, path, static_value(was), static_value(now), CERTAIN))
     return _fold_statics(found)
 
 
@@ -202,7 +270,10 @@ def _nameless(before: Facts, after: Facts) -> list[Cause]:
         was, now = before.static.get(path), after.static.get(path)
         whole = path.startswith("<") or _is_whole(now)
         if whole and was is not None and now is not None and not same_static(was, now):
-            return [wording.opaque_static(TRACE, path, was, now)]
+            owner = path.partition(".")[0].strip("<>") if path.startswith("<") else None
+            a, b = (None, None) if was.repr == SEE_FIELDS else (static_value(was), static_value(now))
+            detail = StaticDetail(NO_FIELD, inside=True, owner=owner)
+            return [Cause("tree_static", TRACE, None if owner else path, a, b, LIKELY, detail=detail)]
     return []
 
 
@@ -211,18 +282,27 @@ def _same(was: Static | None, now: Static | None) -> bool:
 
 
 def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: bool) -> Cause:
-    if at.level != TRACE and now.compares == "value":
-        # The trace was found, so the two compare equal; yet something kept them apart until then.
-        return wording.static_identity(at.level, path, was, now, tree=inside, unstable_hash=True)
+    kind = "tree_static" if inside else "static_value"
+    a, b = static_value(was), static_value(now)
     alike = was.type == now.type and was.repr == now.repr
     same_object = now.serial is not None and was.serial == now.serial
-    if now.unstable_hash or (alike and now.compares in BY_IDENTITY and not same_object):
-        return wording.static_identity(TRACE, path, was, now, tree=inside, unstable_hash=now.unstable_hash)
+    # Where the trace was found, the two compare equal; yet something kept them apart until then.
+    unstable = at.level != TRACE and now.compares == "value"
+    if unstable or now.unstable_hash or (alike and now.compares in BY_IDENTITY and not same_object):
+        why = UNSTABLE_HASH if unstable or now.unstable_hash else _why_another(now)
+        level = at.level if unstable else TRACE
+        return Cause("static_identity", level, path, a, b, CERTAIN, detail=StaticDetail(why, inside))
     if alike:
-        return wording.static_unseen(TRACE, path, was, now, tree=inside)
-    if inside:
-        return wording.tree_static(TRACE, path, was, now)
-    return wording.static_value(TRACE, path, was, now)
+        certainty = CERTAIN if now.type in ("str", "bytes") else LIKELY
+        return Cause(kind, TRACE, path, a, b, certainty, detail=StaticDetail(SAME_TEXT, inside))
+    return Cause(kind, TRACE, path, a, b, CERTAIN)
+
+
+def _why_another(now: Static) -> str:
+    """Why an object that looks the same is another one."""
+    if now.type.rpartition(".")[2] in _FUNCTIONS:
+        return FUNCTION
+    return PARTS if now.compares == "parts" else NO_EQ
 
 
 def _fold_statics(found: list[Cause]) -> list[Cause]:
@@ -239,7 +319,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
     folded: list[Cause] = []
     for (kind, parent), members in groups.items():
         if len(members) > 1 and kind == "static_identity":
-            folded.append(wording.static_identities(members, parent))
+            folded.append(msgspec.structs.replace(members[0], path=parent, count=len(members)))
         else:
             folded += members
     return folded
@@ -252,7 +332,7 @@ def _inside(path: str, facts: Facts) -> bool:
 
 
 def _is_whole(s: Static | None) -> bool:
-    return s is not None and s.repr == wording.SEE_FIELDS
+    return s is not None and s.repr == SEE_FIELDS
 
 
 # -- leaves ----------------------------------------------------------------------------------------------
@@ -274,18 +354,20 @@ def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, C
 
 def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: Circumstances) -> list[Cause]:
     aval = [f for f in fields if f in ("shape", "dtype", "weak_type")]
+    types = array_type(old), array_type(new)
     if "dtype" in aval and any(m in (x.dtype or "") for x in (old, new) for m in _KEYS):
-        return [wording.aval("prng", TRACE, path, old, new, {"dtype", "shape"})]
-    found: list[Cause] = []
+        return [Cause("prng", TRACE, path, *types, CERTAIN)]
+    kinds = []
     if "shape" in aval:
-        kind = "rank" if len(old.shape or ()) != len(new.shape or ()) else "shape"
-        found.append(wording.aval(kind, TRACE, path, old, new, set(fields)))
+        kinds.append("rank" if len(old.shape or ()) != len(new.shape or ()) else "shape")
     if "dtype" in aval:
-        found.append(wording.aval("dtype", TRACE, path, old, new, set(fields)))
+        kinds.append("dtype")
     if "weak_type" in aval and not ("dtype" in aval and _both_python(old, new)):
-        found.append(wording.weak_type(TRACE, path, old, new, set(fields), told=bool(found)))
+        kinds.append("weak_type")
+    found = [Cause(kind, TRACE, path, *types, CERTAIN) for kind in kinds]
     if "memory_kind" in fields:
-        found.append(wording.memory_kind(TRACE, path, old, new))
+        memory = MemoryKind(old.memory_kind), MemoryKind(new.memory_kind)
+        found.append(Cause("memory_kind", TRACE, path, *memory, CERTAIN))
     placed = old.sharding is not None and new.sharding is not None
     on_mesh = any(x.sharding is not None and x.sharding.mesh for x in (old, new))
     if (
@@ -293,14 +375,29 @@ def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: 
         and (placed or on_mesh)
         and ("memory_kind" not in fields or _moved(old.sharding, new.sharding))
     ):
-        found.append(_sharding(path, old, new, at))
+        kind, level = _sharding(old.sharding, new.sharding, at)
+        found.append(Cause(kind, level, path, _placement(old), _placement(new), CERTAIN))
     if "committed" in fields and not any(c.kind in ("mesh", "sharding") for c in found):
-        found.append(wording.committed(LOWER, path, old, new))
+        found.append(Cause("committed", LOWER, path, _commitment(old), _commitment(new), CERTAIN))
     if "layout" in fields:
-        found.append(wording.layout(LOWER, path, old, new))
+        found.append(Cause("layout", LOWER, path, Layout(old.layout), Layout(new.layout), CERTAIN))
     if "type" in fields and not found:
-        found.append(wording.argument_kind(FAST_PATH, path, old, new, compiled=at.level != FAST_PATH))
+        found.append(
+            Cause("argument_kind", FAST_PATH, path, ArgumentType(old.type), ArgumentType(new.type), CERTAIN)
+        )
     return found
+
+
+def _placement(leaf: LeafFacts) -> Placement | None:
+    s = leaf.sharding
+    if s is None:
+        return None
+    mesh = None if s.mesh is None else tuple((name, size, kind) for name, size, kind in s.mesh)
+    return Placement(s.kind, s.text, s.devices, mesh, s.spec, s.memory_kind)
+
+
+def _commitment(leaf: LeafFacts) -> Commitment:
+    return Commitment(leaf.committed, leaf.sharding.text if leaf.sharding is not None else None)
 
 
 def _both_python(old: LeafFacts, new: LeafFacts) -> bool:
@@ -311,18 +408,18 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
     return a is None or b is None or (a.mesh, a.spec, a.devices) != (b.mesh, b.spec, b.devices)
 
 
-def _sharding(path: str, old: LeafFacts, new: LeafFacts, at: Circumstances) -> Cause:
-    a, b = old.sharding, new.sharding
+def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tuple[str, str]:
+    """The kind of cause that the difference between two shardings is, and the cache that it misses."""
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
-        return wording.sharding("mesh", TRACE, path, old, new)
+        return "mesh", TRACE
     if a is not None and b is not None:
         if level == COMPILE:
-            return wording.sharding("device", COMPILE, path, old, new)
+            return "device", COMPILE
         if at.level == FAST_PATH and (a.devices, a.mesh) == (b.devices, b.mesh):
             # The lowering and the executable served both: JAX takes the one for the other.
-            return wording.sharding("equal_sharding", FAST_PATH, path, old, new)
-    return wording.sharding("sharding", level, path, old, new)
+            return "equal_sharding", FAST_PATH
+    return "sharding", level
 
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
@@ -344,20 +441,30 @@ def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstan
     """No difference accounts for the level reached: what else can be the reason?"""
     if at.level == FAST_PATH:
         if at.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
-            return wording.effects(at.effects)
+            names = tuple(sorted({n.partition("<")[0] for n in at.effects}))
+            effects = Effects(names, refs=bool(names) and REF_EFFECTS.issuperset(names))
+            return Cause("effects", FAST_PATH, None, None, None, CERTAIN, detail=effects)
         full = {n: f for n, f in at.full.items() if n.startswith("fast path")}
         if full:
-            return wording.evicted(FAST_PATH, full)
-        return wording.unknown(FAST_PATH, len(after.leaves), len(after.static))
+            return _evicted(FAST_PATH, full)
+        return _unknown(FAST_PATH, after)
     if at.cleared:
-        return wording.cleared(at.level, at.cleared)
+        return Cause("cleared", at.level, None, None, None, CERTAIN, detail=Cleared(at.cleared))
     if at.full:
-        return wording.evicted(at.level, at.full)
-    if at.entry == "transform":
-        return wording.transform(
-            at.level, at.entry, at.entry
-        )  # it makes several of one call, alike to their arguments
-    return wording.unknown(at.level, len(after.leaves), len(after.static), missing=sorted(after.unread))
+        return _evicted(at.level, at.full)
+    if at.entry == "transform":  # it makes several of one call, alike to their arguments
+        return _transform(at.level, at.entry, at.entry)
+    return _unknown(at.level, after, missing=tuple(sorted(after.unread)))
+
+
+def _evicted(level: str, full: dict[str, tuple[int, int]]) -> Cause:
+    caches = FullCaches(tuple((name, *sizes) for name, sizes in sorted(full.items())))
+    return Cause("evicted", level, None, None, None, LIKELY, detail=caches)
+
+
+def _unknown(level: str, after: Facts, missing: tuple[str, ...] = ()) -> Cause:
+    compared = Compared(len(after.leaves), len(after.static), missing)
+    return Cause("unknown", level, None, None, None, CERTAIN, detail=compared)
 
 
 def certain(causes: Sequence[Cause]) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import msgspec
 
+from jaxscope.schema.causes import ArrayType, StaticValue
 from jaxscope.schema.keys import Key, Sharding, Static
 
 Contexts = Mapping[str, Mapping[str, str]]
@@ -31,6 +32,7 @@ _OF_ARRAYS = frozenset({"sharding", "committed", "memory_kind", "layout"})
 
 
 BY_IDENTITY = ("identity", "parts")
+SEE_FIELDS = "(see the fields above)"  # what capture writes for the whole beside its parts
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -79,6 +81,20 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
         else:
             whole.update((f"context.{name}", value) for name, value in settings.items())
     return Facts(leaves, static, whole, key.nodes, frozenset(key.missing))
+
+
+def array_type(leaf: LeafFacts) -> ArrayType:
+    """What a leaf is, without where it is placed."""
+    return ArrayType(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
+
+
+@overload
+def static_value(item: Static) -> StaticValue: ...
+@overload
+def static_value(item: None) -> None: ...
+def static_value(item: Static | None) -> StaticValue | None:
+    """A static value as a cause names it."""
+    return None if item is None else StaticValue(item.repr, item.type, item.serial)
 
 
 def same_static(a: Static, b: Static) -> bool:

@@ -5,11 +5,15 @@ Pure. Which of it explains a miss is ``analysis.causes``' to say.
 
 from __future__ import annotations
 
-from jaxscope.analysis import wording
-from jaxscope.analysis.keys import Facts, union
+import re
+
+from jaxscope.analysis.keys import Facts, array_type, static_value, union
 from jaxscope.analysis.levels import TRACE
 from jaxscope.analysis.spelling import FOLD_FROM, below, common_prefix, root, tokens
-from jaxscope.schema.findings import Cause
+from jaxscope.schema.causes import CallForm, Cause, Container, Leaves, TreeText, Value
+from jaxscope.schema.findings import CERTAIN, LIKELY
+
+_KEYWORDS = re.compile(r"keywords: (.*)$")
 
 
 def structure(before: Facts, after: Facts, signature: str | None, *, told: bool) -> list[Cause]:
@@ -27,27 +31,41 @@ def structure(before: Facts, after: Facts, signature: str | None, *, told: bool)
         same = _same_arguments(before, after, came, went, signature)
         if same is not None:
             return [same]
-    found = [wording.node(TRACE, path, a, b) for path, a, b in nodes]
+    found = [Cause("tree", TRACE, path, _container(a), _container(b), CERTAIN) for path, a, b in nodes]
     covered = {path for path, _, _ in nodes}
     covered |= {p for p in went if p in after.nodes} | {p for p in came if p in before.nodes}
     came = [p for p in came if not below(p, covered)]
     went = [p for p in went if not below(p, covered)]
     for paths, is_new, has, lacks in ((came, True, after, before), (went, False, before, after)):
         for node, members in _whole_nodes(paths, has, lacks).items():
-            found.append(wording.leaves(TRACE, node, len(members), came=is_new))
+            found.append(_leaves(node, len(members), came=is_new))
             paths[:] = [p for p in paths if p not in members]
     if len(came) + len(went) >= FOLD_FROM:
         found += _came_and_went(came, went, before, after)
     else:
-        found += [wording.leaf(TRACE, p, None, after.leaves[p], _instead(before, p)) for p in came]
-        found += [wording.leaf(TRACE, p, before.leaves[p], None, _instead(after, p)) for p in went]
+        found += [
+            Cause("tree", TRACE, p, _instead(before, p), array_type(after.leaves[p]), CERTAIN) for p in came
+        ]
+        found += [
+            Cause("tree", TRACE, p, array_type(before.leaves[p]), _instead(after, p), CERTAIN) for p in went
+        ]
     if found or told:
         return found
     order = [p for p in before.leaves if p in after.leaves] != [p for p in after.leaves if p in before.leaves]
     x, y = before.whole.get("tree"), after.whole.get("tree")
     if x != y and x is not None and y is not None and "tree" not in before.unread | after.unread:
-        return [wording.tree_text(TRACE, x, y, order=order)]
+        return [Cause("tree", TRACE, None, TreeText(x, order), TreeText(y, order), CERTAIN)]
     return []
+
+
+def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
+    """Several leaves that came or went together."""
+    a, b = (None, Leaves(count)) if came else (Leaves(count), None)
+    return Cause("tree", TRACE, prefix, a, b, CERTAIN, count)
+
+
+def _container(kind: str | None) -> Container | None:
+    return None if kind is None else Container(kind)
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
@@ -63,13 +81,13 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
     return {node: members for node, members in groups.items() if len(members) > 1}
 
 
-def _instead(facts: Facts, path: str) -> str | None:
+def _instead(facts: Facts, path: str) -> Value | None:
     """What stands where the other key has a leaf; None: nothing."""
     node = facts.nodes.get(path)
     if node is not None:
-        return wording.a_kind(node)
+        return Container(node)
     item = facts.static.get(path)
-    return f"{wording.brief(item.repr)} (static)" if item is not None else None
+    return static_value(item) if item is not None else None
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
@@ -100,7 +118,7 @@ def _same_arguments(
 ) -> Cause | None:
     """The cause where only the way of passing differs; None where what is passed differs too."""
     x, y = before.whole["call_form"], after.whole["call_form"]
-    moved = sorted({*wording.keywords(x)} ^ {*wording.keywords(y)})
+    moved = sorted({*_keywords(x)} ^ {*_keywords(y)})
     fresh = [*came, *went]
     statics = [p for p in union(before.static, after.static) if (p in before.static) != (p in after.static)]
     for p in fresh:
@@ -109,12 +127,26 @@ def _same_arguments(
             return None  # an array where there was none is another argument, not another form
     for p in statics:
         item = after.static.get(p) or before.static.get(p)
-        default = wording.default_of(signature, p)
+        default = _default_of(signature, p)
         if item is None or (default is not None and default != item.repr):
             return None
     paths = [*fresh, *statics, *moved]
-    certain = not fresh
-    return wording.call_form(TRACE, x, y, paths[0] if len(set(paths)) == 1 else None, certain=certain)
+    path = paths[0] if len(set(paths)) == 1 else None
+    return Cause("call_form", TRACE, path, CallForm(x), CallForm(y), LIKELY if fresh else CERTAIN)
+
+
+def _keywords(form: str) -> list[str]:
+    """Names in ``2 positional, keywords: mask, scale``."""
+    match = _KEYWORDS.search(form)
+    return [k.strip() for k in match.group(1).split(",")] if match else []
+
+
+def _default_of(signature: str | None, name: str) -> str | None:
+    """The default of a parameter in ``(x, s=2.0, *, mode='fast')`` as text; None where it has none."""
+    if signature is None:
+        return None
+    match = re.search(rf"[(\s,]{re.escape(name)}(?::[^=,]*)?\s?=\s?([^,)]+)", signature)
+    return match.group(1).strip() if match else None
 
 
 def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts) -> list[Cause]:
@@ -126,9 +158,9 @@ def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts
         for members in groups.values():
             if len(members) < FOLD_FROM:
                 for p in members:
-                    leaf = facts.leaves[p]
+                    leaf = array_type(facts.leaves[p])
                     old, new = (None, leaf) if is_new else (leaf, None)
-                    found.append(wording.leaf(TRACE, p, old, new, None))
+                    found.append(Cause("tree", TRACE, p, old, new, CERTAIN))
             else:
-                found.append(wording.leaves(TRACE, common_prefix(members), len(members), came=is_new))
+                found.append(_leaves(common_prefix(members), len(members), came=is_new))
     return found

@@ -22,10 +22,12 @@ from jaxscope.model.names import matches, number_of
 from jaxscope.model.occupied import Occupied
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report.phrases import seconds
+from jaxscope.present.figures import seconds
 from jaxscope.rules import recompiles
 from jaxscope.rules.programs import name_of
-from jaxscope.schema.findings import CERTAIN, ERROR, Cause, Evidence, Finding
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, extended
+from jaxscope.schema.messages import message
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
 MOST = 3  # contributors named
@@ -189,28 +191,40 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
         COMPILATIONS,
         ERROR,
         CERTAIN,
-        f"{count.text}{which}{listed}; most recently {name_of(busiest[0])}: {cause.text}",
+        message(
+            "too-many-compilations",
+            count=count.text,
+            which=which,
+            listed=listed,
+            function=name_of(busiest[0]),
+            cause=cause,
+        ),
         busiest[0].id,
         last.site,
         [_evidence(run, c) for c in of_busiest[-5:]],
-        f"{_advice(run, of_busiest, cause)}, or allow more compilations",
+        extended(_advice(run, of_busiest, cause), "fix-or", otherwise="allow more compilations"),
         sum(c.seconds for c in count.compilations),
     )
 
 
 def _evidence(run: Run, c: Compilation) -> Evidence:
-    step = f" at step {c.step:,}" if c.step is not None else ""
-    text = f"{name_of(c.function)}#{number_of(run, c)}{step}: {causes.of(run, c)[0].text}"
+    text = message(
+        "recompiled-call",
+        call=f"{name_of(c.function)}#{number_of(run, c)}",
+        at=message("at-step", step=c.step) if c.step is not None else None,
+        cause=causes.of(run, c)[0],
+        than=None,
+    )
     return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=c.step)
 
 
-def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> str:
+def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
     """How to avoid compilations of one function: the advice about ``cause``, that of the last one."""
     if cause.kind == "first":
-        return "put functions that are called one after the other under one jit"
+        return Fix("put functions that are called one after the other under one jit")
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]
     fix = recompiles.advice(recompiles.group_of(run, [c for c, _ in same], [why for _, why in same]))
-    return fix or "make its calls equal in what the finding names"
+    return fix or Fix("make its calls equal in what the finding names")
 
 
 def _alike(a: Cause, b: Cause) -> bool:

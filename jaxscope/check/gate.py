@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from jaxscope.analysis.alike import same_change
 from jaxscope.check import unknown
 from jaxscope.errors import UsageError
 from jaxscope.model import causes
@@ -15,9 +16,11 @@ from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles, registry, resized
 from jaxscope.rules.resized import Change, Miss, eager
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Cause, Evidence, Finding
+from jaxscope.schema.causes import Cause, RecordingBegan
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import UNHEARD
+from jaxscope.schema.messages import message
 from jaxscope.schema.steps import Either, Step, known
 
 CODE = "JX190"
@@ -130,8 +133,7 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
     cause = causes.of(run, c)[0]
     if cause.kind != "first" or since is None:
         return cause
-    text = f"earlier compilations of it are unknown, because the recording began with {since}"
-    return msgspec.structs.replace(cause, text=text)
+    return msgspec.structs.replace(cause, detail=RecordingBegan(since))
 
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
@@ -233,20 +235,28 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
     library = _of_library(last.compilation)
     if library:
         subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
-    texts = {x.cause.text for x in group}
-    separator = "; most recently: " if len(texts) > 1 else ": "
     # Among those of other functions each call needs its step and all are in order of time.
     apart = [(x.compilation.t_ns, _call(run, x, where=bool(change.others))) for x in _shown(group, change)]
     return Finding(
         code=CODE,
         severity=NOTE if library else ERROR,
         certainty=CERTAIN if all(x.cause.certainty == CERTAIN for x in group) else LIKELY,
-        title=f"{subject} was {_done(group)}{_when(n, group)}{separator}{last.cause.text}{resized.also(change)}",
+        title=message(
+            "compiled-late"
+            if all(same_change(x.cause, last.cause) for x in group)
+            else "compiled-late-variously",
+            function=subject,
+            done=_done(group),
+            when=_when(n, group),
+            cause=last.cause,
+            also=resized.also(change),
+        ),
         function=f.id,
         source=last.compilation.site,
         evidence=[e for _, e in sorted([*apart, *resized.evidence(run, change)], key=lambda item: item[0])],
         fix=_fix(run, n, change, since),
         seconds=change.seconds,
+        subject=(last.cause.kind, last.cause.path, last.compilation.site if eager(f) else None),
     )
 
 
@@ -258,22 +268,27 @@ def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
 
 def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
     c = x.compilation
-    at = f" at step {x.step:,}" if where and x.step is not None else ""
     name = f"{c.function.name.replace('.<locals>', '')}" if where else ""
-    text = f"{name}#{number_of(run, c)}{at}: {x.cause.text}"
+    text = message(
+        "recompiled-call",
+        call=f"{name}#{number_of(run, c)}",
+        at=resized.at_steps([x]) if where else None,
+        cause=x.cause,
+        than=None,
+    )
     return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=x.step)
 
 
-def _fix(run: Run, n: int, change: Change, since: str | None) -> str | None:
+def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
     group = change.group
     if group[-1].cause.kind == "first" and since is not None:
-        return "record the whole program (jaxscope run, or jaxscope.record() around it) to learn what changed"
+        return Fix(message("fix-record-all"))
     if group[-1].cause.kind == "first":
-        return f"call it with such arguments {f'by step {n}' if n else 'before'}, or let more steps compile"
+        return Fix(message("fix-warm-up", when=f"by step {n}" if n else "before"), "warm_up", {"step": n})
     known = recompiles.group_of(run, [x.compilation for x in group], [x.cause for x in group])
     fix = recompiles.advice(known)
     eagerly = change.eager and change.others and fix is not None
-    return f"{fix}{resized.BEFORE}" if eagerly else fix
+    return extended(fix, "fix-pad-before-jit") if eagerly else fix
 
 
 def _done(group: Sequence[Miss]) -> str:

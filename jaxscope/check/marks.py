@@ -16,6 +16,7 @@ import msgspec
 from jaxscope.check import budgets, gate, limits, program_limits, unknown
 from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.model.run import Run
+from jaxscope.present.findings import title
 from jaxscope.report import sentences
 from jaxscope.schema.findings import NOTE, Finding
 
@@ -154,7 +155,7 @@ def _outcome(found: Sequence[Finding]) -> Outcome:
     wrong = [f for f in found if f.severity != NOTE]
     if wrong:
         return Outcome(sentences.told(wrong), surely=any(f.code != unknown.CODE for f in wrong))
-    return Outcome(None, [f.title for f in found])
+    return Outcome(None, [title(f) for f in found])
 
 
 def _names(what: str, value: str | Sequence[str] | None) -> list[str] | None:

@@ -15,9 +15,9 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import deaths, sources
 from jaxscope.model.load import state
 from jaxscope.model.run import Run
-from jaxscope.report import told, variants
+from jaxscope.present.figures import count
+from jaxscope.report import variants
 from jaxscope.report.formats.placed import relative
-from jaxscope.report.phrases import count
 from jaxscope.report.variants import Variant
 from jaxscope.rules import registry
 from jaxscope.schema.findings import Finding
@@ -139,7 +139,7 @@ class Plan:
                 unknown.not_known(f"this setting cannot be checked: {e.message}") for e in errors
             )
 
-        found = told.of_each(every, look)
+        found = variants.of_each(every, look)
         limited = self._limited(steps=not any(e.slug == gate.STEPS_UNKNOWN for e in unchecked))
         if path is not None or not limited or self.options.get("select"):
             known = registry.rules()
@@ -152,7 +152,7 @@ class Plan:
         found = registry.in_order(found)
         if directory is not None:
             found += _incomplete(run, directory, every)
-        setting = every[0].label if len(told.groups(every)) > 1 else ""
+        setting = every[0].label if len(variants.groups(every)) > 1 else ""
         return Result(found, unchecked, path, setting)
 
     def _limited(self, *, steps: bool) -> bool:

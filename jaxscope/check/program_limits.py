@@ -22,7 +22,8 @@ from jaxscope.model import metrics, retargeted
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
-from jaxscope.report.phrases import size
+from jaxscope.present.figures import size
+from jaxscope.rules import merging
 from jaxscope.rules.programs import name_of
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
 from jaxscope.schema.keys import Frame, Key, Memory, Sharding
@@ -63,8 +64,8 @@ class Limited(msgspec.Struct, frozen=True):
                      source=source, step=c.step)
             for text in evidence or [title]
         ]  # fmt: skip
-        targets = [self.target] if self.target is not None else []
-        return Finding(code, ERROR, CERTAIN, title, c.function.id, source, listed, fix, targets=targets)
+        contexts = merging.of_target(self.target)
+        return Finding(code, ERROR, CERTAIN, title, c.function.id, source, listed, fix, contexts=contexts)
 
     def unknown(self, what: str) -> Finding:
         return not_known(f"{self.name}: {what}", self.compilation)

@@ -18,7 +18,7 @@ from jaxscope.log.jobs import EXHAUSTED, OK
 from jaxscope.model.names import matches, number_of
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules import everywhere, registry
+from jaxscope.rules import merging, registry
 from jaxscope.rules.programs import name_of
 from jaxscope.rules.targets import too_large
 from jaxscope.schema.findings import Finding
@@ -88,13 +88,15 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
     """
     every = list(found)
     if rules:
-        every = everywhere.joined(every, map(registry.findings, a.runs[1:]))
+        every = merging.joined(every, map(registry.findings, a.runs[1:]))
     else:
         every += [f for run in a.runs for f in too_large(run)]
     return [
         f
         for f in every
-        if not a.names or not everywhere.of_target_alone(a.runs[0], f) or not {*a.names}.isdisjoint(f.targets)
+        if not a.names
+        or not merging.of_target_alone(a.runs[0], f)
+        or not {*a.names}.isdisjoint(f.contexts.targets)
     ]
 
 

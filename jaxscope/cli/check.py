@@ -115,7 +115,7 @@ def handle(args: argparse.Namespace) -> int:
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.update_baseline:
-        from jaxscope.report.phrases import count
+        from jaxscope.present.figures import count
 
         path, functions = plan.update_baseline(run, directory)
         sys.stderr.write(f"{path}: {count(functions, 'function')} written; commit it\n")
@@ -252,7 +252,7 @@ def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
 
 
 def _summary(found: list[Finding]) -> None:
-    from jaxscope.report.phrases import count
+    from jaxscope.present.figures import count
     from jaxscope.schema.findings import NOTE
 
     notes = sum(f.severity == NOTE for f in found)

@@ -98,11 +98,12 @@ def _page(texts: Any, *, everything: bool) -> str:
     import io
 
     from jaxscope.model.run import Run
+    from jaxscope.present.figures import count
     from jaxscope.report import made
     from jaxscope.report.console import console
     from jaxscope.report.escape import escape
     from jaxscope.report.lines import line, put
-    from jaxscope.report.phrases import Places, count
+    from jaxscope.report.phrases import Places
 
     to = console(sys.stdout)
     to.file = io.StringIO()

@@ -122,8 +122,9 @@ def _rows(directory: RunDir) -> list[Row]:
 def row(directory: RunDir) -> Row:
     """What the list says of one run; reads its log."""
     from jaxscope.model.load import load
+    from jaxscope.present.figures import seconds, size
     from jaxscope.report.header import ending
-    from jaxscope.report.phrases import command, seconds, size
+    from jaxscope.report.phrases import command
 
     run = load(directory)
     meta = directory.meta
@@ -168,7 +169,7 @@ def handle_rm(args: argparse.Namespace) -> int:
 
 def handle_gc(args: argparse.Namespace) -> int:
     """Remove old runs, never one that is still going on. One that cannot be removed is passed over, and is exit code 2."""
-    from jaxscope.report.phrases import count, size
+    from jaxscope.present.figures import count, size
 
     asked = args.keep is not None or args.older_than is not None
     keep = args.keep if asked else KEEP
@@ -204,7 +205,7 @@ def handle_gc(args: argparse.Namespace) -> int:
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
     """Ask a person at a terminal; nobody else is asked."""
-    from jaxscope.report.phrases import count, size
+    from jaxscope.present.figures import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):
         return True

@@ -5,8 +5,6 @@ JAX's caches live in one process, so only keys of the same process are compared.
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from jaxscope.analysis import causes
 from jaxscope.analysis.keys import Facts, flatten
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest, reached_level
@@ -15,8 +13,8 @@ from jaxscope.model.earlier import shapes
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Comparison, Compilation, Function, asked_once
 from jaxscope.model.run import Run
-from jaxscope.schema.findings import Cause
-from jaxscope.schema.keys import Key
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.keys import Frame, Key
 
 # Earlier keys looked at, the latest first: a function with thousands of keys must not cost the square of it.
 LOOK_BACK = 256
@@ -249,8 +247,8 @@ def _effects(c: Compilation) -> list[str]:
     return []
 
 
-def _made_at(run: Run, c: Compilation) -> tuple[str, bool] | None:
-    """``train.py:12``, and whether that is certain: where a function object was made anew.
+def _made_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
+    """The line at which a function object was created again, and whether that is certain.
 
     A lambda's or a def's own line, where nothing wraps it elsewhere; else the line that wraps it, of those
     that were running; else, of a function that is defined inside another, its definition. None: no record
@@ -259,7 +257,7 @@ def _made_at(run: Run, c: Compilation) -> tuple[str, bool] | None:
     seen = c.function.seen
     if not seen.file or seen.line is None:
         return None
-    defined = f"{PurePath(seen.file).name}:{seen.line}"
+    defined = Frame(seen.file, seen.line, seen.qualname)
     if seen.form in ("lambda", "def") and not seen.wrappers:
         return defined, True
     recorded = run.sources
@@ -273,5 +271,5 @@ def _made_at(run: Run, c: Compilation) -> tuple[str, bool] | None:
             continue
         made = sources.where_called(frame.file, seen.name, frame.line, recorded.get(frame.file, frozenset()))
         if made is not None:
-            return f"{PurePath(frame.file).name}:{made.line}", made.certain
+            return Frame(frame.file, made.line, frame.function), made.certain
     return (defined, False) if inner else None

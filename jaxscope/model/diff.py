@@ -20,7 +20,7 @@ from jaxscope.model.causes import facts_of, recompilations
 from jaxscope.model.changes import Changes
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
-from jaxscope.schema.findings import Cause
+from jaxscope.schema.causes import Cause
 
 COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path_misses")
 

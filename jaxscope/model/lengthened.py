@@ -10,7 +10,7 @@ from jaxscope.analysis.spelling import root, split
 from jaxscope.model import causes, earlier, predictions
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.schema.findings import Cause
+from jaxscope.schema.causes import Cause
 
 LOOK_BACK = 32  # earlier compilations whose results are looked at, the latest first
 LATEST = 5  # calls that speak for all

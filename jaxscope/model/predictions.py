@@ -13,13 +13,15 @@ import msgspec
 from jaxscope.analysis import causes as analysis
 from jaxscope.analysis.closure import Fed, Result, Results, fed_back
 from jaxscope.analysis.keys import Facts, placed
-from jaxscope.analysis.levels import FAST_PATH, TRACE, distance
+from jaxscope.analysis.levels import FAST_PATH, distance
 from jaxscope.analysis.spelling import below
 from jaxscope.model import causes, earlier
 from jaxscope.model.records import Compilation, asked_once
 from jaxscope.model.run import Run
+from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import Compiled, Traced
-from jaxscope.schema.findings import LIKELY, Cause
+from jaxscope.schema.findings import LIKELY
+from jaxscope.schema.messages import Message, message
 
 NO_RESULTS = Results()
 PENDING, CONFIRMED, WITHDRAWN = "pending", "confirmed", "withdrawn"
@@ -219,10 +221,7 @@ def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
     )
 
 
-def text(p: Prediction) -> str:
-    """``if its result [0] becomes state again, the next call will recompile: state.count is ...``"""
-    result = f"its result {p.result}" if p.result else "its result"
-    verb = {TRACE: "trace and compile", "lower": "lower and compile"}.get(p.causes[0].level, "compile")
-    return (
-        f"when {result} becomes {p.argument} again, the next call will {verb} once more: {p.causes[0].text}"
-    )
+def sentence(p: Prediction) -> Message:
+    """``if its result [0] is passed as state again, the next call recompiles: state.count changed from ...``"""
+    result = f" {p.result}" if p.result else ""
+    return message("prediction", result=result, argument=p.argument, cause=p.causes[0])

@@ -15,6 +15,7 @@ import msgspec
 
 from jaxscope.analysis.keys import Facts
 from jaxscope.model.occupied import Occupied
+from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import (
     COMPILE,
     LOWER,
@@ -39,7 +40,6 @@ from jaxscope.schema.events import (
     Traced,
     Transferred,
 )
-from jaxscope.schema.findings import Cause
 from jaxscope.schema.keys import Frame, Key
 
 SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"

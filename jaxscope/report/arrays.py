@@ -11,10 +11,11 @@ from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.intent import OfArrays
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, size
 from jaxscope.report import contract
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
-from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.shards import drawing
 from jaxscope.schema.events import COMPILE, Died
 from jaxscope.schema.keys import Frame

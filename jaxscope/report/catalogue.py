@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxscope.analysis.machines import Figure, Machine
+from jaxscope.present.figures import size
 from jaxscope.report.lines import Line, line
-from jaxscope.report.phrases import size
 
 UNITS = ("", "K", "M", "G", "T", "P")
 

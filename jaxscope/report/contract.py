@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from jaxscope.schema.causes import Value
+from jaxscope.schema.findings import Contexts
 from jaxscope.schema.keys import Frame
 
 T = TypeVar("T", bound="Entry")
@@ -178,7 +180,8 @@ class CacheKey(Entry):
 
 
 class Cause(Entry):
-    """Why a call was not served from a cache: its kind, the first cache that misses, the argument or setting."""
+    """Why a call was not served from a cache: its kind, the first cache that misses, the argument or setting.
+    ``before_value`` and ``after_value``: the values as data, whose text is in ``before`` and ``after``."""
 
     kind: str
     level: str
@@ -188,6 +191,8 @@ class Cause(Entry):
     certainty: str
     text: str
     count: int
+    before_value: Value | None
+    after_value: Value | None
 
 
 class Intent(Entry):
@@ -605,6 +610,8 @@ class Evidence(Entry):
     program: str | None
     source: Frame | None
     step: int | None
+    target: str | None
+    setting: str | None
 
 
 class Finding(Entry):
@@ -623,6 +630,11 @@ class Finding(Entry):
     path: str | None
     targets: list[str]
     settings: list[str]
+    contexts: Contexts
+    id: str
+    subject: str
+    fix_kind: str | None
+    fix_arguments: dict[str, Any]
     sub_run: int | None = None
 
 

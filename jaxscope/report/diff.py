@@ -16,11 +16,12 @@ from jaxscope.model.metrics import Difference
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds, size
 from jaxscope.report import figures, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.header import cut_short
 from jaxscope.report.lines import BLANK, Line, line, put
-from jaxscope.report.phrases import Places, count, function_name, seconds, size
+from jaxscope.report.phrases import Places, function_name
 
 SHOWN = 6  # lines of one part of a program
 FUNCTIONS, PROGRAMS = 12, 3

@@ -9,11 +9,12 @@ from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, LATE, OK
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
 from jaxscope.report import comparison_table
 from jaxscope.report.escape import escape
 from jaxscope.report.header import ending
 from jaxscope.report.lines import BLANK, Line, line
-from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.targets import devices, program_lines
 from jaxscope.report.variants import Column, Variant, by_function
 

@@ -10,10 +10,11 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
 from jaxscope.report import made, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
-from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.report.phrases import Places, function_name
 
 ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
 GROUPS = 5  # ways to differ, per function
@@ -179,7 +180,8 @@ def _alike(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilati
     groups: dict[object, list[Compilation]] = {}
     for c in compilations:
         where = tuple(
-            (cause.kind, cause.text if cause.kind == "unknown" else cause.path) for cause in causes.of(run, c)
+            (cause.kind, cause.detail if cause.kind == "unknown" else cause.path)
+            for cause in causes.of(run, c)
         )
         groups.setdefault((where, tuple(c.reached)), []).append(c)
     return sorted(groups.values(), key=lambda g: (-sum(c.seconds for c in g), g[0].t_ns))

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.model import sizes
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
+from jaxscope.present.findings import fix_text
+from jaxscope.present.findings import title as title_of
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
-from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 
 SHOWN = 6
@@ -38,7 +41,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
     where = ", ".join(filter(None, (when, places.frame(f.source))))
-    title = escape(f.title, 400)
+    title = escape(title_of(f), 400)
     title = title if f.certainty == CERTAIN else f"it seems that {title}"
     yield line(
         (f"{MARKS.get(f.severity, '▲')} {f.code}", STYLES.get(f.severity, "bold yellow")),
@@ -49,7 +52,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
         hang=9,
     )
     if f.fix:
-        yield line(("→ ", "green"), escape(f.fix, 300), indent=11, hang=2)
+        yield line(("→ ", "green"), escape(fix_text(f), 300), indent=11, hang=2)
 
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
@@ -61,7 +64,7 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
         where = places.frame(first.source)
         yield line(
             (f"{MARKS[ERROR]} {count(len(errors), 'error')}: {first.code}", STYLES[ERROR]),
-            f"  {escape(first.title, 300)}",
+            f"  {escape(title_of(first), 300)}",
             (f"  ({where})" if where else "", "dim"),
             f"; and {more:,} more" if more else "",
             indent=2,

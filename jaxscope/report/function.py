@@ -20,11 +20,12 @@ from jaxscope.model.causes import compared
 from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds, size
 from jaxscope.report import elsewhere, entries, made, phrases, targets, variants
 from jaxscope.report import intent as intents
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line, put
-from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.report.phrases import Places, function_name
 
 KEYS = 10  # keys shown unless all are asked for
 ROWS = 16  # rows of one kind
@@ -157,11 +158,11 @@ def _room(c: Compilation, *, everything: bool) -> Iterator[Line]:
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
         return
-    beside = f" and {phrases.size(w.beside)} alive beside it" if w.beside else ""
+    beside = f" and {size(w.beside)} alive beside it" if w.beside else ""
     whose = f" that {w.shared_by} devices of the host share" if w.shared_by > 1 else " of the host" * w.host
     yield line(
         ("room", "bold"),
-        f"  {phrases.size(w.peak)} at its peak{beside}, of {phrases.size(w.capacity)}{whose}",
+        f"  {size(w.peak)} at its peak{beside}, of {size(w.capacity)}{whose}",
         ("" if w.fits else ": too much", "bold red"),
         indent=2,
         hang=4,

@@ -10,10 +10,10 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import state
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
 from jaxscope.report import phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
-from jaxscope.report.phrases import count, seconds
 
 OTHERS = 3
 

@@ -10,6 +10,7 @@ from jaxscope.model.names import number_of
 from jaxscope.model.predictions import PENDING
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.present.render import text
 from jaxscope.report import entries, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.phrases import Places, function_name
@@ -49,7 +50,7 @@ def warning(run: Run, p: predictions.Prediction) -> str:
     """A recompile that is still to come, and how to avoid it."""
     n = number_of(run, p.after)
     mark = f" #{n}" if n else ""
-    said = f"{escape(predictions.text(p), 300)}; {escape(fix(p), 200)}"
+    said = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
     return f"jaxscope: {function_name(p.after.function)}{mark}: {said}"
 
 

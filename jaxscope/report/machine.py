@@ -18,10 +18,14 @@ from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, comparison_table, contract, intent, targets, told, transfers, variants
+from jaxscope.present import render
+from jaxscope.present.causes import worded as worded_cause
+from jaxscope.present.findings import worded as worded_finding
+from jaxscope.report import arrays, comparison_table, contract, intent, targets, transfers, variants
 from jaxscope.report.programs import program_json
+from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import Missed
-from jaxscope.schema.findings import Cause, Finding
+from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
@@ -96,7 +100,7 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
     yield "transfers", transfers.as_json(run)
     yield (
         "findings",
-        (finding_json(f, told.sub_run(f, parts)) for f in told.findings(parts)),
+        (finding_json(f, variants.sub_run(f, parts)) for f in variants.findings(parts)),
     )
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)
@@ -253,7 +257,7 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.C
 
 def cause_json(c: Cause) -> contract.Cause:
     """One entry of ``causes``; ``count``: leaves it stands for."""
-    return contract.Cause.copy_of(c)
+    return contract.Cause.copy_of(worded_cause(c))
 
 
 def _prediction(p: predictions.Prediction) -> contract.Prediction:
@@ -264,7 +268,7 @@ def _prediction(p: predictions.Prediction) -> contract.Prediction:
         argument=p.argument,
         result=p.result,
         causes=[cause_json(c) for c in p.causes],
-        text=predictions.text(p),
+        text=render.text(predictions.sentence(p)),
         status=p.status,
         confirmed_by=p.confirmed_by.id if p.confirmed_by is not None else None,
     )
@@ -299,8 +303,9 @@ def _bucket(v: sizes.Varying) -> contract.Bucket:
 
 def finding_json(f: Finding, sub_run: int | None = None) -> contract.Finding:
     """One entry of ``findings``."""
-    evidence = [contract.Evidence.copy_of(e) for e in f.evidence]
-    return contract.Finding.copy_of(f, evidence=evidence, sub_run=sub_run)
+    found = worded_finding(f)
+    evidence = [contract.Evidence.copy_of(e) for e in found.evidence]
+    return contract.Finding.copy_of(found, evidence=evidence, sub_run=sub_run)
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:

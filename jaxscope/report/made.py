@@ -13,9 +13,10 @@ from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.present.figures import count, size
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
-from jaxscope.report.phrases import Places, count, size
+from jaxscope.report.phrases import Places
 from jaxscope.schema.keys import Frame, Memory
 
 SHOWN = 12  # of a list: collectives, constants

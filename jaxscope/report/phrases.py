@@ -5,15 +5,16 @@ Plain text, one line each, already escaped; no colours, no layout.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from jaxscope.model import causes
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.present.causes import clause
 from jaxscope.report.escape import escape
-from jaxscope.schema.findings import CERTAIN, Cause
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame
 
 TEXT = 400  # characters of one cause
@@ -24,25 +25,6 @@ def cause_kind(kind: str) -> str:
     return {"aot": "ahead of time", "prng": "random key type"}.get(kind, escape(kind.replace("_", " "), 40))
 
 
-def seconds(value: float | None) -> str:
-    """``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` where it is not known."""
-    if value is None or not math.isfinite(value):
-        return "?"
-    if value < 0.0005:
-        return "0 s" if value <= 0 else "<1 ms"
-    if value < 0.0995:
-        return f"{value * 1e3:.0f} ms"
-    if value < 9.95:
-        return f"{value:.2f} s" if value < 0.995 else f"{value:.1f} s"
-    if value < 119.5:
-        return f"{value:.1f} s" if value < 99.95 else f"{value:.0f} s"
-    minutes, rest = divmod(round(value), 60)
-    if minutes < 120:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours:,} h {minutes} min"
-
-
 def in_vain(packages: Iterable[str]) -> str:
     """Why JAX prints errors about an accelerator that is not there, and what leaves them out."""
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
@@ -51,20 +33,6 @@ def in_vain(packages: Iterable[str]) -> str:
         f"{named} {verb} installed, and there is no such accelerator here: what JAX prints about that when it "
         "starts does no harm, and JAX_PLATFORMS=cpu in the environment leaves it out"
     )
-
-
-def count(n: int, one: str, many: str | None = None) -> str:
-    """``1 trace``, ``2 traces``."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-def size(n: float) -> str:
-    """Bytes: ``812 B``, ``3.4 MiB``."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if n < 1024 or unit == "TiB":
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1024
-    raise AssertionError
 
 
 class Places:
@@ -123,7 +91,7 @@ def why(run: Run, c: Compilation) -> list[str]:
 
 def cause(c: Cause) -> str:
     """One cause as a clause; what is likely and not certain says so."""
-    text = escape(c.text, TEXT)
+    text = escape(clause(c), TEXT)
     return text if c.certainty == CERTAIN else f"it seems that {text}"
 
 

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from jaxscope.log import store
+from jaxscope.present.figures import seconds
+from jaxscope.present.findings import fix_text
+from jaxscope.present.findings import title as title_of
 from jaxscope.report.escape import escape
-from jaxscope.report.phrases import seconds
 from jaxscope.schema.findings import CERTAIN, Finding
 from jaxscope.schema.keys import Frame
 
@@ -27,13 +29,13 @@ def told(found: Sequence[Finding]) -> str:
 
 def lines(f: Finding) -> list[str]:
     """What, then where and what it cost, then what to do."""
-    title = escape(f.title, 600)
+    title = escape(title_of(f), 600)
     said = [f"{f.code} {title if f.certainty == CERTAIN else f'it seems that {title}'}"]
     around = ", ".join(filter(None, (place(f.source), seconds(f.seconds) if f.seconds else None)))
     if around:
         said.append(f"    {around}")
     if f.fix:
-        said.append(f"    → {escape(f.fix, 300)}")
+        said.append(f"    → {escape(fix_text(f), 300)}")
     return said
 
 

@@ -15,10 +15,11 @@ from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.model.records import Program
 from jaxscope.model.retargeted import bounds_of, fit, of_run
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds, size
 from jaxscope.report import contract, made
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import Line, line
-from jaxscope.report.phrases import Places, count, function_name, seconds, size
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.programs import texts_json
 
 LARGEST = 5

@@ -22,13 +22,14 @@ from jaxscope.model.load import load, state
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.report import arrays, elsewhere, entries, findings, phrases, targets, told, transfers, variants
+from jaxscope.present.figures import count, seconds
+from jaxscope.report import arrays, elsewhere, entries, findings, phrases, targets, transfers, variants
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
 from jaxscope.report.header import compiling, ending, header
 from jaxscope.report.lines import BLANK, Line, line, put
-from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.report.phrases import Places, function_name
 
 FUNCTIONS = 10
 SOON_BYTES, SOON_COMPILATIONS = 4_000_000, 2_000
@@ -76,7 +77,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from _death(run, places)
     yield from _by_cause(run)
     yield from _in_progress(run, directory, places)
-    yield from findings.section(told.findings(parts), places, everything=everything)
+    yield from findings.section(variants.findings(parts), places, everything=everything)
     users = ranked(run, lambda f: f.user)
     if users:
         yield BLANK
@@ -345,7 +346,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         if entry is not BLANK
     )
     if _soon(parts):
-        yield from findings.in_summary(told.findings(parts), places)
+        yield from findings.in_summary(variants.findings(parts), places)
     for f in users[:IN_SUMMARY]:
         site = places.function(f)
         yield line(

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, TO_DEVICE, TO_HOST, Transfer
+from jaxscope.present.figures import count, seconds, size
 from jaxscope.report import contract
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line
-from jaxscope.report.phrases import Places, count, function_name, seconds, size
+from jaxscope.report.phrases import Places, function_name
 
 SHOWN = 6
 LONG_S, LONG_SHARE = 0.05, 0.01  # waiting that is worth a word, of the run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from jaxscope.log import store
@@ -12,6 +12,8 @@ from jaxscope.model.load import load
 from jaxscope.model.records import Function, Program
 from jaxscope.model.retargeted import of_run
 from jaxscope.model.run import Run
+from jaxscope.rules import merging
+from jaxscope.schema.findings import Finding
 
 
 class Variant(NamedTuple):
@@ -84,3 +86,53 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
         )
         if f.user and latest is not None:
             yield f, [latest]
+
+
+# -- what is found in them -------------------------------------------------------------------------------
+
+
+def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
+    """The runs of each setting, on one number of devices or on several, by what tells the setting from the others."""
+    everywhere_alike = {
+        item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
+    }
+    found: dict[str, list[Variant]] = {}
+    for v in variants:
+        label = " ".join(f"{k}={x}" for k, x in v.settings.items() if (k, x) not in everywhere_alike)
+        found.setdefault(label, []).append(v)
+    return found
+
+
+def findings(variants: Sequence[Variant]) -> list[Finding]:
+    """Find what the rules find in all of ``variants``, errors first, then by seconds."""
+    return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
+
+
+def of_each(
+    variants: Sequence[Variant], look: Callable[[Sequence[Variant]], Sequence[Finding]]
+) -> list[Finding]:
+    """Run ``look`` for every setting and merge equal findings."""
+    by_setting = groups(variants)
+    found = {label: look(runs) for label, runs in by_setting.items()}
+    return merging.of_settings(found, {label: runs[0].settings for label, runs in by_setting.items()})
+
+
+def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
+    """The position among ``sub_runs`` of the run that the ids in the evidence of ``f`` are of; None: the run itself."""
+    mine = [
+        v
+        for label, runs in groups(variants).items()
+        if not f.contexts.settings or label == f.contexts.settings[0]
+        for v in runs
+    ]
+    chosen = next((v for v in mine if _has(v, f)), mine[0])
+    n = next(i for i, v in enumerate(variants) if v is chosen)
+    return n - 1 if n else None
+
+
+def _has(v: Variant, f: Finding) -> bool:
+    return all(
+        (e.compilation is None or e.compilation in v.run.compilations)
+        and (e.program is None or e.program in v.run.programs or e.program in v.run.retargeted)
+        for e in f.evidence
+    )

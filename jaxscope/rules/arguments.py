@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Hashable
 from itertools import pairwise
@@ -10,15 +9,13 @@ from itertools import pairwise
 from jaxscope.analysis import buckets
 from jaxscope.analysis.spelling import below, root
 from jaxscope.rules.recompiles import Group, container, recompile_rule
-from jaxscope.schema.findings import NOTE, WARNING
+from jaxscope.schema.causes import ArrayType, AxisSizes, Container, Value
+from jaxscope.schema.findings import NOTE, WARNING, Fix
+from jaxscope.schema.messages import message
 
 PLACES = 4  # of a size each: more are no few data sets
 CALLS_A_SIZE = 10  # of a size that pays
-_AXES = re.compile(r"\baxis (\d+): (\d+)\b")
-_AVAL = re.compile(r"\[(\d+(?:,\d+)*)\]")
-
-
-FEW = "pad it to a few sizes, with a mask for what is padding (the report lists sizes to choose from)"
+_TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
 
 
 def _weight(group: Group) -> str:
@@ -26,48 +23,42 @@ def _weight(group: Group) -> str:
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
-def changing_shape(group: Group) -> str | None:
+def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
     if group.lengthened:
         return None
     if cause.kind == "rank":
-        return f"pass {cause.path or 'it'} with the same number of axes in every call"
+        return Fix(message("fix-same-rank", path=cause.path or "it"), "same_rank", {"path": cause.path})
     if _a_size_each(group):
-        return (
-            "nothing, where each of these calls has a size of its own (a training set and a test set): a "
-            "program each;"
-            " else pad it to one size, with a mask for what is padding"
-        )
+        return Fix(message("fix-size-each"), "pad", {"path": cause.path})
     seen = Counter(_shapes(group))
-    if max(len(seen), len({text for c in group.causes for text in (c.before, c.after)})) > 2:
+    if max(len(seen), len({value for c in group.causes for value in (c.before, c.after)})) > 2:
         if _settled(group):
-            return f"nothing, if these are the sizes that you pad to; else {FEW}"
+            return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
         if _creeps(_shapes(group)):
-            return (
-                f"make {cause.path or 'it'} as long as it will ever be before the loop, write into it with"
-                " .at[...].set or jax.lax.dynamic_update_slice, and mask what is not written yet"
-            )
-        return FEW
+            return _preallocate(cause.path or "it", ".at[...].set or jax.lax.dynamic_update_slice")
+        return Fix(message("fix-few-sizes"), "pad", {"path": cause.path})
     before, after = _dimensions(cause.before), _dimensions(cause.after)
-    if None in (before, after) or len(before or ()) != len(after or ()):
-        return "pad it to one size, with a mask for what is padding"
-    assert before is not None and after is not None
+    if before is None or after is None or len(before) != len(after):
+        return Fix(message("fix-one-size"), "pad", {"path": cause.path})
     if all(b >= a for b, a in zip(before, after, strict=True)) and seen[after] <= max(1, seen[before]):
-        return "pad the odd batch to the usual size, with a mask for what is padding, or drop it"
+        return Fix(message("fix-odd-batch"), "pad", {"path": cause.path, "sizes": list(before)})
     # The larger came later, or the smaller one came often: no sign that one of them is odd.
-    larger = [str(max(b, a)) for b, a in zip(before, after, strict=True)]
-    size = _folded(cause.after, larger) or f"[{','.join(larger)}]"
-    return f"pad it to the larger size, {size}, in every call, with a mask for what is padding"
+    larger = [max(b, a) for b, a in zip(before, after, strict=True)]
+    words = message("fix-larger-size", size=_size(cause.after, larger))
+    return Fix(words, "pad", {"path": cause.path, "sizes": larger})
+
+
+def _preallocate(path: str, how: str) -> Fix:
+    """An array of the final length, which is written to instead of lengthened."""
+    return Fix(message("fix-preallocate", path=path, how=how), "preallocate", {"path": path})
 
 
 @recompile_rule("JX114", "lengthened-argument", WARNING, "shape")
-def lengthened_argument(group: Group) -> str | None:
+def lengthened_argument(group: Group) -> Fix | None:
     if not group.lengthened:
         return None
-    return (
-        f"make {root(group.cause.path or 'it')} as long as it will ever be before the loop, write into it with"
-        " jax.lax.dynamic_update_slice, and mask what is not written yet"
-    )
+    return _preallocate(root(group.cause.path or "it"), "jax.lax.dynamic_update_slice")
 
 
 def _settled(group: Group) -> bool:
@@ -114,55 +105,60 @@ def _shapes(group: Group) -> list[tuple[int, ...]]:
     ]
 
 
-def _dimensions(aval: str | None) -> tuple[int, ...] | None:
+def _dimensions(value: Value | None) -> tuple[int, ...] | None:
     """``(8, 14)`` of ``f32[8,14]``, ``(14,)`` of ``axis 1: 14``; None where it is neither, or has no numbers."""
-    found = _AVAL.search(aval or "")
-    numbers = found[1].split(",") if found is not None else [n for _, n in _AXES.findall(aval or "")]
-    return tuple(map(int, numbers)) or None
+    sizes: tuple[int | str, ...] = ()
+    if isinstance(value, ArrayType):
+        sizes = value.shape or ()
+    elif isinstance(value, AxisSizes):
+        sizes = tuple(n for _, n in value.sizes)
+    known = tuple(n for n in sizes if isinstance(n, int))
+    return known if known and len(known) == len(sizes) else None
 
 
-def _folded(text: str | None, sizes: list[str]) -> str | None:
-    """``axis 1: 16`` for a cause of several leaves, which names the axes that differ; None for that of one."""
-    axes = [axis for axis, _ in _AXES.findall(text or "")]
-    return ", ".join(f"axis {axis}: {n}" for axis, n in zip(axes, sizes, strict=False)) or None
+def _size(value: Value | None, sizes: list[int]) -> str:
+    """``[8,16]``; ``axis 1: 16`` for a cause of several leaves, which names the axes that differ."""
+    if isinstance(value, AxisSizes):
+        return ", ".join(f"axis {axis}: {n}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
+    return f"[{','.join(map(str, sizes))}]"
 
 
 @recompile_rule("JX102", "changing-dtype", WARNING, "dtype")
-def changing_dtype(group: Group) -> str:
-    where = f"{group.cause.path} " if group.cause.path else "them "
-    return f"give {where}one dtype in every call: x.astype(...), or 1.0 where 1 was written"
+def changing_dtype(group: Group) -> Fix:
+    path = group.cause.path
+    return Fix(message("fix-one-dtype", path=path or "them"), "astype", {"path": path})
 
 
 @recompile_rule("JX103", "weak-type", WARNING, "weak_type")
-def weak_type(group: Group) -> str:
-    return (
-        f"start {group.cause.path or 'them'} as a typed array: {typed(group.cause.after, group.cause.before)}"
-    )
+def weak_type(group: Group) -> Fix:
+    path, dtype = group.cause.path, dtype_of(group.cause.after, group.cause.before)
+    words = message("fix-typed-array", path=path or "them", typed=typed(dtype))
+    return Fix(words, "typed_array", {"path": path, "dtype": dtype})
 
 
-def typed(*avals: str | None) -> str:
-    """``jnp.float32(...)`` for the dtype spelled in an aval."""
-    for aval in avals:
-        for short, name in (("bf16", "bfloat16"), ("f16", "float16"), ("f32", "float32"), ("f64", "float64"),
-                            ("i32", "int32"), ("i64", "int64"), ("u32", "uint32"), ("c64", "complex64")):  # fmt: skip
-            if short in (aval or ""):
-                return f"jnp.{name}(...)"
-    return "jnp.asarray(x, dtype)"
+def dtype_of(*values: Value | None) -> str | None:
+    """The first dtype among ``values``."""
+    return next((v.dtype for v in values if isinstance(v, ArrayType) and v.dtype is not None), None)
+
+
+def typed(dtype: str | None) -> str:
+    """``jnp.float32(...)`` for a dtype that jnp has a function of."""
+    return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 
 @recompile_rule("JX104", "changing-key-type", WARNING, "prng")
-def changing_key_type(group: Group) -> str:
-    return "make all keys the same way: jax.random.key(seed), with one impl"
+def changing_key_type(group: Group) -> Fix:
+    return Fix(message("fix-one-key-type"), "random_key", {"path": group.cause.path})
 
 
 @recompile_rule("JX105", "changing-tree", WARNING, "tree")
-def changing_tree(group: Group) -> str:
+def changing_tree(group: Group) -> Fix:
     cause = group.cause
-    if cause.before and cause.after and "None" in (cause.before, cause.after):
-        return f"pass an array for {cause.path} in every call, or None in every call"
+    if cause.before and cause.after and Container("None") in (cause.before, cause.after):
+        return Fix(message("fix-none-or-array", path=cause.path), "same_tree", {"path": cause.path})
     if _grows(group):
-        return "keep one structure: an array of the final size in place of a collection that grows"
-    return "pass the same containers with the same keys in every call"
+        return Fix(message("fix-growing-tree"), "preallocate", {"path": container(cause)})
+    return Fix(message("fix-same-tree"), "same_tree", {"path": cause.path})
 
 
 def _grows(group: Group) -> bool:
@@ -179,5 +175,6 @@ def _grows(group: Group) -> bool:
 
 
 @recompile_rule("JX106", "call-form", NOTE, "call_form")
-def call_form(group: Group) -> str:
-    return f"pass {group.cause.path or 'the arguments'} the same way in every call"
+def call_form(group: Group) -> Fix:
+    path = group.cause.path
+    return Fix(message("fix-same-call-form", path=path or "the arguments"), "same_call_form", {"path": path})

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from jaxscope.model import predictions
 from jaxscope.model.predictions import PENDING, Prediction
 from jaxscope.model.run import Run
-from jaxscope.rules.arguments import typed
+from jaxscope.rules.arguments import dtype_of, typed
 from jaxscope.rules.placement import kept
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding
+from jaxscope.schema.causes import Commitment, Layout, MemoryKind, Placement, Value
+from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.messages import message
 
 
 @rule("JX130", "carried-state", WARNING)
@@ -23,23 +25,43 @@ def carried_state(run: Run) -> Iterator[Finding]:
             code="JX130",
             severity=WARNING,
             certainty=LIKELY,
-            title=f"{name}: {predictions.text(p)}",
+            title=message("carried-state", function=name, prediction=predictions.sentence(p)),
             function=p.after.function.id,
             source=p.after.site,
-            evidence=[Evidence(c.text, compilation=p.after.id, source=p.after.site) for c in p.causes],
+            evidence=[
+                Evidence(message("because", cause=c), compilation=p.after.id, source=p.after.site)
+                for c in p.causes
+            ],
             fix=fix(p),
-            seconds=None,
+            subject=("carried", p.argument),
         )
 
 
-def fix(p: Prediction) -> str:
+def fix(p: Prediction) -> Fix:
     """What to do about the first of its causes."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):
-        return f"start {path} as {typed(cause.after)}"
+        dtype = dtype_of(cause.after)
+        words = message("fix-start-typed", path=path, typed=typed(dtype))
+        return Fix(words, "typed_array", {"path": path, "dtype": dtype})
     if cause.kind in ("sharding", "mesh"):
         return kept(p.after.function.name.replace(".<locals>", ""), path, cause)
     if cause.kind in ("committed", "device", "memory_kind", "layout"):
-        return f"jax.device_put {path} to where it will lie ({cause.after}) before the first call"
-    return f"start {path} as what the function returns for it"
+        words = message("fix-place-first", path=path, where=_where(cause.after))
+        return Fix(words, "device_put", {"path": path})
+    return Fix(message("fix-start-as-returned", path=path), "start_as_returned", {"path": path})
+
+
+def _where(value: Value | None) -> str:
+    """Where an array will be placed, in a word or two."""
+    match value:
+        case Placement():
+            return value.text
+        case MemoryKind():
+            return value.memory_kind or "?"
+        case Layout():
+            return value.layout or "?"
+        case Commitment():
+            return "committed" if value.committed else "uncommitted"
+    return "?"

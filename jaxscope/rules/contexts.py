@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from jaxscope.rules.recompiles import Group, recompile_rule
-from jaxscope.schema.findings import WARNING
+from jaxscope.schema.findings import WARNING, Fix
+from jaxscope.schema.messages import message
 
 
 @recompile_rule("JX121", "changing-setting", WARNING, "config")
-def changing_setting(group: Group) -> str:
-    return f"set {group.cause.path} once, before the first call"
+def changing_setting(group: Group) -> Fix:
+    name = group.cause.path
+    return Fix(message("fix-set-once", setting=name or "it"), "set_once", {"setting": name})

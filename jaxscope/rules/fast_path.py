@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from jaxscope.analysis.wording import REF_EFFECTS
+from jaxscope.analysis.causes import REF_EFFECTS
 from jaxscope.model.run import Run
-from jaxscope.rules.recompiles import Group, finding, groups
+from jaxscope.rules.recompiles import Group, finding, groups, than
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import NOTE, WARNING, Finding
+from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
+from jaxscope.schema.messages import Count, Message, message
 
 FEW = 2  # such calls are no news: the first call with each kind of argument is one
 
 
-def _found(run: Run, code: str, kind: str, fix: str, few: int = FEW) -> Iterator[Finding]:
+def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
+    """Findings of calls that left the fast path for ``kind``; ``fix``: from the path of an argument."""
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
         if n > few and not (kind == "effects" and _of_refs(group)):
-            what = f"off JAX's fast path in {n:,} calls"
-            yield finding(run, code, NOTE, group, fix.format(path=group.cause.path or "them"), what)
+            title = _title(run, group, n)
+            yield finding(run, code, NOTE, group, fix(group.cause.path or "them"), title)
+
+
+def _title(run: Run, group: Group, calls: int) -> Message:
+    return message(
+        "off-fast-path",
+        function=group.name,
+        calls=Count(calls, "call"),
+        cause=group.cause,
+        than=than(run, group.compilations[-1]),
+    )
 
 
 def _of_refs(group: Group) -> bool:
@@ -38,27 +50,30 @@ def _of_refs(group: Group) -> bool:
 @rule("JX123", "mixed-argument-kinds", NOTE)
 def mixed_argument_kinds(run: Run) -> Iterator[Finding]:
     yield from _found(
-        run, "JX123", "argument_kind", "pass {path} as a jax.Array in every call: jnp.asarray(x)"
+        run,
+        "JX123",
+        "argument_kind",
+        lambda path: Fix(message("fix-asarray", path=path), "asarray", {"path": path}),
     )
 
 
 @rule("JX124", "respelled-sharding", NOTE)
 def respelled_sharding(run: Run) -> Iterator[Finding]:
-    yield from _found(
-        run, "JX124", "equal_sharding", "make the sharding of {path} once and use that object everywhere", 1
-    )
+    def fix(path: str) -> Fix:
+        return Fix(message("fix-one-sharding-object", path=path), "create_once", {"path": path})
+
+    yield from _found(run, "JX124", "equal_sharding", fix, 1)
 
 
 @rule("JX125", "effects", NOTE)
 def effects(run: Run) -> Iterator[Finding]:
     yield from _found(
-        run, "JX125", "effects", "take debug prints and callbacks out of functions that are called often"
+        run, "JX125", "effects", lambda _: Fix(message("fix-remove-callbacks"), "remove_callbacks")
     )
 
 
 @rule("JX126", "full-cache", WARNING, slow=True)
 def full_cache(run: Run) -> Iterator[Finding]:
     for group in groups(run, ("evicted",), fast_path=True):
-        what = "pushed out of JAX's fast-path cache"
-        fix = "make fewer signatures: fewer shapes, one kind of array for each argument, functions made once"
-        yield finding(run, "JX126", WARNING, group, fix, what)
+        title = message("evicted-from-fast-path", function=group.name, cause=group.cause)
+        yield finding(run, "JX126", WARNING, group, Fix(message("fix-fewer-signatures")), title)

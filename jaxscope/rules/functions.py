@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 from jaxscope.rules.recompiles import Group, recompile_rule
-from jaxscope.schema.findings import NOTE, WARNING
-
-TAKEN = "what it takes from around it becomes an argument"
+from jaxscope.schema.findings import NOTE, WARNING, Fix
+from jaxscope.schema.messages import message
 
 
 @recompile_rule("JX110", "new-function-object", WARNING, "new_function")
-def new_function_object(group: Group) -> str:
+def new_function_object(group: Group) -> Fix:
     seen = group.function.seen
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     if form == "method":
-        return (
-            "jit the bound method once, in __init__, and keep it: self.step = jax.jit(self.step); and "
-            "make its object once,"
-            " before the loop"
-        )
-    if form == "partial":
-        return "make the partial and its jit once, before the loop, or pass the bound value as an argument"
-    if form == "lambda":
-        return f"define the function once, at module level, and jit it there; {TAKEN}"
-    if seen.wrappers and "<locals>" in seen.qualname:
-        outside = f"apply {seen.wrappers[0]} to it, once, outside what defines it anew"
-        return f"define the function, and {outside}; {TAKEN}"
-    if seen.wrappers:
-        return f"apply {seen.wrappers[0]} once, before the loop, and keep what it returns"
-    return f"define and jit the function once, outside the function or loop that defines it anew; {TAKEN}"
+        words = message("fix-jit-method-once")
+    elif form == "partial":
+        words = message("fix-jit-partial-once")
+    elif form == "lambda":
+        words = message("fix-define-at-module-level")
+    elif seen.wrappers and "<locals>" in seen.qualname:
+        words = message("fix-define-and-wrap-once", wrapper=seen.wrappers[0])
+    elif seen.wrappers:
+        words = message("fix-wrap-once", wrapper=seen.wrappers[0])
+    else:
+        words = message("fix-define-once")
+    return Fix(words, "create_once", {"form": form})
 
 
 @recompile_rule("JX111", "changing-options", NOTE, "options")
-def changing_options(group: Group) -> str:
-    return "jit it once with one set of options, and call that everywhere"
+def changing_options(group: Group) -> Fix:
+    return Fix(message("fix-one-set-of-options"), "same_options", {"option": group.cause.path})
 
 
 @recompile_rule("JX112", "cleared-caches", WARNING, "cleared")
-def cleared_caches(group: Group) -> str:
-    return "do not call jax.clear_caches() or .clear_cache() between calls that are to be fast"
+def cleared_caches(group: Group) -> Fix:
+    return Fix(message("fix-do-not-clear"), "do_not_clear")
 
 
 @recompile_rule("JX113", "unused-ahead-of-time", WARNING, "aot")
-def unused_ahead_of_time(group: Group) -> str | None:
+def unused_ahead_of_time(group: Group) -> Fix | None:
     if all(c.entry == "aot" for c in group.compilations):
         return None
-    return "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
+    return Fix(message("fix-call-compiled"), "call_compiled")

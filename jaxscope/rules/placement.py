@@ -3,57 +3,69 @@
 from __future__ import annotations
 
 from jaxscope.rules.recompiles import Group, recompile_rule
-from jaxscope.schema.findings import WARNING, Cause
+from jaxscope.schema.causes import Cause, Placement
+from jaxscope.schema.findings import WARNING, Fix
+from jaxscope.schema.messages import message
 
 
-def kept(name: str, path: str, cause: Cause) -> str:
+def kept(name: str, path: str, cause: Cause) -> Fix:
     """What to do about ``path``, a result of ``name`` that comes back with another sharding than it went in with.
 
     ``in_shardings`` is no remedy: JAX raises where an array is committed to another sharding.
     """
-    was, now = (f" {text}" if text else "" for text in (cause.before, cause.after))
-    if cause.kind == "mesh":  # where it lay may be no place for the result
-        return (
-            f"jax.device_put {path} to the sharding that {name} returns it with,{now or ' on the mesh'}, before "
-            f"the first call; or to another of that mesh, and jit {name} with the same one in out_shardings="
+    was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
+    arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}
+    if cause.kind == "mesh":  # where it was may be no place for the result
+        returned = now.text if now is not None else "on the mesh"
+        return Fix(
+            message("fix-place-on-mesh", function=name, path=path, sharding=returned), "device_put", arguments
         )
-    return (
-        f"jit {name} with out_shardings= that return {path} as it is passed{was and ','}{was}; or jax.device_put "
-        f"it to the sharding that it comes back with{now and ','}{now}, before the first call"
+    words = message(
+        "fix-keep-sharding",
+        function=name,
+        path=path,
+        passed=None if was is None else message("the-sharding", sharding=was.text),
+        returned=None if now is None else message("the-sharding", sharding=now.text),
     )
+    return Fix(words, "out_shardings", arguments)
 
 
 @recompile_rule("JX115", "changing-sharding", WARNING, "sharding")
-def changing_sharding(group: Group) -> str:
+def changing_sharding(group: Group) -> Fix:
     if group.came_back:
         return kept(group.name, group.cause.path or "it", group.cause)
-    return f"jax.device_put {group.cause.path or 'them'} to one and the same sharding before every call"
+    path = group.cause.path
+    return Fix(message("fix-same-sharding", path=path or "them"), "device_put", {"path": path})
 
 
 @recompile_rule("JX116", "changing-commitment", WARNING, "committed")
-def changing_commitment(group: Group) -> str:
-    return f"jax.device_put {group.cause.path or 'them'} before the first call too, or nowhere"
+def changing_commitment(group: Group) -> Fix:
+    path = group.cause.path
+    return Fix(message("fix-same-commitment", path=path or "them"), "device_put", {"path": path})
 
 
 @recompile_rule("JX117", "changing-device", WARNING, "device")
-def changing_device(group: Group) -> str:
-    return "run it once over all devices with a sharded array (NamedSharding) instead of once a device"
+def changing_device(group: Group) -> Fix:
+    return Fix(message("fix-shard-over-devices"), "shard", {"path": group.cause.path})
 
 
 @recompile_rule("JX118", "changing-layout", WARNING, "layout")
-def changing_layout(group: Group) -> str:
-    return f"jax.device_put {group.cause.path or 'them'} to one Format before the first call"
+def changing_layout(group: Group) -> Fix:
+    path = group.cause.path
+    return Fix(message("fix-same-layout", path=path or "them"), "device_put", {"path": path})
 
 
 @recompile_rule("JX119", "changing-memory-kind", WARNING, "memory_kind")
-def changing_memory_kind(group: Group) -> str:
-    return f"move {group.cause.path or 'them'} to one memory kind with jax.device_put before the call"
+def changing_memory_kind(group: Group) -> Fix:
+    path = group.cause.path
+    return Fix(message("fix-same-memory-kind", path=path or "them"), "device_put", {"path": path})
 
 
 @recompile_rule("JX120", "changing-mesh", WARNING, "mesh")
-def changing_mesh(group: Group) -> str:
+def changing_mesh(group: Group) -> Fix:
     if group.cause.path == "context":
-        return "make every call of it under the same mesh: one jax.set_mesh(mesh) around all of them"
+        return Fix(message("fix-same-mesh-around"), "set_mesh")
     if group.came_back:
         return kept(group.name, group.cause.path or "it", group.cause)
-    return f"jax.device_put {group.cause.path or 'them'} to one mesh, with one sharding, before every call"
+    path = group.cause.path
+    return Fix(message("fix-same-mesh", path=path or "them"), "device_put", {"path": path})

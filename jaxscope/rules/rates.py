@@ -13,7 +13,8 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, WARNING, Cause, Evidence, Finding
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
 
@@ -61,7 +62,7 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
             )
 
 
-def _in_common(run: Run, again: list[Compilation]) -> tuple[str, str]:
+def _in_common(run: Run, again: list[Compilation]) -> tuple[str, Fix]:
     """What most of them have as their cause, and what to do about it."""
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in again:
@@ -69,10 +70,10 @@ def _in_common(run: Run, again: list[Compilation]) -> tuple[str, str]:
         found.setdefault((cause.kind, cause.path), []).append((c, cause))
     most = max(found.values(), key=len)
     if 2 * len(most) <= len(again):
-        return "", "see what its recompiles have in common; where it is a shape, pad to a few sizes"
+        return "", Fix("see what its recompiles have in common; where it is a shape, pad to a few sizes")
     times = "in all of them" if len(most) == len(again) else f"in {len(most):,} of {len(again):,}"
     group = recompiles.group_of(run, [c for c, _ in most], [cause for _, cause in most])
-    advice = recompiles.advice(group) or "see what its recompiles have in common"
+    advice = recompiles.advice(group) or Fix("see what its recompiles have in common")
     cause = group.cause
     what = recompiles.CHANGED.get(cause.kind)
     reason = f"{cause.path} {what}" if what and cause.path else f"the cause is {cause.kind.replace('_', ' ')}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from jaxscope.analysis.alike import same_change
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.spelling import root, tokens
 from jaxscope.model import causes, lengthened, predictions, sources
@@ -15,7 +16,9 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import registry, resized
 from jaxscope.rules.resized import SIZES, Change, Miss
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Cause, Evidence, Finding
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
+from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
 EVIDENCE = 5  # compilations named in one finding
 TOO = 3  # other causes named in one finding
@@ -69,11 +72,12 @@ class Group(msgspec.Struct, frozen=True):
         return self.function.name.replace(".<locals>", "")
 
 
-_ADVICE: dict[str, list[Callable[[Group], str | None]]] = {}  # kind of cause -> what to do about it, by rule
+Advise = Callable[[Group], Fix | None]
+_ADVICE: dict[str, list[Advise]] = {}  # kind of cause -> what to do about it, by rule
 
 
-def advice(group: Group) -> str | None:
-    """What to do about misses of this cause, in the words of the rule about them; None where there is none."""
+def advice(group: Group) -> Fix | None:
+    """What the rule about misses of this cause says to do about them; None where there is none."""
     registry.rules()  # fills the table
     found = (advise(group) for advise in _ADVICE.get(group.cause.kind, []))
     return next((fix for fix in found if fix is not None), None)
@@ -121,12 +125,12 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
 
 def recompile_rule(
     code: str, name: str, severity: str, *kinds: str, severity_of: Callable[[Group], str] | None = None
-) -> Callable[[Callable[[Group], str | None]], Callable[[Group], str | None]]:
+) -> Callable[[Advise], Advise]:
     """``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")`` before a function from a
-    group of misses to the fix in one clause, or None where there is nothing to find. ``severity_of``: where it is
+    group of misses to the fix, or None where there is nothing to find. ``severity_of``: where it is
     less for some groups."""
 
-    def decorate(advise: Callable[[Group], str | None]) -> Callable[[Group], str | None]:
+    def decorate(advise: Advise) -> Advise:
         def check(run: Run) -> Iterator[Finding]:
             found = [(group, fix) for group in groups(run, kinds) if (fix := advise(group)) is not None]
             met = {id(misses := _misses(group)): (group, fix, misses) for group, fix in found}
@@ -155,34 +159,46 @@ def finding(
     code: str,
     severity: str,
     group: Group,
-    fix: str,
-    what: str | None = None,
+    fix: Fix,
+    title: Message | None = None,
     also: Change | None = None,
 ) -> Finding:
-    """One finding for a group; ``what`` in place of "recompiled 3 times"; ``also``: with others of its change of size."""
-    n = len(group.compilations)
-    times = "once more" if n == 1 else f"{n:,} times more"
-    done = what or f"{_verb(group)} {times}"
-    repeated = "; most recently " if len({c.text for c in group.causes}) > 1 else ": "
+    """One finding for a group; ``title`` in place of "recompiled 3 times"; ``also``: with others of its change of size."""
     last = group.compilations[-1]
-    why = f"{group.cause.text}{_than(run, last)}{resized.also(also) if also is not None else ''}"
     return Finding(
         code=code,
         severity=severity if severity == NOTE or group.cause.kind != "unknown" else NOTE,
         certainty=CERTAIN if all(c.certainty == CERTAIN for c in group.causes) else LIKELY,
-        title=f"{group.name} was {done}{repeated}{why}",
+        title=title or _title(run, group, also),
         function=group.function.id,
         source=last.site,
         evidence=[
-            Evidence(_told(run, c, cause), compilation=c.id, source=c.site, step=c.step)
+            Evidence(_call(run, c, cause), compilation=c.id, source=c.site, step=c.step)
             for c, cause in list(zip(group.compilations, group.causes, strict=True))[-EVIDENCE:]
         ]
         + [e for _, e in (resized.evidence(run, also) if also is not None else [])]
         + _maker(last, group.cause),
-        fix=fix + _too(run, group),
+        fix=_with_others(run, group, fix),
         seconds=group.seconds if also is None else also.seconds,
         path=group.cause.path,
+        subject=(group.cause.kind, container(group.cause) or group.cause.path),
     )
+
+
+def _title(run: Run, group: Group, also: Change | None) -> Message:
+    """``train_step recompiled 3 times, most recently: batch['x'] changed from f32[64] to f32[29]``."""
+    n, last = len(group.compilations), group.compilations[-1]
+    fields: dict[str, Field] = {
+        "function": group.name,
+        "cause": group.cause,
+        "than": than(run, last),
+        "also": resized.also(also) if also is not None else None,
+    }
+    if n == 1:
+        return message("recompiled", **fields)
+    if all(same_change(c, group.cause) for c in group.causes):
+        return message("recompiled-alike", n=n, **fields)
+    return message("recompiled-variously", n=n, **fields)
 
 
 def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
@@ -190,12 +206,12 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
     if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
         return []
-    return [Evidence(f"{cause.path} was made there", compilation=c.id, source=made, step=c.step)]
+    return [Evidence(message("made-there", path=cause.path), compilation=c.id, source=made, step=c.step)]
 
 
-def _too(run: Run, group: Group) -> str:
-    """What the fix alone leaves to be compiled again: ``; the same goes for ys``, which changed alike in all of them,
-    `` (xs changed dtype in 2 of these, too)``; or nothing."""
+def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
+    """``fix`` with what it alone leaves to be recompiled: ``; do the same for ys``, which changed alike in all of
+    them, `` (xs also changed dtype in 2 of these)``."""
     found: Counter[tuple[str, str]] = Counter()
     alike = CHANGED.get(group.cause.kind)
     for c in group.compilations:
@@ -216,32 +232,36 @@ def _too(run: Run, group: Group) -> str:
             - said
         )
     if not found:
-        return ""
+        return fix
     n = len(group.compilations)
     same = [path for (path, what), times in found.items() if what == alike and times == n]
     if len(same) == len(found) and group.cause.path != "context":
-        more = f" and {len(same) - TOO:,} more" if len(same) > TOO else ""
-        return f"; the same goes for {', '.join(same[:TOO])}{more}"
-    told = []
-    for (path, what), times in found.most_common(TOO):
-        which = ("this one" if n == 1 else "these") if times == n else f"{times:,} of these"
-        told.append(f"{path} {what} in {which}")
-    more = f", and {len(found) - TOO:,} more" if len(found) > TOO else ""
-    return f" ({', '.join(told)}{more}, too)"
+        return extended(fix, "fix-same-for", paths=Names(tuple(same), TOO))
+    changes = [
+        message(
+            "also-changed",
+            path=path,
+            changed=what,
+            calls=("this call" if n == 1 else "all of these") if times == n else f"{times:,} of these",
+        )
+        for (path, what), times in found.most_common(TOO)
+    ]
+    more = (f"{len(found) - TOO:,} more",) if len(found) > TOO else ()
+    return extended(fix, "fix-with-others", others=Parts((*changes, *more)))
 
 
-def _verb(group: Group) -> str:
-    level = group.cause.level
-    return {"trace": "traced and compiled", "lower": "lowered and compiled"}.get(level, "compiled")
-
-
-def _told(run: Run, c: Compilation, cause: Cause) -> str:
+def _call(run: Run, c: Compilation, cause: Cause) -> Message:
     n = number_of(run, c)
-    step = f" at step {c.step}" if c.step is not None else ""
-    return (f"#{n}" if n else "a call") + step + f": {cause.text}{_than(run, c)}"
+    return message(
+        "recompiled-call",
+        call=f"#{n}" if n else "a call",
+        at=message("at-step", step=c.step) if c.step is not None else None,
+        cause=cause,
+        than=than(run, c),
+    )
 
 
-def _than(run: Run, c: Compilation) -> str:
-    """Which earlier compilation "before" is, where it is not the latest."""
+def than(run: Run, c: Compilation) -> Message | None:
+    """Which earlier compilation the values before are of, where it is not the latest."""
     number = causes.further_back(run, c)
-    return f" (compared with #{number}, the nearest)" if number is not None else ""
+    return message("compared-with", number=number) if number is not None else None

@@ -186,4 +186,14 @@ def findings(run: Run) -> list[Finding]:
 
 def in_order(found: Iterable[Finding]) -> list[Finding]:
     """Errors first, then by seconds."""
-    return sorted(found, key=lambda f: (_ORDER[f.severity], -(f.seconds or 0.0), f.code, f.title))
+    return sorted(found, key=lambda f: (weight(f), -(f.seconds or 0.0), f.code, *_place(f)))
+
+
+def weight(f: Finding) -> int:
+    """Less is more severe."""
+    return _ORDER[f.severity]
+
+
+def _place(f: Finding) -> tuple[str, int, str, str]:
+    at = f.source
+    return at.file if at is not None else "", at.line if at is not None else 0, f.path or "", repr(f.title)

@@ -4,7 +4,6 @@ it passes through, and is one thing to put right."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import PurePath
 
 import msgspec
 
@@ -12,14 +11,14 @@ from jaxscope.model import causes
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.schema.findings import Cause, Evidence
-from jaxscope.schema.keys import Key
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.findings import Evidence
+from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.messages import Count, Message, Names, Words, message
 
 SIZES = frozenset({"shape", "rank"})
 LINES = 4  # of eager operations, named one by one
-# What is padded inside a function is of its odd size before: an operation outside jit has been compiled for it.
-BEFORE = "; where you pad, do it before the first operation outside jit sees the batch (in NumPy, or all the data once)"
 NAMES = 3  # of functions, or of operations of one line
 
 
@@ -155,17 +154,16 @@ def _ranks(key: Key) -> tuple[int | None, ...]:
     return tuple(None if leaf.shape is None else len(leaf.shape) for leaf in key.arguments)
 
 
-def also(change: Change) -> str:
-    """``; so were stage and 7 eager operations``: empty where nothing else was."""
+def also(change: Change) -> Message | None:
+    """``; the same change recompiled stage and 7 eager operations``; None where nothing else was."""
     if not change.others:
-        return ""
+        return None
     names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
     told = names[:NAMES] + ([f"{len(names) - NAMES:,} more functions"] if len(names) > NAMES else [])
     n = sum(eager(g[0].compilation.function) for g in change.others)
     if n:
         told.append("an eager operation" if n == 1 else f"{n:,} eager operations")
-    verb = "was" if len(told) == 1 and n < 2 else "were"
-    return f"; so {verb} {_listed(told)}"
+    return message("also-recompiled", names=Names(tuple(told)))
 
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
@@ -178,24 +176,32 @@ def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
         if eager(c.function) and c.site is not None:
             lines.setdefault((c.site.file, c.site.line), []).extend(group)
             continue
-        times = f", {len(group):,} times in all" if len(group) > 1 else ""
-        text = f"{_name(last)}#{number_of(run, c)}{_at([last])}: {last.cause.text}{times}"
+        text = message(
+            "resized-function",
+            call=f"{_name(last)}#{number_of(run, c)}",
+            at=at_steps([last]),
+            cause=last.cause,
+            times=message("times-in-all", n=len(group)) if len(group) > 1 else None,
+        )
         found.append((c.t_ns, _evidence(text, last)))
     for n, ((file, line), misses) in enumerate(sorted(lines.items(), key=lambda item: _when(item[1]))):
         if n == LINES:
-            rest = len(lines) - LINES
-            text = f"eager operations at {'another line' if rest == 1 else f'{rest:,} other lines'}"
-            found.append((_when(misses), _evidence(text, misses[-1])))
+            more = Count(len(lines) - LINES, "other line")
+            found.append((_when(misses), _evidence(message("resized-elsewhere", lines=more), misses[-1])))
             break
         names = list(dict.fromkeys(_name(m) for m in sorted(misses, key=lambda m: m.compilation.t_ns)))
-        some = names[:NAMES] + ([f"{len(names) - NAMES:,} more"] if len(names) > NAMES else [])
-        what = "the eager operation" if len(names) == 1 else "the eager operations"
-        text = f"{what} {_listed(some)} at {PurePath(file).name}:{line}{_at(misses)}"
-        found.append((_when(misses), _evidence(text, misses[-1])))
+        operations = message(
+            "resized-operations",
+            what="the eager operation" if len(names) == 1 else "the eager operations",
+            names=Names(tuple(names), NAMES),
+            line=Frame(file, line, ""),
+            at=at_steps(misses),
+        )
+        found.append((_when(misses), _evidence(operations, misses[-1])))
     return found
 
 
-def _evidence(text: str, m: Miss) -> Evidence:
+def _evidence(text: Words, m: Miss) -> Evidence:
     c = m.compilation
     return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=m.step)
 
@@ -204,16 +210,15 @@ def _when(misses: Sequence[Miss]) -> int:
     return min(m.compilation.t_ns for m in misses)
 
 
-def _at(misses: Sequence[Miss]) -> str:
+def at_steps(misses: Sequence[Miss]) -> Message | None:
+    """`` at step 3``, `` at steps 3 to 9``; None where steps are not known."""
     steps = sorted({m.step for m in misses if m.step is not None})
     if not steps:
-        return ""
-    return f" at step {steps[0]:,}" if len(steps) == 1 else f" at steps {steps[0]:,} to {steps[-1]:,}"
+        return None
+    if len(steps) == 1:
+        return message("at-step", step=steps[0])
+    return message("at-steps", first=steps[0], last=steps[-1])
 
 
 def _name(m: Miss) -> str:
     return m.compilation.function.name.replace(".<locals>", "")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

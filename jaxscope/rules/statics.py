@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from jaxscope.analysis import mutated
 from jaxscope.rules.recompiles import Group, recompile_rule
-from jaxscope.schema.findings import NOTE, WARNING
+from jaxscope.schema.causes import FUNCTION, UNSTABLE_HASH, StaticDetail, StaticValue
+from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Static
+from jaxscope.schema.messages import Message, message
 
 FEW = 2  # values of a static argument: on and off
 MODES = 4  # values up to which a size or a name may be one of a few that are meant
-
-_TYPE = re.compile(r" \(\w+\)$")
 
 # What a value can be besides static.
 NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "object"
@@ -36,8 +34,10 @@ def _kind(s: Static | None) -> str:
 
 
 def _values(group: Group) -> int:
-    """How many values it had, as far as these calls tell; ``10 (int)`` is 10."""
-    return len({_TYPE.sub("", value) for c in group.causes for value in (c.before or "", c.after or "")})
+    """How many values it had, as far as these calls tell; the int 10 and the NumPy one are one."""
+    values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
+    missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
+    return len(values) + missing
 
 
 def _many_static(group: Group) -> str:
@@ -50,51 +50,51 @@ def _many_in_tree(group: Group) -> str:
     return NOTE if _kind(_static(group)) == FLAG and _values(group) <= FEW else WARNING
 
 
-def _ordinary(group: Group, path: str) -> str:
+def _ordinary(group: Group, path: str) -> Message:
     """How a number becomes an ordinary argument."""
     wrappers = group.function.seen.wrappers
     equinox = next((w for w in wrappers if w.startswith("equinox.")), None)
     if equinox is not None:
-        return f"pass jnp.asarray({path}): through {equinox} every Python number is static"
+        return message("fix-asarray-for-equinox", path=path, wrapper=equinox)
     names = "static_broadcasted_argnums" if "jax.pmap" in wrappers else "static_argnums/static_argnames"
-    return f"pass {path} as an ordinary argument: take it out of {names}"
+    return message("fix-ordinary-argument", path=path, option=names)
 
 
 @recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
-def changing_static_value(group: Group) -> str | None:
+def changing_static_value(group: Group) -> Fix:
     path, kind = group.cause.path or "it", _kind(_static(group))
-    ordinary = _ordinary(group, path)
+    words, what = _ordinary(group, path), "ordinary_argument"
     if kind == WHOLE:
-        ordinary = (
-            f"where {path} is a size or a length it has to stay static: round it up to a few values, with a mask"
-            f" for the rest; where it is only computed with, {ordinary}"
-        )
+        words = message("fix-static-size", path=path, ordinary=words)
     elif kind == FLAG:
-        ordinary += ", and let jnp.where or jax.lax.cond decide by it"
+        words = message("fix-static-flag", ordinary=words)
     elif kind == WORD:
-        ordinary = f"keep {path} the same from call to call"
+        words, what = message("fix-keep-the-same", path=path), "keep"
     elif kind == OBJECT:
-        ordinary = f"pass what varies in {path} as ordinary arguments, and keep the rest the same"
+        words = message("fix-static-object", path=path)
     if _values(group) <= FEW:
-        return f"nothing, if {path} is a mode of few values: each is a program of its own; else {ordinary}"
-    return ordinary
+        words = message("fix-unless-mode", path=path, fix=words)
+    return Fix(words, what, {"path": group.cause.path})
 
 
 @recompile_rule("JX108", "static-identity", WARNING, "static_identity")
-def static_identity(group: Group) -> str:
+def static_identity(group: Group) -> Fix:
     cause = group.cause
     path = cause.path or "it"
-    if "hashes differently" in cause.text:
-        return f"make the __hash__ of {path} a function of what its __eq__ compares"
+    why = cause.detail.why if isinstance(cause.detail, StaticDetail) else None
+    if why == UNSTABLE_HASH:
+        return Fix(message("fix-stable-hash", path=path), "hash", {"path": cause.path})
     s = _static(group)
     if s is not None and s.type == "functools.partial":
-        return f"make the partial {path} once, outside the loop or at module level, and pass the same object each time"
-    if "functions" in cause.text:
-        return f"make {path} once, before the loop, and pass the same object each time"
-    return _of_class(group, s, path)
+        words = message("fix-one-partial", path=path)
+    elif why == FUNCTION or cause.count > 1:
+        words = message("fix-one-object", path=path)
+    else:
+        words = _of_class(group, s, path)
+    return Fix(words, "create_once", {"path": cause.path})
 
 
-def _of_class(group: Group, s: Static | None, path: str) -> str:
+def _of_class(group: Group, s: Static | None, path: str) -> Message:
     """What to do about an object of the user's: one that the program changes cannot be a value.
 
     Of what it was given before a change, a program compiled for an equal object would be used after it.
@@ -107,44 +107,24 @@ def _of_class(group: Group, s: Static | None, path: str) -> str:
         path == (group.function.seen.signature or "(").lstrip("(").partition(",")[0].partition(")")[0].strip()
     )
     if any(changes) or (not changes and method and "." in group.function.seen.qualname):
-        return (
-            f"jit a function that is passed what it uses of {path}, its arrays and numbers, as arguments "
-            f"instead of"
-            f" {path} itself" + (f": the program changes what a {name} holds" if changes else "")
-        )
+        why = message("because-it-changes", name=name) if changes else None
+        return message("fix-pass-its-parts", path=path, because=why)
     if not changes:
-        return (
-            f"make {path} once, before the loop; or give its class an __eq__ and a __hash__ of what it holds,"
-            " where that never changes"
-        )
+        return message("fix-eq-and-hash", path=path)
     if any(mutated.holds_itself(text, name) for text in texts):
-        return (
-            f"make {path} once, before the loop; or write {name} as a "
-            f"@dataclasses.dataclass(frozen=True), with its fields"
-            " in place of __init__, if what it holds can be hashed (no arrays)"
-        )
-    return (
-        f"make {path} once, before the loop, or give {name} __eq__ and __hash__: "
-        f"@dataclasses.dataclass(frozen=True),"
-        " if what it holds can be hashed (no arrays)"
-    )
+        return message("fix-frozen-fields", path=path, name=name)
+    return message("fix-frozen-dataclass", path=path, name=name)
 
 
 @recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static", severity_of=_many_in_tree)
-def changing_tree_static(group: Group) -> str:
+def changing_tree_static(group: Group) -> Fix:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG:
-        on_purpose = " with .train() and .eval()" if _through(group, "flax.nnx") else ""
-        return (
-            f"nothing, if both values of {path} are meant: each is a program of its own, set on purpose{on_purpose}"
-            " and compiled before it is needed; else keep it the same from call to call"
-        )
+        how = " with .train() and .eval()" if _through(group, "flax.nnx") else None
+        return Fix(message("fix-static-field-flag", path=path, how=how), "keep", {"path": group.cause.path})
     if kind in (NUMBER, WHOLE):
-        return (
-            f"hold {path} as an array (a child of the node) where it is only computed with; where a Python if or a"
-            " shape depends on it, keep it the same from call to call"
-        )
-    return f"keep {path} the same from call to call"
+        return Fix(message("fix-array-field", path=path), "array_field", {"path": group.cause.path})
+    return Fix(message("fix-keep-the-same", path=path), "keep", {"path": group.cause.path})
 
 
 def _through(group: Group, library: str) -> bool:

@@ -11,6 +11,7 @@ from jaxscope.log.jobs import EXHAUSTED
 from jaxscope.model import retargeted
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
+from jaxscope.rules import merging
 from jaxscope.rules.programs import name_of
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, Evidence, Finding
@@ -62,7 +63,7 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
             ),
         ],
         fix=_advice(f, fit, given),
-        targets=[p.target] if p.target else [],
+        contexts=merging.of_target(p.target),
     )  # fmt: skip
 
 

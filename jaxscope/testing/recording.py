@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jaxscope.capture.session import Session
     from jaxscope.model.records import Compilation
     from jaxscope.opened import Opened
-    from jaxscope.schema.findings import Cause
+    from jaxscope.present.causes import WordedCause
     from jaxscope.schema.steps import Step
     from jaxscope.testing.baselines import Baselines
 
@@ -151,7 +151,7 @@ class TestRecording:
         run, part = self.recorded()
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
-    def causes(self, compilation: Compilation) -> list[Cause]:
+    def causes(self, compilation: Compilation) -> list[WordedCause]:
         """Why ``compilation`` was not served from a cache, the decisive cause first."""
         return self.read().causes(compilation)
 

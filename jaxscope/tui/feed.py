@@ -19,10 +19,10 @@ from jaxscope.model.load import Batch, Tail, state
 from jaxscope.model.programs import circumstances, read_texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
-from jaxscope.report import told, variants
+from jaxscope.report import variants
 from jaxscope.report.phrases import Places
 from jaxscope.report.variants import Variant
-from jaxscope.rules import everywhere, registry
+from jaxscope.rules import merging, registry
 from jaxscope.schema.findings import Finding
 from jaxscope.tui.apart import Others
 
@@ -280,16 +280,16 @@ class Feed:
 
         def look(runs: Sequence[Variant]) -> list[Finding]:
             first, *others = (own[id(v.run)] for v in runs)
-            return everywhere.joined(first, others)
+            return merging.joined(first, others)
 
-        self.findings = told.of_each(self._variants(its), look)
+        self.findings = variants.of_each(self._variants(its), look)
         self._joined = found
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
         """The recording that the evidence of ``finding`` is in."""
         its = self.recordings
-        n = told.sub_run(finding, self._variants(its))
+        n = variants.sub_run(finding, self._variants(its))
         return its[0 if n is None else n + 1]
 
     @staticmethod

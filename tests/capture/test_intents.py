@@ -11,6 +11,7 @@ from jaxscope.analysis.intent import disagreement, spelled
 from jaxscope.log.store import RunDir
 from jaxscope.model import intent
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.report import machine
 from jaxscope.report.console import console
 from jaxscope.report.function import render_function
@@ -126,19 +127,18 @@ def test_findings_name_the_line_the_reason_and_the_cost(run):
     found = {}
     for f in registry.findings(run):
         found.setdefault(f.code, []).append(f)
-    titles = [f.title for f in found["JX503"]]
+    titles = [words.title(f) for f in found["JX503"]]
     assert (
         "result of odd, f32[17,4], is asked for as P('data'), got replicated: 17 is not divisible by 8; 8 times the memory"
         in titles
     )
     assert {f.source.line for f in found["JX503"]} == {ODD, ODD_PLANE} and len(titles) == 3
     [padded] = found["JX504"]
-    assert (
-        "29 is not divisible by 8" in padded.title.replace("dimension 0 of ", "")
-        and "3 of 32" in padded.title
-    )
+    assert "29 is not divisible by 8" in words.title(padded).replace(
+        "dimension 0 of ", ""
+    ) and "3 of 32" in words.title(padded)
     [moved] = found["JX508"]
-    assert moved.title.startswith(
+    assert words.title(moved).startswith(
         "predict takes table (2.0 MiB) as replicated over 8 devices, and it lies on cpu:0"
     )
 
@@ -215,7 +215,11 @@ def test_a_program_that_jax_refuses_to_place_tells_why(code, record):
     )
     assert done.code == 1
     found = [f for f in registry.findings(load(done.run)) if f.code == code]
-    assert [f.severity for f in found] == ["error"] and said in found[0].title and found[0].source.line == 4
+    assert (
+        [f.severity for f in found] == ["error"]
+        and said in words.title(found[0])
+        and found[0].source.line == 4
+    )
 
 
 def test_an_array_in_pinned_host_memory_is_asked_for_and_had(record):

@@ -5,6 +5,7 @@ import pytest
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
 pytestmark = pytest.mark.capture
@@ -52,7 +53,7 @@ def test_what_is_lowered_without_a_trace_is_one_entry_with_all_its_phases(model)
     assert {leaf.type for c in made for leaf in c.key.arguments} == {"jax.Array"}
     assert causes.of(model, made[1])[0].kind == "sharding"
     assert recompilations(f) == []
-    assert not [x.title for x in registry.findings(model) if x.code == "JX115"]
+    assert not [words.title(x) for x in registry.findings(model) if x.code == "JX115"]
 
 
 def test_a_respelled_sharding_is_no_cause_beside_a_shape(model):

@@ -11,6 +11,7 @@ from places import PROGRAMS
 
 from jaxscope.model import transfers as model
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.report import transfers as report
 from jaxscope.schema import events as ev
 
@@ -290,7 +291,7 @@ def test_an_array_on_another_device_is_told_with_its_bytes_and_its_argument(reco
     }
     from jaxscope.rules.registry import findings
 
-    found = sorted(f.title for f in findings(run) if f.code == "JX511")
+    found = sorted(words.title(f) for f in findings(run) if f.code == "JX511")
     assert [t.split(" lies ")[0] for t in found] == ["u of single", "u of spread"]
 
 

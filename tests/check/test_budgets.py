@@ -8,6 +8,7 @@ from jaxscope.check.limits import Limits
 from jaxscope.errors import UsageError
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import ERROR, NOTE
 from jaxscope.schema.keys import Sharding
@@ -44,7 +45,7 @@ NONE = Limits()
 
 
 def over(log, allowed=NONE, functions=None, **more):
-    return [(f.code, f.title) for f in budgets.over(load(log.run), allowed, functions, **more)]
+    return [(f.code, words.title(f)) for f in budgets.over(load(log.run), allowed, functions, **more)]
 
 
 def x(n):
@@ -62,13 +63,13 @@ def test_compilations_of_the_users_functions_are_counted_and_the_last_one_explai
         (
             "JX191",
             "your functions were compiled 4 times, 3 allowed (train_step 3 times, eval_step once); "
-            "most recently train_step: x is now f32[3], before f32[2]",
+            "most recently train_step: x changed from f32[2] to f32[3]",
         )
     ]
     assert over(log, functions={"eval*": Limits(compilations=1), "train*": Limits(compilations=2)}) == [
         (
             "JX191",
-            "train_step was compiled 3 times, 2 allowed; most recently train_step: x is now f32[3], before f32[2]",
+            "train_step was compiled 3 times, 2 allowed; most recently train_step: x changed from f32[2] to f32[3]",
         )
     ]
 
@@ -110,23 +111,23 @@ def test_a_figure_that_is_not_known_is_said_and_is_a_note(log):
         Limits(temp_bytes=1, peak_bytes=1, constant_bytes=1, collectives={"*": 1}, collective_bytes={"*": 1}),
     )
     assert [f.code for f in found] == ["JX901"] * 4 and {f.severity for f in found} == {NOTE}
-    assert "train_step#1: its memory (temporaries) is unknown" in found[0].title
-    assert any("its text was not kept (--ir all)" in f.title for f in found)
+    assert "train_step#1: its memory (temporaries) is unknown" in words.title(found[0])
+    assert any("its text was not kept (--ir all)" in words.title(f) for f in found)
 
 
 def test_a_limit_for_a_function_that_nobody_compiled_fails(log):
     log.compiled(STEP, x(4))
     (found,) = budgets.over(load(log.run), Limits(), {"trian_step": Limits(compilations=0)})
-    assert (found.code, found.severity) == ("JX901", ERROR) and "'trian_step'" in found.title
-    assert found.fix == "did you mean train_step?"
+    assert (found.code, found.severity) == ("JX901", ERROR) and "'trian_step'" in words.title(found)
+    assert words.fix_text(found) == "did you mean train_step?"
 
 
 def test_a_limit_on_an_axis_that_no_mesh_has_fails(log):
     mesh = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
     log.compiled(STEP, key(leaf("x", 8), shardings=[mesh]), program="aa", texts={"hlo": HLO})
     (found,) = budgets.over(load(log.run), Limits(collectives={"all-reduce@dta": 0}))
-    assert (found.code, found.severity) == ("JX901", ERROR) and "'dta'" in found.title
-    assert found.fix == "did you mean data?"
+    assert (found.code, found.severity) == ("JX901", ERROR) and "'dta'" in words.title(found)
+    assert words.fix_text(found) == "did you mean data?"
 
 
 def test_what_several_threads_compile_at_one_time_is_counted_once(log):
@@ -156,7 +157,7 @@ def test_collectives_are_counted_by_kind_and_axis_and_the_line_is_named(log):
     assert over(log, Limits(collectives={"*": 2, "all-gather": 1, "all-gather@data": 1, "*@model": 0})) == []
     (found,) = budgets.over(load(log.run), Limits(collectives={"all-gather@data": 0}))
     assert found.code == "JX491" and found.source.line == 91
-    assert found.title.startswith(
+    assert words.title(found).startswith(
         "train_step#1 has 1 all-gather over data, 0 allowed; the largest: all-gather over data of 32 B"
     )
     assert "64 B of collectives per call, 63 B allowed" in over(log, Limits(collective_bytes={"*": 63}))[0][1]

@@ -9,6 +9,7 @@ from jaxscope.errors import UsageError
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.model.steps import Steps
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import ERROR, NOTE
@@ -37,7 +38,7 @@ def log(tmp_path):
 
 
 def titles(log, n, **options):
-    return [f.title for f in gate.recompiles_after(load(log.run), n, **options)]
+    return [words.title(f) for f in gate.recompiles_after(load(log.run), n, **options)]
 
 
 def watched(log):
@@ -50,11 +51,11 @@ def test_a_recompile_after_the_step_is_told_with_cause_path_line_and_seconds(log
     log.compiled(STEP, x(3), (0.5, 0.1, 6.4), step=3)
     (found,) = gate.recompiles_after(load(log.run), 2)
     assert (
-        found.title
-        == "train_step was traced and compiled in step 3, after step 2: x is now f32[3], before f32[4]"
+        words.title(found)
+        == "train_step was traced and compiled in step 3, after step 2: x changed from f32[4] to f32[3]"
     )
     assert found.severity == ERROR and found.code == "JX190" and found.seconds == pytest.approx(7.0)
-    assert found.source.line == 140 and found.fix.startswith("pad the odd batch")
+    assert found.source.line == 140 and words.fix_text(found).startswith("pad the odd batch")
     assert found.evidence[0].step == 3 and found.evidence[0].compilation
 
 
@@ -132,7 +133,7 @@ def test_a_function_of_a_library_is_a_note(log):
     (found,) = gate.recompiles_after(load(log.run), 1)
     assert (
         found.severity == NOTE
-        and "update, a function of optax, was traced and compiled in step 5" in found.title
+        and "update, a function of optax, was traced and compiled in step 5" in words.title(found)
     )
     log.compiled(UPDATE, x(3), step=1)
     assert len(gate.recompiles_after(load(log.run), 1)) == 1
@@ -207,8 +208,8 @@ def test_one_cause_many_times_is_one_finding(log):
         log.compiled(STEP, x(n), step=n)
     (found,) = gate.recompiles_after(load(log.run), 2)
     assert (
-        "traced and compiled 37 times in steps 3 to 39, after step 2; most recently: x is now f32[39]"
-        in found.title
+        "traced and compiled 37 times in steps 3 to 39, after step 2; most recently: x changed from f32[38] to f32[39]"
+        in words.title(found)
     )
     assert len(found.evidence) == 5 and found.evidence[0].step == 3 and found.evidence[-1].step == 39
 
@@ -229,8 +230,8 @@ def test_a_name_that_means_no_function_fails_and_the_nearest_is_named(log):
     log.compiled(STEP, x(4), step=1)
     run = load(log.run)
     (found,) = gate.recompiles_after(run, 1, ["trian_step"])
-    assert (found.code, found.severity) == ("JX901", ERROR) and "'trian_step'" in found.title
-    assert found.fix == "did you mean train_step?"
+    assert (found.code, found.severity) == ("JX901", ERROR) and "'trian_step'" in words.title(found)
+    assert words.fix_text(found) == "did you mean train_step?"
     run.defined = lambda pattern: True  # a program that still runs has such a function, and it was warm
     assert gate.recompiles_after(run, 1, ["trian_step"]) == []
 
@@ -243,7 +244,7 @@ def test_a_process_that_counts_no_steps_fails_where_nobody_knows_the_step_of_the
     child.compiled(EVAL, x(4))
     (found,) = gate.recompiles_after(load(log.run), 1)
     assert (found.code, found.severity) == ("JX901", ERROR)
-    assert "a compilation (eval_step) may be before or after step 1" in found.title
+    assert "a compilation (eval_step) may be before or after step 1" in words.title(found)
 
 
 def test_a_process_that_counts_no_steps_is_in_the_step_of_the_programs_first(log):
@@ -337,7 +338,7 @@ def test_what_is_left_out_on_one_line_leaves_others_of_the_same_cause(log):
     assert len(gate.late_after(run, 1)) == 1  # one change of size
     for line, left in ((140, "eval_step"), (141, "train_step")):
         (told,) = gate.late_after(run, 1, keep=lambda code, site, line=line: site.line != line)
-        assert told.finding.title.startswith(f"{left} was") and "; so" not in told.finding.title
+        assert words.title(told.finding).startswith(f"{left} was") and "; so" not in words.title(told.finding)
 
 
 def test_with_marks_the_first_step_lasts_until_the_first_mark(log):
@@ -368,7 +369,7 @@ def test_a_part_has_steps_of_its_own(log):
     ids = list(run.compilations)
     assert gate.recompiles_after(run, 1, part={ids[1]: 1}) == []
     (found,) = gate.recompiles_after(run, 1, part={ids[1]: 1, ids[2]: 2})
-    assert "in step 2, after step 1: x is now f32[2]" in found.title
+    assert "in step 2, after step 1: x changed from f32[3] to f32[2]" in words.title(found)
 
 
 def test_the_gate_is_no_finding_of_a_run_by_itself(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from jaxscope.check.selection import Filter, selection
 from jaxscope.errors import UsageError
 from jaxscope.model.run import Run
+from jaxscope.present import findings as words
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding
 from jaxscope.schema.keys import Frame
@@ -28,7 +29,7 @@ def filtered(source, found, *, select=(), ignore=(), per_file=None, asked=lambda
     kept = f.keep(found)
     run = Run()
     run.apply(ev.FunctionSeen(function="f", name="f", qualname="f", file=FILE, line=1, pid=1))
-    return codes(kept), [u.title for u in f.unused(run, asked)]
+    return codes(kept), [words.title(u) for u in f.unused(run, asked)]
 
 
 @pytest.mark.parametrize(

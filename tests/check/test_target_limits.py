@@ -35,7 +35,7 @@ def run(tmp_path):
 def held(a, names=(), allowed=Limits(), functions=None, tables=None, further=()):  # noqa: B008
     runs = [load(a.run), *(load(o.run) for o in further)]
     aim = target_limits.aim(runs, names, tables or {})
-    return [(f.code, f.title) for f in target_limits.over(aim, allowed, functions or {})]
+    return [(f.code, words.title(f)) for f in target_limits.over(aim, allowed, functions or {})]
 
 
 def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
@@ -147,7 +147,7 @@ def test_one_that_was_not_lowered_and_one_that_nobody_lowered_are_not_known(tmp_
     a.lowered(a.called(), "v5e:4x4", skipped="it runs on 32 devices, v5e:4x4 has 16")
     a.called(EVAL, program="e0e0")
     found = target_limits.over(target_limits.aim([load(a.run)], ["v5e:4x4"], {}), Limits(), {})
-    assert [f.title for f in found] == [
+    assert [words.title(f) for f in found] == [
         "train_step#1 for v5e:4x4 is unknown: it was not lowered: it runs on 32 devices, v5e:4x4 has 16",
         "eval_step was compiled, but not for v5e:4x4",
     ]
@@ -181,7 +181,7 @@ def test_what_does_not_fit_is_said_whatever_is_asked_for_and_of_the_target_that_
             found = target_limits.of_rules(
                 target_limits.aim(runs, names, {}), _rules(runs[0]) if rules else [], rules=rules
             )
-            assert {t for f in found if f.code == "JX801" for t in f.targets} == expected
+            assert {t for f in found if f.code == "JX801" for t in f.contexts.targets} == expected
 
 
 def _rules(run):

@@ -55,7 +55,7 @@ def test_a_recompile_more_fails_with_the_finding_that_names_it(jaxscope, good, w
     jaxscope("check", good, "--update-baseline")
     code, out, err = jaxscope("check", worse)
     assert code == 1
-    assert "JX701 step is compiled 2x, 1x in the baseline: x is now f32[7], before f32[8]" in out
+    assert "JX701 step is compiled 2x, 1x in the baseline: x changed from f32[8] to f32[7]" in out
     assert "JX101" not in out  # said once
     assert err.endswith("1 finding\n")
 
@@ -239,7 +239,7 @@ def test_a_comment_on_the_users_line_leaves_a_finding_out_and_one_that_does_noth
     code, out, _ = jaxscope("check", run.path, "--output-format", "concise")
     assert code == 1
     assert out.splitlines() == [
-        "train.py:140: JX101 step was traced and compiled once more: x is now f32[7], before f32[8]",
+        "train.py:140: JX101 step recompiled: x changed from f32[8] to f32[7]",
         "train.py:140: JX902 note: this jaxscope: ignore[JX302] excludes nothing",
     ]
 

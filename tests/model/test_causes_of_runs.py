@@ -11,6 +11,7 @@ from jaxscope.log.reader import Reader
 from jaxscope.model import causes, earlier
 from jaxscope.model.load import load
 from jaxscope.model.run import Run
+from jaxscope.present.causes import clause
 from jaxscope.schema.keys import Key
 
 F = function("predict")
@@ -19,7 +20,7 @@ F = function("predict")
 def told(run):
     model = load(run)
     [f] = model.functions.values()
-    return [(c.kind, c.text) for c in causes.of(model, f.compilations[-1])]
+    return [(c.kind, clause(c)) for c in causes.of(model, f.compilations[-1])]
 
 
 def test_the_first_of_hundreds_of_shapes_is_found_when_it_comes_back_in_another_dtype(tmp_path):
@@ -29,7 +30,7 @@ def test_the_first_of_hundreds_of_shapes_is_found_when_it_comes_back_in_another_
     for n in range(1, causes.LOOK_BACK + 50):
         log.compiled(F, key(leaf("x", n)))
     log.compiled(F, key(leaf("x", 1, dtype="int32")))
-    assert told(run) == [("dtype", "x is now i32[1], before f32[1]")]
+    assert told(run) == [("dtype", "x changed from f32[1] to i32[1]")]
 
 
 def test_calls_of_several_threads_are_compared_in_the_order_in_which_they_missed(tmp_path):
@@ -41,9 +42,12 @@ def test_calls_of_several_threads_are_compared_in_the_order_in_which_they_missed
             log.phase(call, phase, 0.1)
     model = load(log.run)
     [f] = model.functions.values()
-    assert [causes.of(model, c)[0].text for c in f.compilations] == [
+    assert [clause(causes.of(model, c)[0]) for c in f.compilations] == [
         "the first time this function is seen",
-        *(f"x is now f32[{now}], before f32[{was}]" for was, now in ((3, 6), (6, 8), (8, 7), (7, 5), (5, 4))),
+        *(
+            f"x changed from f32[{was}] to f32[{now}]"
+            for was, now in ((3, 6), (6, 8), (8, 7), (7, 5), (5, 4))
+        ),
     ]
 
 
@@ -97,8 +101,8 @@ def test_the_calls_of_a_process_that_is_read_later_are_compared_with_its_own(tmp
         [f] = model.functions.values()
         for c in f.compilations:
             causes.of(model, c)
-    said = {(c.process.pid, c.call): [cause.text for cause in causes.of(model, c)] for c in f.compilations}
-    assert said[2, 2] == ["x is now f32[4], before f32[7]"] and said[2, 3] == [
-        "x is now f32[8], before f32[4]"
+    said = {(c.process.pid, c.call): [clause(cause) for cause in causes.of(model, c)] for c in f.compilations}
+    assert said[2, 2] == ["x changed from f32[7] to f32[4]"] and said[2, 3] == [
+        "x changed from f32[4] to f32[8]"
     ]
-    assert said[1, 3] == ["x is now f32[6], before f32[5]"]
+    assert said[1, 3] == ["x changed from f32[5] to f32[6]"]

@@ -11,6 +11,7 @@ from written import CWD, Log
 from jaxscope.log import store
 from jaxscope.model import arrays, devices
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.report import machine
 from jaxscope.report.console import console
 from jaxscope.report.function import render_function
@@ -85,7 +86,7 @@ def test_the_array_that_lies_on_one_device_alone_is_named(run_of):
         "table"
     ]
     [finding] = found(run, "JX509")
-    assert finding.title == "device 0 holds 9.0 MiB, device 2 1.0 MiB: table (8.0 MiB) lies there"
+    assert words.title(finding) == "device 0 holds 9.0 MiB, device 2 1.0 MiB: table (8.0 MiB) lies there"
     assert finding.source.line == 30 and len(finding.evidence) == 4
 
 
@@ -120,7 +121,7 @@ def test_a_program_compiled_ahead_of_time_that_will_not_fit_is_an_error(run_of):
     [finding] = found(run, "JX510")
     assert (
         finding.severity == "error"
-        and finding.title == "train_step wants 10.0 GiB on each device: a device has 8.0 GiB"
+        and words.title(finding) == "train_step wants 10.0 GiB on each device: a device has 8.0 GiB"
     )
     assert finding.function == STEP.function and finding.evidence[0].program == "p1"
 
@@ -132,7 +133,7 @@ def test_what_is_alive_and_no_argument_counts_beside_it(run_of):
     [want] = devices.wants(run)
     assert (want.peak, want.beside, want.fits, want.fits_alone) == (6 * GIB, 3 * GIB, False, True)
     [finding] = found(run, "JX510")
-    assert finding.severity == "warning" and "beside 3.0 GiB that are alive" in finding.title
+    assert finding.severity == "warning" and "beside 3.0 GiB that are alive" in words.title(finding)
 
 
 def test_a_program_that_ran_has_fitted(run_of):
@@ -150,7 +151,10 @@ def test_devices_of_a_cpu_share_what_the_host_has(run_of):
     memory = Memory(0, 3 * GIB, 0, 0, None)
     events = look(host_limit=10 * GIB), lambda log: program(log, memory, entry="aot", ran_on="0-3")
     [finding] = found(run_of(*events, platform="cpu"), "JX510")
-    assert finding.title == "train_step wants 3.0 GiB on each device: 4 devices of this host share 10.0 GiB"
+    assert (
+        words.title(finding)
+        == "train_step wants 3.0 GiB on each device: 4 devices of this host share 10.0 GiB"
+    )
 
 
 def test_where_no_capacity_is_known_nothing_is_said(run_of):
@@ -164,7 +168,7 @@ def test_a_device_that_was_nearly_full_is_a_note(run_of):
         look(memory=[DeviceMemory(0, GIB, 4 * GIB, 8 * GIB), DeviceMemory(1, GIB, int(7.6 * GIB), 8 * GIB)])
     )
     [finding] = found(run, "JX510")
-    assert (finding.severity, finding.title) == ("note", "device 1 was 95 % full: 7.6 GiB of 8.0 GiB")
+    assert (finding.severity, words.title(finding)) == ("note", "device 1 was 95 % full: 7.6 GiB of 8.0 GiB")
 
 
 def test_json_has_what_the_allocators_say(run_of):

@@ -15,6 +15,7 @@ from jaxscope.model.causes import compared, recompilations, recompiled
 from jaxscope.model.load import Tail, load, state
 from jaxscope.model.records import asked_once
 from jaxscope.model.run import Run
+from jaxscope.present.causes import values
 from jaxscope.report.machine import as_json, dumps
 from jaxscope.schema import events as ev
 
@@ -231,7 +232,7 @@ def test_each_compilation_is_compared_with_the_nearest_earlier_key(log, director
     assert compared(run, first).nearest is None
     assert compared(run, second).nearest is first
     assert compared(run, third).nearest is first
-    assert [(c.kind, c.path, c.before, c.after) for c in compared(run, third).causes] == [
+    assert [(c.kind, c.path, *values(c)) for c in compared(run, third).causes] == [
         ("shape", "b", "f32[8]", "f32[7]")
     ]
     assert [recompiled(c) for c in (first, second, third)] == [False, True, True]

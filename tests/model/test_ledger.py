@@ -8,6 +8,7 @@ from written import CWD, Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model import ledger, sizes
 from jaxscope.model.load import load
+from jaxscope.present.causes import clause
 from jaxscope.report.text import print_report
 from jaxscope.schema import events as ev
 
@@ -85,8 +86,8 @@ def test_the_line_that_makes_a_partial_anew_is_named_where_the_source_is_at_hand
     run_ = load(run)
     last = list(run_.compilations.values())[-1]
     [c] = causes.of(run_, last)
-    assert (c.kind, c.text.endswith("made anew, probably at train.py:3")) == ("new_function", True)
-    assert CWD not in c.text
+    assert (c.kind, clause(c).endswith("created again, probably at train.py:3")) == ("new_function", True)
+    assert CWD not in clause(c)
 
 
 def numpy(path, *shape):

@@ -8,6 +8,7 @@ from written import ONE_CPU, Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model import causes, lengthened, sizes
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema.keys import Frame, OutLeaf
 
@@ -49,7 +50,9 @@ def told(log):
 
 
 def advised(log):
-    return [(f.code, f.fix) for f in registry.findings(load(log.run)) if f.code in ("JX101", "JX114")]
+    return [
+        (f.code, words.fix_text(f)) for f in registry.findings(load(log.run)) if f.code in ("JX101", "JX114")
+    ]
 
 
 def test_a_cache_that_comes_back_longer_is_to_have_its_final_size_from_the_beginning(log):
@@ -57,7 +60,7 @@ def test_a_cache_that_comes_back_longer_is_to_have_its_final_size_from_the_begin
         decode(log, with_cache(n), returning(n + 1))
     assert told(log) == [True] * 3
     [(code, fix)] = advised(log)
-    assert code == "JX114" and fix.startswith("make cache as long as it will ever be before the loop")
+    assert code == "JX114" and fix.startswith("allocate cache with its final length before the loop")
     assert "cache['v']" not in fix, "it is part of what was said"
     assert sizes.varying(load(log.run)) == [], "there is nothing to choose"
 

@@ -6,7 +6,9 @@ from written import ONE_CPU, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
-from jaxscope.model.predictions import CONFIRMED, PENDING, WITHDRAWN, predictions, text
+from jaxscope.model.predictions import CONFIRMED, PENDING, WITHDRAWN, predictions, sentence
+from jaxscope.present import findings as words
+from jaxscope.present.render import text
 from jaxscope.report.live import Follower
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
@@ -58,12 +60,12 @@ def test_a_weak_counter_that_comes_back_strong_is_announced_after_the_first_comp
     p = one(run)
     assert (p.argument, p.result, p.status) == ("state", "[0]", PENDING)
     assert [(c.kind, c.path, c.certainty) for c in p.causes] == [("weak_type", "state.count", "likely")]
-    assert text(p) == (
-        "when its result [0] becomes state again, the next call will trace and compile once more: "
-        "state.count is now jax.Array f32[], before float f32[] weak"
+    assert text(sentence(p)) == (
+        "if its result [0] is passed as state again, the next call recompiles: "
+        "state.count is no longer weakly typed (it changed from float f32[] weak to jax.Array f32[])"
     )
     [finding] = [f for f in registry.findings(load(run)) if f.code == "JX130"]
-    assert finding.fix == "start state.count as jnp.float32(...)"
+    assert words.fix_text(finding) == "start state.count as jnp.float32(...)"
 
 
 def test_the_warning_is_heard_live_before_the_second_compilation(run, log):
@@ -71,7 +73,7 @@ def test_the_warning_is_heard_live_before_the_second_compilation(run, log):
     compiled(log, key(W, WEAK, BATCH), RESULTS)
     [line] = follower.poll()
     assert (
-        line.startswith("jaxscope: step #1: when its result [0] becomes state again")
+        line.startswith("jaxscope: step #1: if its result [0] is passed as state again")
         and "start state.count" in line
     )
 

@@ -5,6 +5,7 @@ from written import Log, exited, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.report import machine
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
@@ -45,8 +46,8 @@ def test_a_call_that_was_served_with_the_old_value_is_an_error_at_its_line(tmp_p
     run = run_of(tmp_path)
     [finding] = findings(run)
     assert (finding.severity, finding.certainty, finding.source) == ("error", "certain", CALL)
-    assert "train_step computes with an old rate" in finding.title
-    assert "0.1 " in finding.title and "0.01 now" in finding.title
+    assert "train_step computes with an old rate" in words.title(finding)
+    assert "0.1 " in words.title(finding) and "0.01 now" in words.title(finding)
     assert finding.evidence[0].source == READ and finding.evidence[0].compilation == "1000.1"
     assert finding.evidence[1].step == 7
     [told] = machine.as_json(run)["stale_captures"]
@@ -74,7 +75,7 @@ def test_a_new_trace_for_another_object_does_not_end_it(tmp_path):
 def test_what_was_not_seen_at_a_call_is_likely_at_most(tmp_path, seen, severity):
     [finding] = findings(run_of(tmp_path, seen=seen, how="in place", site=None))
     assert (finding.certainty, finding.severity, finding.source) == ("likely", severity, READ)
-    assert "holds 0.01 now" in finding.title
+    assert "holds 0.01 now" in words.title(finding)
 
 
 def test_an_event_that_says_nothing_of_a_call_that_is_lost_still_reads(tmp_path):

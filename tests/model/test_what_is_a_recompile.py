@@ -6,6 +6,7 @@ from written import Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model.causes import of, recompilations, recompiled
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 
@@ -82,7 +83,7 @@ def names(model):
 def test_healthy_programs_have_no_recompiles_and_nothing_to_find_about_them(record):
     model = load(record(HEALTHY).run)
     assert not any(names(model).values()), names(model)
-    assert not [f.title for f in registry.findings(model) if registry.rules()[f.code].recompiles]
+    assert not [words.title(f) for f in registry.findings(model) if registry.rules()[f.code].recompiles]
     [layer] = [f for f in model.functions.values() if f.name == "layer"]
     assert [(c.reached, c.missed.entry) for c in layer.compilations] == [(["traced"], "nested")] * 3
     assert [of(model, c)[0].kind for c in layer.compilations] == ["first", "shape", "shape"], (

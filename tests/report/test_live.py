@@ -26,7 +26,7 @@ def test_the_first_compilation_is_no_news_and_each_further_one_is_one_line(run):
     assert follower.poll() == []
     log.say(ev.Compiled(call=call, seconds=6.5))
     assert follower.poll() == [
-        "jaxscope: train_step #2 (step 376, 7.0 s, train.py:140): batch['ids'] is now i32[32,511], before i32[32,512]"
+        "jaxscope: train_step #2 (step 376, 7.0 s, train.py:140): batch['ids'] changed from i32[32,512] to i32[32,511]"
     ]
     assert follower.poll() == []
 
@@ -52,7 +52,7 @@ def test_a_recompile_that_fails_is_news_too(run):
     log.say(ev.PhaseBegan(call=call, phase="trace"))
     log.say(ev.PhaseFailed(call=call, phase="trace", seconds=0.5))
     assert Follower(run).poll() == [
-        "jaxscope: f #2 (tracing failed, 0.50 s, train.py:140): x is now f32[2], before f32[1]"
+        "jaxscope: f #2 (tracing failed, 0.50 s, train.py:140): x changed from f32[1] to f32[2]"
     ]
 
 
@@ -80,7 +80,9 @@ def test_many_differences_are_cut_short(run):
     for n in (1, 2):
         log.compiled(f, key(*[leaf(f"{a}", n) for a in "abcdefgh"]))
     [line] = Follower(run).poll()
-    assert line.endswith("a is now f32[2], before f32[1]; b is now f32[2], before f32[1]; and 6 more causes")
+    assert line.endswith(
+        "a changed from f32[1] to f32[2]; b changed from f32[1] to f32[2]; and 6 more causes"
+    )
 
 
 def test_a_whole_training_run_has_a_line_per_recompile(tmp_path):

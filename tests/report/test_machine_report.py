@@ -156,6 +156,13 @@ def test_a_compilation_carries_its_key_and_what_differs_from_the_nearest(found):
         and step[0]["compared_with"] is None
         and [c["kind"] for c in step[0]["causes"]] == ["first"]
     )
+    before = {
+        "kind": "array",
+        "shape": [32, 512],
+        "dtype": "int32",
+        "weak_type": False,
+        "type": "jax.Array",
+    }
     assert last["causes"] == [
         {
             "kind": "shape",
@@ -164,8 +171,10 @@ def test_a_compilation_carries_its_key_and_what_differs_from_the_nearest(found):
             "before": "i32[32,512]",
             "after": "i32[32,511]",
             "certainty": "certain",
-            "text": "batch['ids'] is now i32[32,511], before i32[32,512]",
+            "text": "batch['ids'] changed from i32[32,512] to i32[32,511]",
             "count": 1,
+            "before_value": before,
+            "after_value": {**before, "shape": [32, 511]},
         }
     ]
     assert (last["persistent_cache"], last["step"], last["seconds"]["compile"]) == ("hit", 376, 5.3)

@@ -25,45 +25,43 @@ JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
   6.9 s, new function 11x 1.4 s
 
 What to change
-  ▲ JX103  train_step was traced and compiled once more: state.count is    8.6 s
-           no longer weakly typed: i32[], before i32[] weak  (step 2,
-           train.py:140)
+  ▲ JX103  train_step recompiled: state.count is no longer weakly typed    8.6 s
+           (it changed from i32[] weak to i32[])  (step 2, train.py:140)
            → start state.count as a typed array: jnp.int32(...)
-  ▲ JX101  train_step was traced and compiled once more: batch['ids'] is   7.0 s
-           now i32[32,511], before i32[32,512]  (step 376, train.py:140)
-           → pad the odd batch to the usual size, with a mask for what is
-             padding, or drop it
-  ▲ JX102  train_step was traced and compiled once more: 148 leaves under  6.9 s
-           state.params have dtype bf16, before f32  (step 204, train.py:140)
+  ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
+           to i32[32,511]  (step 376, train.py:140)
+           → pad the odd batch to the usual size and mask the padding, or drop
+             it
+  ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
+           dtype from f32 to bf16  (step 204, train.py:140)
            → give state.params one dtype in every call: x.astype(...), or 1.0
              where 1 was written
-  ▲ JX110  main.<lambda> was traced and compiled 11 times more: the        1.4 s
-           jitted function is another object than before, a lambda made anew at
-           data.py:31  (train.py:33)
-           → define the function once, at module level, and jit it there; what
-             it takes from around it becomes an argument
+  ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
+           new object, a lambda created again at data.py:31  (train.py:33)
+           → define the function once, at module level, and jit it there; values
+             that it closes over become arguments
   ▲ JX132  main.<lambda> keeps recompiling: 11 recompiles within a minute; in
            all of them the cause is new function  (train.py:33)
-           → define the function once, at module level, and jit it there; what
-             it takes from around it becomes an argument
+           → define the function once, at module level, and jit it there; values
+             that it closes over become arguments
   and 1 more finding: --all shows them
 
 Your functions, slowest first
 train_step  train.py:88                                                   31.3 s
     traced 4x in 5.8 s · lowered 4x in 1.2 s · compiled 4x in 24.3 s (1 from the
     persistent cache) · 41 fast-path misses · 381 calls
-    #2  state.count is no longer weakly typed: i32[], before i32[] weak  (step
-        2, 8.6 s, train.py:140)
-    #3  148 leaves under state.params have dtype bf16, before f32  (step 204,
+    #2  state.count is no longer weakly typed (it changed from i32[] weak to
+        i32[])  (step 2, 8.6 s, train.py:140)
+    #3  148 leaves under state.params changed dtype from f32 to bf16  (step 204,
         6.9 s, train.py:140)
-    #4  batch['ids'] is now i32[32,511], before i32[32,512]  (step 376, from the
-        persistent cache, 7.0 s, train.py:140)
+    #4  batch['ids'] changed from i32[32,512] to i32[32,511]  (step 376, from
+        the persistent cache, 7.0 s, train.py:140)
 eval_step  train.py:120                                                    9.2 s
     traced 1x in 0.80 s · lowered 1x in 0.20 s · compiled 1x in 8.2 s
 main.<lambda>  data.py:31                                                  1.6 s
     traced 12x in 0.12 s · lowered 12x in 0.24 s · compiled 12x in 1.2 s
-    11x #2…#12  the jitted function is another object than before, a lambda made
-                anew at data.py:31  (steps 1 to 11, 1.4 s together, train.py:33)
+    11x #2…#12  the jitted function is a new object, a lambda created again at
+                data.py:31  (steps 1 to 11, 1.4 s together, train.py:33)
 
 Eager operations  20 compilations  train.py:31 (13x, 0.69 s), train.py:40  1.1 s
     (7x, 0.37 s)
@@ -120,8 +118,8 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_cut_away(directory, w
     assert max(map(len, lines(text))) <= width
     flowing = re.sub(r"\s+", "", text)
     for words in (
-        "batch['ids']isnowi32[32,511],beforei32[32,512]",
-        "148leavesunderstate.paramshavedtypebf16,beforef32",
+        "batch['ids']changedfromi32[32,512]toi32[32,511]",
+        "148leavesunderstate.paramschangeddtypefromf32tobf16",
     ):
         assert words in flowing
 
@@ -147,7 +145,10 @@ def test_a_function_is_shown_with_its_keys_one_below_the_other(directory):
         "  ▸ batch['ids']  i32[32,511]  cpu:0  uncommitted",
     ]
     assert "The same in all 4 keys" in text
-    assert "batch['ids'] is a numpy array, before a jax.Array; nothing was compiled" in text
+    assert (
+        "batch['ids'] changed from a jax.Array to a numpy array, which by itself compiles nothing"
+        in " ".join(text.split())
+    )
 
 
 def test_two_keys_are_both(tmp_path):
@@ -217,7 +218,7 @@ def test_the_same_key_twice_is_said_honestly(tmp_path):
     log.compiled(f, None)
     text = printed(load(run), run)
     assert (
-        "nothing that was recorded differs from the nearest earlier call; looked at 1 array argument"
+        "no recorded part of the key differs from the nearest earlier call (compared: 1 array argument"
         in " ".join(text.split())
     )
     assert "its cache key was not recorded" in text
@@ -230,7 +231,7 @@ def test_recompiles_of_one_kind_are_one_line(tmp_path):
     for n in range(50):
         log.compiled(f, key(leaf("x", n + 1)), step=n)
     text = printed(load(run), run)
-    assert "49x #2…#50  most recently: x is now f32[50], before f32[49]" in text
+    assert "49x #2…#50  most recently: x changed from f32[49] to f32[50]" in text
     assert "--all" not in text
 
 
@@ -296,7 +297,7 @@ def test_any_name_at_any_width_renders_without_control_characters(tmp_path_facto
 
 def test_the_summary_of_a_large_run_does_not_keep_the_prompt_waiting_for_rules(directory, monkeypatch):
     asked = []
-    monkeypatch.setattr(pages.told, "findings", lambda parts: asked.append(1) or [])
+    monkeypatch.setattr(pages.variants, "findings", lambda parts: asked.append(1) or [])
     summary(directory)
     assert asked
     monkeypatch.setattr(pages, "SOON_COMPILATIONS", 1)

@@ -18,6 +18,7 @@ from jaxscope.analysis import machines
 from jaxscope.check import gate
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.targets import client
 
@@ -111,7 +112,12 @@ def test_what_a_target_has_too_little_for_fits_where_the_advice_is_followed(
         assert {p.state for p in run.retargeted.values()} <= {"ok", "exhausted"} and run.retargeted
         found.append(registry.findings(run))
     (mine,) = found[0]
-    assert mine.code == code and mine.fix and mine.evidence and mine.targets == [target.name]
+    assert (
+        mine.code == code
+        and words.fix_text(mine)
+        and mine.evidence
+        and mine.contexts.targets == [target.name]
+    )
     assert found[1] == []
 
 
@@ -119,13 +125,13 @@ def test_what_a_target_has_too_little_for_fits_where_the_advice_is_followed(
 def test_the_example_has_the_problem(code, found):
     findings = found[0].get(code, [])
     mine = [f for f in findings if f.code == code]
-    assert mine, f"{code} does not find its own example; found {[f.title for f in findings]}"
+    assert mine, f"{code} does not find its own example; found {[words.title(f) for f in findings]}"
     assert mine[0].fix and mine[0].title and mine[0].evidence
 
 
 @pytest.mark.parametrize("code", HERE)
 def test_what_to_use_instead_has_it_no_more(code, found):
-    assert [f.title for f in found[1].get(code, [])] == []
+    assert [words.title(f) for f in found[1].get(code, [])] == []
 
 
 def test_every_rule_has_a_page_and_every_page_a_rule():

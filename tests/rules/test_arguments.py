@@ -8,16 +8,17 @@ from written import Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model import sizes
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "pad the odd batch to the usual size, with a mask for what is padding, or drop it"
-FEW = "pad it to a few sizes, with a mask for what is padding (the report lists sizes to choose from)"
+ODD = "pad the odd batch to the usual size and mask the padding, or drop it"
+FEW = "pad it to a few sizes and mask the padding (the report lists sizes to choose from)"
 SAME = "pass the same containers with the same keys in every call"
-FINAL = "keep one structure: an array of the final size in place of a collection that grows"
+FINAL = "keep one structure: an array of the final size instead of a collection that grows"
 
 
 @pytest.fixture
@@ -29,7 +30,11 @@ def found(tmp_path):
         log.say(STEP)
         for k in keys:
             log.compiled(STEP, k)
-        return [(f.title, f.fix) for f in registry.findings(load(log.run)) if f.code in ("JX101", "JX105")]
+        return [
+            (words.title(f), words.fix_text(f))
+            for f in registry.findings(load(log.run))
+            if f.code in ("JX101", "JX105")
+        ]
 
     return make
 
@@ -50,11 +55,11 @@ def tree(nodes, *paths):
     ("keys", "fix"),
     [
         ([x(32, 6), x(17, 6)], ODD),
-        ([x(10), x(14)], "pad it to the larger size, [14], in every call, with a mask for what is padding"),
-        ([x(3, 5), x(5, 3)], "pad it to the larger size, [5,5], in every call, with a mask for what is padding"),
+        ([x(10), x(14)], "pad it to the larger size, [14], in every call and mask the padding"),
+        ([x(3, 5), x(5, 3)], "pad it to the larger size, [5,5], in every call and mask the padding"),
         ([x(8), x(6), x(4)], FEW),
         ([batch(16), batch(12)], ODD),
-        ([batch(12), batch(16)], "pad it to the larger size, axis 1: 16, in every call, with a mask for what is padding"),
+        ([batch(12), batch(16)], "pad it to the larger size, axis 1: 16, in every call and mask the padding"),
     ],
 )  # fmt: skip
 def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
@@ -66,16 +71,14 @@ def test_a_smaller_size_that_is_compiled_more_often_than_the_larger_is_not_odd(f
         return key(leaf("x", n), context=static)
 
     fixes = dict(found(again(9, "a"), again(5, "a"), again(5, "b"), again(5, "c")))
-    assert [f for title, f in fixes.items() if "x is now" in title] == [
-        "pad it to the larger size, [9], in every call, with a mask for what is padding"
+    assert [f for title, f in fixes.items() if "x changed from" in title] == [
+        "pad it to the larger size, [9], in every call and mask the padding"
     ]
 
 
 def test_a_list_that_grows_is_one_finding_and_is_to_be_an_array_of_its_final_size(found):
     lists = [tree({"history": "list"}, *(f"history[{i}]" for i in range(n))) for n in (1, 2, 3, 4)]
-    assert found(*lists) == [
-        ("step was traced and compiled 3 times more; most recently history[3] is new: f32[2]", FINAL)
-    ]
+    assert found(*lists) == [("step recompiled 3 times, most recently: history[3] is new: f32[2]", FINAL)]
 
 
 def test_containers_of_other_kinds_do_not_grow(found):
@@ -93,7 +96,7 @@ def test_keys_that_come_instead_of_others_do_not_grow(found):
 def test_none_for_an_array_is_told_against_the_call_with_that_array(found):
     was, between = tree({"t": "dict"}, "t['a']"), tree({"t": "tuple"}, "t[0]")
     titles = [title for title, _ in found(was, between, tree({"t": "dict", "t['a']": "None"}))]
-    told = "step was traced and compiled once more: t['a'] is now None, before f32[2] (compared with #1, the nearest)"
+    told = "step recompiled: t['a'] changed from f32[2] to None (compared with #1, the nearest earlier call)"
     assert told in titles
 
 
@@ -104,8 +107,8 @@ def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):
         log.compiled(
             STEP, key(leaf("xs", 8 + min(n, 2)), static=[Static("seen", str(count), "int", "value")])
         )
-    [fix] = [f.fix for f in registry.findings(load(log.run)) if f.code == "JX107"]
-    assert fix.endswith(" (xs changed shape in 2 of these, too)")
+    [fix] = [words.fix_text(f) for f in registry.findings(load(log.run)) if f.code == "JX107"]
+    assert fix.endswith(" (xs also changed shape in 2 of these)")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,7 @@ def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):
 )
 def test_what_grows_by_as_much_in_every_call_is_to_be_made_once(shapes, creeps, found):
     [fix] = [f for _, f in found(*(x(*shape) for shape in shapes))]
-    assert fix.startswith("make x as long as it will ever be before the loop") == creeps
+    assert fix.startswith("allocate x with its final length before the loop") == creeps
     assert creeps or fix == FEW
 
 
@@ -135,7 +138,7 @@ def test_few_sizes_that_many_calls_share_are_a_choice(tmp_path, calls, note):
         log.say(ev.Called(function=STEP.function, count=calls))
     [f] = [f for f in registry.findings(load(log.run)) if f.code == "JX101"]
     assert (f.severity == NOTE) == note
-    assert f.fix.startswith("nothing, if these are the sizes that you pad to") == note
+    assert words.fix_text(f).startswith("nothing, if these are the sizes that you pad to") == note
 
 
 GROWING = """
@@ -169,7 +172,7 @@ for n in range(1, 6):
 def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
     before, after = load(record(GROWING).run), load(record(FINAL_SIZE).run)
     [f] = [f for f in registry.findings(before) if f.code == "JX101"]
-    assert f.fix.startswith("make keys as long as it will ever be") and not sizes.varying(before)
+    assert words.fix_text(f).startswith("allocate keys with its final length") and not sizes.varying(before)
     assert not [f for f in registry.findings(after) if f.code.startswith("JX1")]
 
 
@@ -179,13 +182,13 @@ def of_places(tmp_path, *calls):
     log.say(STEP)
     for n, place in calls:
         log.compiled(STEP, key(leaf("batch['x']", n, 784), leaf("batch['y']", n)), **place)
-    return [(f.severity, f.fix) for f in registry.findings(load(log.run)) if f.code == "JX101"]
+    return [(f.severity, words.fix_text(f)) for f in registry.findings(load(log.run)) if f.code == "JX101"]
 
 
 @pytest.mark.parametrize("other", [{"line": 9}, {"column": 30}, {"stack": [Frame("train.py", 40, "main")]}])
 def test_two_places_with_a_size_each_have_nothing_to_change(tmp_path, other):
     [(severity, fix)] = of_places(tmp_path, (2000, {}), (400, other))
-    assert severity == "note" and fix.startswith("nothing, where each of these calls has a size of its own")
+    assert severity == "note" and fix.startswith("nothing, if each of these calls has its own size")
     assert "drop" not in fix
 
 

@@ -12,6 +12,7 @@ from written import Log
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup
@@ -58,30 +59,30 @@ def found(tmp_path):
 def test_what_its_siblings_are_split_over_is_told_apart_from_plain_data_parallelism(found):
     siblings = [array("params['up']", 1, 4), array("params['down']", 2, 3)]
     rest, mistake = sorted(
-        found(look(array("params['emb']", 0, 8), *siblings)), key=lambda f: "emb" in f.title
+        found(look(array("params['emb']", 0, 8), *siblings)), key=lambda f: "emb" in words.title(f)
     )
-    assert mistake.title == (
+    assert words.title(mistake) == (
         "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp' (params['up'] and 1 more of params are split over "
         "'tp'): 8.0 MiB on each device, 4.0 MiB fewer where it is split over 'tp'"
     )
     assert (
-        mistake.fix
+        words.fix_text(mistake)
         == "give dimension 0 of params['emb'] the axis 'tp' in its PartitionSpec, as params['up'] has it"
     )
-    assert rest.title.startswith("params lies 4 times along mesh axis 'dp': 7.0 MiB")
+    assert words.title(rest).startswith("params lies 4 times along mesh axis 'dp': 7.0 MiB")
 
 
 def test_with_the_mistake_mended_another_thing_is_said(found):
     [finding] = found(
         look(array("params['emb']", 1, 4), array("params['up']", 1, 4), array("params['down']", 2, 3))
     )
-    assert finding.title.startswith("params lies 4 times along mesh axis 'dp'")
-    assert "split over 'tp'" not in finding.title
+    assert words.title(finding).startswith("params lies 4 times along mesh axis 'dp'")
+    assert "split over 'tp'" not in words.title(finding)
 
 
 def test_where_nothing_of_the_tree_is_split_the_largest_axis_is_advised(found):
     [finding] = found(look(array("params['emb']", 0, 8), array("other", 1, 1)))
-    assert finding.title == (
+    assert words.title(finding) == (
         "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp': 8.0 MiB on each device, 6.0 MiB fewer where it is "
         "split over 'dp'"
     )
@@ -89,7 +90,7 @@ def test_where_nothing_of_the_tree_is_split_the_largest_axis_is_advised(found):
 
 def test_an_axis_that_no_dimension_divides_is_not_advised(found):
     [finding] = found(look(array("p['emb']", 0, 8, (2, 511)), array("p['up']", 3, 1)))
-    assert "fewer where it is split over 'tp'" in finding.title
+    assert "fewer where it is split over 'tp'" in words.title(finding)
 
 
 def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
@@ -98,7 +99,7 @@ def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
 
 def test_plain_data_parallelism_is_said_in_one_sentence(found):
     [finding] = found(look(array("params['a']", 0, 8), array("params['b']", 0, 2), table=ONE))
-    assert finding.title == (
+    assert words.title(finding) == (
         "params lies 8 times along mesh axis 'data': 10.0 MiB on each device, "
         "8.8 MiB fewer where it is split over 'data' (2 arrays, the largest params['a'])"
     )
@@ -107,7 +108,7 @@ def test_plain_data_parallelism_is_said_in_one_sentence(found):
 def test_what_the_fullest_look_does_not_name_is_found_in_another(found):
     fuller = look(array(None, 0, 20), array("batch", 3, 1))
     [finding] = found(fuller, look(array("params['emb']", 0, 8)))
-    assert finding.title.startswith("params['emb'] lies 8 times")
+    assert words.title(finding).startswith("params['emb'] lies 8 times")
 
 
 def test_what_is_split_in_the_fullest_look_has_been_mended(found):
@@ -150,8 +151,8 @@ def test_donated_parameters_are_named_however_steps_are_counted(options, end, tm
     command = [sys.executable, "-m", "jaxscope", "run", "-q", "-o", "recorded", *options, "train.py"]
     subprocess.run(command, cwd=tmp_path, env={**clean_env, **EIGHT}, check=True, timeout=240)
     findings = registry.findings(load(RunDir(tmp_path / "recorded")))
-    [finding] = [f for f in findings if f.code == "JX502" and "8 times" in f.title]
+    [finding] = [f for f in findings if f.code == "JX502" and "8 times" in words.title(f)]
     assert (
         "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp' (params['up'] is split over 'tp')"
-        in finding.title
+        in words.title(finding)
     )

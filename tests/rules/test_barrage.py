@@ -7,6 +7,7 @@ from written import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.report.text import print_report, summary
 from jaxscope.rules.registry import findings
 from jaxscope.schema.keys import Frame, Static
@@ -33,7 +34,7 @@ def test_what_takes_long_is_none_of_the_small_ones(run):
     log.compiled(LOOP, key(leaf("x", 1)), (0.0, 0.0, 6.0), line=12)
     log.end()
     [f] = barrage(run)
-    assert f.title == "25 small compilations come from one line outside jit (add)"
+    assert words.title(f) == "25 small compilations come from one line outside jit (add)"
     assert f.seconds == pytest.approx(0.25)
 
 
@@ -56,7 +57,7 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     log.end()
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
-    assert "jax.jit(net.init)" in f.fix
+    assert "jax.jit(net.init)" in words.fix_text(f)
 
 
 def of_library(run, library, sizes):
@@ -67,7 +68,7 @@ def of_library(run, library, sizes):
         for n in sizes:
             log.compiled(op, key(leaf("x", n, 2)), (0.0, 0.0, 0.01), line=8, into_library=0, library=library)
     log.end()
-    return [f.fix for f in barrage(run)]
+    return [words.fix_text(f) for f in barrage(run)]
 
 
 def test_a_sampler_whose_data_grow_is_not_to_be_jitted_but_given_one_size(run):
@@ -97,7 +98,7 @@ def test_a_log_that_does_not_say_where_a_library_was_called_has_the_innermost_li
         log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.01), line=8)
     log.end()
     [f] = barrage(run)
-    assert f.source.line == 8 and "around this line" in f.fix
+    assert f.source.line == 8 and "around this line" in words.fix_text(f)
 
 
 def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):

@@ -9,8 +9,9 @@ from written import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.report.text import print_report
-from jaxscope.rules import everywhere
+from jaxscope.rules import merging
 from jaxscope.schema.keys import Memory
 
 DATA = Path(__file__).parents[1] / "data" / "hlo"
@@ -44,7 +45,7 @@ def written(tmp_path):
 
 
 def inserted(run):
-    return [f for f in everywhere.findings(run) if f.code == "JX401"]
+    return [f for f in merging.findings(run) if f.code == "JX401"]
 
 
 def page(run):
@@ -54,9 +55,9 @@ def page(run):
 
 
 def test_what_was_only_compiled_ahead_of_time_is_no_evidence_where_a_program_was_called(written):
-    alone = {f.title for f in inserted(written((SHARDED, 1, "call")))}
+    alone = {words.title(f) for f in inserted(written((SHARDED, 1, "call")))}
     run = written((SHARDED, 1, "call"), (PLAIN, 1, "aot"))
-    assert {f.title for f in inserted(run)} == alone != set()
+    assert {words.title(f) for f in inserted(run)} == alone != set()
     assert {e.program for f in inserted(run) for e in f.evidence} == {"p1"}
     assert not inserted(written((PLAIN, 1, "call"), (SHARDED, 1, "aot")))
 
@@ -67,13 +68,13 @@ def test_where_nothing_was_called_what_was_compiled_ahead_of_time_is_looked_at(w
 
 def test_what_the_latest_program_has_not_is_told_of_those_that_have_it(written):
     found = inserted(written((SHARDED, 1, "call"), (PLAIN, 1, "call")))
-    assert found and all(f.title.endswith(" (in #1, not in #2)") for f in found)
+    assert found and all(words.title(f).endswith(" (in #1, not in #2)") for f in found)
 
 
 def test_what_several_programs_have_is_told_once_and_names_none(written):
     once = inserted(written((SHARDED, 1, "call")))
     twice = inserted(written((SHARDED, 1, "call"), (SHARDED, 1, "call")))
-    assert [f.title for f in twice] == [f.title for f in once]
+    assert [words.title(f) for f in twice] == [words.title(f) for f in once]
 
 
 def test_the_memory_of_a_function_is_that_of_its_largest_program_and_says_of_which(written):

@@ -7,6 +7,7 @@ from written import ONE_CPU, TWO_CPU, Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules.registry import findings
 from jaxscope.schema import events as ev
 
@@ -30,24 +31,25 @@ def test_a_copy_in_each_step_is_told_with_line_count_and_seconds(log):
     log.say(copied())
     [f] = found(log, "JX601")
     assert (
-        f.title == "float(loss) at train.py:31 copies to the host in each of 200 steps and waited 1.3 s there"
+        words.title(f)
+        == "float(loss) at train.py:31 copies to the host in each of 200 steps and waited 1.3 s there"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
-    assert f.evidence[0].text == "200 times, 800 bytes; 65% of the time from the first to the last"
+    assert words.evidence(f.evidence[0]) == "200 times, 800 bytes; 65% of the time from the first to the last"
 
 
 def test_a_view_is_not_called_a_copy(log):
     log.say(ev.Step(index=200))
     log.say(copied(views=200))
     [f] = found(log, "JX601")
-    assert "reads from the device in each of 200 steps" in f.title
-    assert "without a copy on this backend" in f.evidence[0].text
+    assert "reads from the device in each of 200 steps" in words.title(f)
+    assert "without a copy on this backend" in words.evidence(f.evidence[0])
 
 
 def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log):
     log.say(ev.Step(index=500))
     log.say(copied(count=400, steps=395, first_step=101))
-    assert "in 395 of 400 steps" in found(log, "JX601")[0].title
+    assert "in 395 of 400 steps" in words.title(found(log, "JX601")[0])
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_what_does_not_hold_the_program_up_is_no_finding(log, harmless):
 def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     log.say(copied(steps=None, first_step=None))
     [f] = found(log, "JX601")
-    assert f.title == "float(loss) at train.py:31 copies to the host 200 times and waited 1.3 s there"
+    assert words.title(f) == "float(loss) at train.py:31 copies to the host 200 times and waited 1.3 s there"
     assert f.certainty == "likely"
 
 
@@ -96,7 +98,7 @@ def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):
     log.say(ev.Step(index=200))
     log.say(copied(via=via, text=text))
     [f] = found(log, "JX601")
-    assert f.title.startswith(title) and fix in f.fix
+    assert words.title(f).startswith(title) and fix in words.fix_text(f)
 
 
 MIB = 1 << 20
@@ -106,7 +108,10 @@ def test_large_data_that_goes_to_the_device_again_and_again_is_told(log):
     put = {"direction": "host_to_device", "via": "device_put", "text": "jax.device_put(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))
     [f] = found(log, "JX602")
-    assert f.title == "jax.device_put(batch) at train.py:31 moves 16,777,216 bytes to the device, 10 times"
+    assert (
+        words.title(f)
+        == "jax.device_put(batch) at train.py:31 moves 16,777,216 bytes to the device, 10 times"
+    )
     assert f.severity == "warning"
 
 
@@ -139,7 +144,10 @@ def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
     log.phase(call, "compile", 1.0, devices="0")
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX602")
-    assert f.title == "images of train_step at train.py:140 moves 16,777,216 bytes to the device, 50 times"
+    assert (
+        words.title(f)
+        == "images of train_step at train.py:140 moves 16,777,216 bytes to the device, 50 times"
+    )
     assert f.function == F.function
 
 
@@ -149,10 +157,10 @@ def test_an_argument_from_another_device_is_told_by_name(log):
     log.phase(call, "compile", 1.0, devices="0")
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX511")
-    assert f.title == (
+    assert words.title(f) == (
         "u of train_step lies on another device than its program runs on: 3,200 bytes copied 50 times"
     )
-    assert f.evidence[0].text == "u: cpu:1; the program runs on devices 0"
+    assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
 
 
 @pytest.mark.parametrize("size, code", [(16, "JX511"), (1 << 20, "JX508")])

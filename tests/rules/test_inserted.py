@@ -3,6 +3,7 @@
 import pytest
 
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
 pytestmark = pytest.mark.capture
@@ -137,7 +138,7 @@ def test_weights_that_are_gathered_for_a_split_batch_are_no_finding(record):
 def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
     (f,) = inserted(record, TWO.replace("SPLIT", ""))
     said = "both: the sharding constraint of this line, P(None, None), takes 2 all-gathers over data: "
-    assert f.title in (
+    assert words.title(f) in (
         f"{said}1 of 4.0 MiB, 1 of 2.0 MiB a call",
         f"{said}1 of 2.0 MiB, 1 of 4.0 MiB a call",
     )
@@ -154,21 +155,25 @@ def test_communication_that_a_sharding_constraint_asks_for_is_told_at_that_const
         if f.code == "JX401":
             found.setdefault(run.functions[f.function].name, []).append(f)
     marked = {
-        words[-1]: n
+        parts[-1]: n
         for n, line in enumerate(CONSTRAINED.splitlines(), 1)
-        if len(words := line.split("# HERE ")) > 1
+        if len(parts := line.split("# HERE ")) > 1
     }
     assert {name: [f.source.line for f in fs] for name, fs in found.items() if name in marked} == {
         name: [line] for name, line in marked.items()
     }
     for name in marked:
         (f,) = found[name]
-        assert "the sharding constraint of this line, P(" in f.title and "inserted" not in f.title
-        assert f.fix.startswith("remove this sharding constraint, or ")
-    assert found["replicated"][0].fix.endswith("keep the array split over model, data in it")
-    assert "3 all-gathers over model, data" in found["replicated"][0].title
+        assert "the sharding constraint of this line, P(" in words.title(f) and "inserted" not in words.title(
+            f
+        )
+        assert words.fix_text(f).startswith("remove this sharding constraint, or ")
+    assert words.fix_text(found["replicated"][0]).endswith("keep the array split over model, data in it")
+    assert "3 all-gathers over model, data" in words.title(found["replicated"][0])
     assert found.keys() - marked.keys() <= {"needed_by_the_operation"}
-    assert all("constraint of this line" not in f.title for f in found.get("needed_by_the_operation", ()))
+    assert all(
+        "constraint of this line" not in words.title(f) for f in found.get("needed_by_the_operation", ())
+    )
 
 
 def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(record):
@@ -179,6 +184,6 @@ def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(reco
     for name, program in (("whole", whole), ("split", split)):
         program = program.replace("\nstep(", "\nparams = step(") + "jaxscope.snapshot()\n"
         found = registry.findings(load(record(program, env=FOUR).run))
-        codes[name] = {f.code: f.fix for f in found if f.code in ("JX401", "JX502")}
+        codes[name] = {f.code: words.fix_text(f) for f in found if f.code in ("JX401", "JX502")}
     assert "the axis 'data' in its PartitionSpec" in codes["whole"]["JX502"]
     assert codes["split"] == {}

@@ -15,6 +15,7 @@ import pytest
 
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
 pytestmark = [pytest.mark.capture, pytest.mark.costly]
@@ -295,7 +296,7 @@ def found(made_once, clean_env):
         before = recorded(folder / "before", clean_env, {**programs, **QUIET})
         after = {}
         for name, (code, program, written, instead) in PROGRAMS.items():
-            fix = next((f.fix for f in before[name] if f.code == code), "")
+            fix = next((words.fix_text(f) for f in before[name] if f.code == code), "")
             jitted = re.search(r"as in (.*)\(\.\.\.\)", fix)
             if written is None:
                 after[name] = instead
@@ -310,19 +311,19 @@ def found(made_once, clean_env):
 def test_the_program_is_advised_in_these_words(found, name):
     code = PROGRAMS[name][0]
     assert [f.code for f in found[0][name]] == [code]
-    assert WORDS[name] in found[0][name][0].fix
+    assert WORDS[name] in words.fix_text(found[0][name][0])
 
 
 @pytest.mark.parametrize("name", QUIET)
 def test_where_there_is_nothing_to_change_nothing_is_found(found, name):
-    assert [f.title for f in found[0][name]] == []
+    assert [words.title(f) for f in found[0][name]] == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_where_the_advice_is_followed_nothing_is_found(found, name):
-    assert [f.title for f in found[1][name]] == []
+    assert [words.title(f) for f in found[1][name]] == []
 
 
 def test_the_line_named_is_one_that_ran(found):
     [f] = found[0]["new_function"]
-    assert "jax.value_and_grad(...) applied anew at p_new_function.py:5" in f.title
+    assert "jax.value_and_grad(...) applied anew at p_new_function.py:5" in words.title(f)

@@ -3,6 +3,7 @@
 import pytest
 
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules.registry import findings
 
 pytestmark = pytest.mark.capture
@@ -47,10 +48,12 @@ PROGRAM = """
 
 
 def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_condition(record):
-    found = {f.title.split(":")[0]: f for f in findings(load(record(PROGRAM).run)) if f.code == "JX506"}
+    found = {
+        words.title(f).split(":")[0]: f for f in findings(load(record(PROGRAM).run)) if f.code == "JX506"
+    }
     assert "listed" not in found
     assert "plain" in found
     for f in found.values():
         assert f.severity == "note" and f.certainty == "likely"
-        assert "nothing held it any more" in f.title
-        assert "if nothing reads w after the call, under another name either" in (f.fix or "")
+        assert "nothing held it any more" in words.title(f)
+        assert "if nothing reads w after the call, under another name either" in (words.fix_text(f) or "")

@@ -8,6 +8,7 @@ from jaxscope.check.limits import Limits
 from jaxscope.check.plan import Plan
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf
@@ -54,17 +55,19 @@ def test_what_an_odd_batch_passes_through_is_one_finding_of_the_slowest_function
     epoch(log, 64, 1)
     epoch(log, 40, 16)
     (f,) = found(log)
-    assert f.title == (
-        "train_step was traced and compiled in step 16, after step 2: batch is now f32[40,32], before f32[64,32]; "
-        "so were stage and an eager operation"
+    assert words.title(f) == (
+        "train_step was traced and compiled in step 16, after step 2: batch changed from f32[64,32] to f32[40,32]; "
+        "the same change also recompiled stage and an eager operation"
     )
     assert f.seconds == pytest.approx(0.3 + 9.2 + 1.2) and f.source.line == 23
-    assert [(e.text, e.step) for e in f.evidence] == [
-        ("stage#2 at step 15: raw is now f32[40,32], before f32[64,32]", 15),
+    assert [(words.evidence(e), e.step) for e in f.evidence] == [
+        ("stage#2 at step 15: raw changed from f32[64,32] to f32[40,32]", 15),
         ("the eager operation add at train.py:22 at step 15", 15),
-        ("train_step#2 at step 16: batch is now f32[40,32], before f32[64,32]", 16),
+        ("train_step#2 at step 16: batch changed from f32[64,32] to f32[40,32]", 16),
     ]
-    assert f.fix.startswith("pad the odd batch") and "before the first operation outside jit" in f.fix
+    assert words.fix_text(f).startswith(
+        "pad the odd batch"
+    ) and "before the first operation outside jit" in words.fix_text(f)
 
 
 def test_advice_says_nothing_of_eager_operations_where_there_are_none(log):
@@ -72,8 +75,8 @@ def test_advice_says_nothing_of_eager_operations_where_there_are_none(log):
         log.compiled(STAGE, x(rows), step=step)
         log.compiled(STEP, x(rows), step=step)
     (f,) = found(log)
-    assert "; so was " in f.title
-    assert "outside jit" not in f.fix
+    assert "; the same change also recompiled " in words.title(f)
+    assert "outside jit" not in words.fix_text(f)
 
 
 def test_eager_operations_alone_are_one_finding_too(log):
@@ -82,8 +85,8 @@ def test_eager_operations_alone_are_one_finding_too(log):
         log.compiled(ADD, x(rows), step=step, line=20)
         log.compiled(ADD, x(rows, 32), step=step, line=21)
     (f,) = found(log)
-    assert f.title.startswith("the eager operation add was") and f.title.endswith(
-        "; so was an eager operation"
+    assert words.title(f).startswith("the eager operation add was") and words.title(f).endswith(
+        "; the same change also recompiled an eager operation"
     )
 
 
@@ -92,8 +95,8 @@ def test_a_slice_whose_result_has_the_odd_size_belongs_to_it(log):
         sliced(log, rows, step - 1)
         log.compiled(STEP, x(rows, 32), step=step)
     (f,) = found(log)
-    assert f.title.endswith("; so was an eager operation")
-    assert f.evidence[0].text == "the eager operation dynamic_slice at train.py:20 at step 15"
+    assert words.title(f).endswith("; the same change also recompiled an eager operation")
+    assert words.evidence(f.evidence[0]) == "the eager operation dynamic_slice at train.py:20 at step 15"
 
 
 def test_another_size_or_another_step_is_another_cause(log):
@@ -101,7 +104,7 @@ def test_another_size_or_another_step_is_another_cause(log):
     log.compiled(STEP, x(40, 32, path="batch"), step=16)
     log.compiled(ADD, x(64, 7), step=16)  # 32 to 7: not the rows
     log.compiled(STAGE, x(40, 32, path="raw"), step=30)
-    assert [f.title.partition(" was")[0] for f in found(log)] == [
+    assert [words.title(f).partition(" was")[0] for f in found(log)] == [
         "train_step",
         "stage",
         "the eager operation add",
@@ -134,11 +137,14 @@ def test_compilations_that_are_too_many_for_the_same_cause_are_told_with_it(log)
     allowed = Limits(compilations=2)
     assert budgets.over(load(log.run), allowed, late=late) == []
     (f,) = budgets.with_counts(load(log.run), allowed, None, late)
-    assert f.evidence[-1].text == "with these, your functions were compiled 4 times, 2 allowed (JX191)"
+    assert (
+        words.evidence(f.evidence[-1])
+        == "with these, your functions were compiled 4 times, 2 allowed (JX191)"
+    )
     own = {"train_step": Limits(compilations=1)}
     assert budgets.over(load(log.run), Limits(), own, late=late) == []
     (f,) = budgets.with_counts(load(log.run), Limits(), own, late)
-    assert f.evidence[-1].text == "with these, train_step was compiled 2 times, 1 allowed (JX191)"
+    assert words.evidence(f.evidence[-1]) == "with these, train_step was compiled 2 times, 1 allowed (JX191)"
 
 
 def test_compilations_that_are_too_many_all_the_same_are_told_by_themselves(log):
@@ -148,13 +154,13 @@ def test_compilations_that_are_too_many_all_the_same_are_told_by_themselves(log)
     late = gate.late_after(run, 2)
     (f,) = budgets.over(run, Limits(compilations=1), late=late)
     assert f.code == "JX191"
-    assert f.title == (
+    assert words.title(f) == (
         "your functions were compiled 4 times, 1 allowed; 2 were too late (JX190), the others "
         "(stage once, train_step once); most recently stage: the first time this function is seen"
     )
-    assert [e.text for e in budgets.with_counts(run, Limits(compilations=1), None, late)[0].evidence] == [
-        e.text for e in late[0].finding.evidence
-    ]
+    assert [
+        words.evidence(e) for e in budgets.with_counts(run, Limits(compilations=1), None, late)[0].evidence
+    ] == [words.evidence(e) for e in late[0].finding.evidence]
 
 
 def test_a_finding_that_is_not_looked_at_takes_no_other_away(log):
@@ -172,8 +178,8 @@ def test_too_many_compilations_come_with_the_advice_about_their_cause(log):
     epoch(log, 64, 1)
     epoch(log, 40, 16)
     (f,) = budgets.over(load(log.run), Limits(compilations=3))
-    assert f.fix == (
-        "pad the odd batch to the usual size, with a mask for what is padding, or drop it, or allow more compilations"
+    assert words.fix_text(f) == (
+        "pad the odd batch to the usual size and mask the padding, or drop it, or allow more compilations"
     )
 
 
@@ -182,8 +188,13 @@ def test_without_a_gate_functions_of_one_change_are_one_finding_where_steps_are_
         log.compiled(STAGE, x(rows), (0.1, 0.1, 0.1), step=step)
         log.compiled(STEP, x(rows), (1, 1, 1), step=step)
     (f,) = [f for f in registry.findings(load(log.run)) if f.code == "JX101"]
-    assert f.title.startswith("train_step was") and f.title.endswith("; so was stage")
-    assert [e.text.partition(":")[0] for e in f.evidence] == ["#2 at step 16", "stage#2 at step 16"]
+    assert words.title(f).startswith("train_step recompiled: ") and words.title(f).endswith(
+        "; the same change also recompiled stage"
+    )
+    assert [words.evidence(e).partition(":")[0] for e in f.evidence] == [
+        "#2 at step 16",
+        "stage#2 at step 16",
+    ]
 
 
 def test_without_steps_two_loops_are_not_taken_for_one(tmp_path):
@@ -192,7 +203,7 @@ def test_without_steps_two_loops_are_not_taken_for_one(tmp_path):
         log.say(f)
         for rows in (64, 40):
             log.compiled(f, x(rows))
-    told = [f.title.partition(" was")[0] for f in registry.findings(load(log.run)) if f.code == "JX101"]
+    told = [words.title(f).partition(" ")[0] for f in registry.findings(load(log.run)) if f.code == "JX101"]
     assert sorted(told) == ["eval_step", "train_step"]
 
 
@@ -227,8 +238,8 @@ PADDED = PROGRAM.replace(
 @pytest.mark.capture
 def test_dropping_or_padding_the_last_batch_leaves_nothing(record):
     told = gate.recompiles_after(load(record(PROGRAM).run), 2)
-    assert [f.code for f in told] == ["JX190"] and "train_step was" in told[0].title
-    assert "f32[40,8]" in told[0].title and "eager operations" in told[0].title
+    assert [f.code for f in told] == ["JX190"] and "train_step was" in words.title(told[0])
+    assert "f32[40,8]" in words.title(told[0]) and "eager operations" in words.title(told[0])
     steps = [e.step for e in told[0].evidence]
     assert steps == sorted(steps) and steps
     assert gate.recompiles_after(load(record(DROPPED).run), 2) == []

@@ -8,6 +8,7 @@ import pytest
 
 from jaxscope.model.load import load
 from jaxscope.model.predictions import CONFIRMED, predictions
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
 pytestmark = pytest.mark.capture
@@ -96,19 +97,21 @@ def test_the_recompile_is_announced_after_the_first_call_and_comes(run):
 
 def test_the_fix_names_the_sharding_that_came_back_and_out_shardings(fixes):
     assert {name: fixes[name].code for name in LOOPS} == LOOPS
-    assert "comes back with, P(None, 'tp') on dp=4,tp=2, before" in fixes["replicated"].fix
-    assert "unplaced returns it with, P('dp', 'tp') on dp=4,tp=2, before" in fixes["unplaced"].fix
-    assert all("out_shardings=" in fixes[name].fix for name in LOOPS)
-    assert not any("in_shardings" in f.fix for f in fixes.values()), "it raises for a committed array"
+    assert "comes back with, P(None, 'tp') on dp=4,tp=2, before" in words.fix_text(fixes["replicated"])
+    assert "unplaced returns it with, P('dp', 'tp') on dp=4,tp=2, before" in words.fix_text(fixes["unplaced"])
+    assert all("out_shardings=" in words.fix_text(fixes[name]) for name in LOOPS)
+    assert not any("in_shardings" in words.fix_text(f) for f in fixes.values()), (
+        "it raises for a committed array"
+    )
 
 
 def test_an_argument_that_the_call_did_not_make_is_put_by_the_caller(fixes):
-    assert fixes["passed"].fix == "jax.device_put a to one and the same sharding before every call"
+    assert words.fix_text(fixes["passed"]) == "jax.device_put a to the same sharding before every call"
 
 
 def test_put_where_the_fix_says_it_comes_back_nothing_compiles_twice(fixes, record):
     back = {
-        name: re.search(r"(?:comes back|returns it) with, (P\(.*?\)) on ", fixes[name].fix)[1]
+        name: re.search(r"(?:comes back|returns it) with, (P\(.*?\)) on ", words.fix_text(fixes[name]))[1]
         for name in LOOPS
     }
     assert compilations(record(PROGRAM.format(put=literal(back), out={}))) == dict.fromkeys(LOOPS, 1)
@@ -116,9 +119,8 @@ def test_put_where_the_fix_says_it_comes_back_nothing_compiles_twice(fixes, reco
 
 def test_with_the_out_shardings_that_the_fix_says_nothing_compiles_twice(fixes, record):
     kept = dict.fromkeys(LOOPS, "P()")
-    assert (
-        "as it is passed, P() on" in fixes["replicated"].fix
-        and "as it is passed, P() on" in fixes["typed"].fix
-    )
+    assert "as it is passed, P() on" in words.fix_text(
+        fixes["replicated"]
+    ) and "as it is passed, P() on" in words.fix_text(fixes["typed"])
     said = PROGRAM.format(put=literal({"unplaced": "P()"}), out=literal(kept))
     assert compilations(record(said)) == dict.fromkeys(LOOPS, 1)

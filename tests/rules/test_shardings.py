@@ -8,6 +8,7 @@ from written import Log
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf, Sharding
@@ -52,13 +53,16 @@ def found(tmp_path):
 def test_results_that_went_wrong_alike_are_told_together(found):
     rows = [(f"[0]['w{i}']", (17, 1024), 1, 2) for i in range(20)] + [("[1]", (16, 4), 1, 2)]
     many, one = found("JX503", results=rows)
-    assert many.title == (
+    assert words.title(many) == (
         "result [0]['w0'] of train_step, f32[17,1024], and 19 more are asked for as P('data'), got replicated: "
         "17 is not divisible by 8; 8 times the memory"
     )
-    assert many.severity == "warning" and many.fix == "pad dimension 0 from 17 to 24, or do not split it"
-    assert "bytes more on each device" in many.evidence[0].text
-    assert one.severity == "note" and one.title.endswith("got replicated; 8 times the memory")
+    assert (
+        many.severity == "warning"
+        and words.fix_text(many) == "pad dimension 0 from 17 to 24, or do not split it"
+    )
+    assert "bytes more on each device" in words.evidence(many.evidence[0])
+    assert one.severity == "note" and words.title(one).endswith("got replicated; 8 times the memory")
 
 
 def test_results_as_asked_are_no_finding(found):
@@ -70,7 +74,7 @@ LARGE = written.leaf("table", 512, 1024)
 
 def test_a_large_argument_from_one_device_is_moved(found):
     [finding] = found("JX508", [LARGE], [2])
-    assert finding.title == (
+    assert words.title(finding) == (
         "train_step takes table (2.0 MiB) as replicated over 8 devices, and it lies on cpu:0: moved in every such call"
     )
     assert finding.source.line == 140 and finding.certainty == "likely"

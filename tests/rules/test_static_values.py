@@ -7,6 +7,7 @@ from written import Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema.findings import NOTE, WARNING
 
@@ -35,26 +36,34 @@ def values(path, *given):
 def test_a_rate_that_changes_is_a_warning_and_becomes_an_ordinary_argument(found):
     f = found(*values("lr", 0.1, 0.05, 0.02))["JX107"]
     assert f.severity == WARNING
-    assert f.fix == "pass lr as an ordinary argument: take it out of static_argnums/static_argnames"
+    assert (
+        words.fix_text(f) == "pass lr as an ordinary argument: take it out of static_argnums/static_argnames"
+    )
 
 
 def test_through_filter_jit_there_are_no_static_argnums_to_take_it_out_of(found):
     f = found(*values("lr", 0.1, 0.05, 0.02), seen=FILTERED)["JX107"]
-    assert f.fix == "pass jnp.asarray(lr): through equinox.filter_jit every Python number is static"
+    assert (
+        words.fix_text(f) == "pass jnp.asarray(lr): through equinox.filter_jit every Python number is static"
+    )
 
 
 def test_a_size_has_to_stay_static_and_a_few_of_them_are_a_note(found):
     few = found(*values("n", 4, 8, 16))["JX107"]
-    assert few.severity == NOTE and few.fix.startswith("where n is a size or a length it has to stay static")
+    assert few.severity == NOTE and words.fix_text(few).startswith(
+        "where n is a size or a length, it has to stay static"
+    )
 
 
 def test_which_earlier_call_a_value_is_compared_with_is_said_where_it_is_not_the_latest(found):
     a, b, c = (
         key(leaf("x", n), static=[static("n", value)]) for n, value in ((4, "one"), (8, "two"), (4, "three"))
     )
-    titles = [f.title for f in found(a, b, c).values()]
-    assert any(t.endswith("now 'three', before 'one' (compared with #1, the nearest)") for t in titles)
-    assert not any("now 8, before 4 (" in t for t in titles)
+    titles = [words.title(f) for f in found(a, b, c).values()]
+    assert any(
+        t.endswith("from 'one' to 'three' (compared with #1, the nearest earlier call)") for t in titles
+    )
+    assert not any("to f32[8] (" in t for t in titles)
 
 
 def test_a_size_of_many_values_is_no_mode(found):
@@ -63,7 +72,11 @@ def test_a_size_of_many_values_is_no_mode(found):
 
 def test_a_name_cannot_be_an_array(found):
     f = found(*values("mode", "sum", "mean"))["JX107"]
-    assert f.severity == NOTE and "ordinary argument" not in f.fix and f.fix.startswith("nothing, if mode")
+    assert (
+        f.severity == NOTE
+        and "ordinary argument" not in words.fix_text(f)
+        and words.fix_text(f).startswith("nothing, if mode")
+    )
 
 
 def in_tree(path, *given):
@@ -76,13 +89,17 @@ def in_tree(path, *given):
 def test_a_flag_of_a_module_is_not_to_be_held_as_an_array(found):
     nnx = function("step", wrappers=["flax.nnx.jit"])
     f = found(*in_tree("m.bn.use_running_average", False, True), seen=nnx)["JX109"]
-    assert f.severity == NOTE and "array" not in f.fix and ".train() and .eval()" in f.fix
+    assert (
+        f.severity == NOTE
+        and "array" not in words.fix_text(f)
+        and ".train() and .eval()" in words.fix_text(f)
+    )
 
 
 def test_a_number_of_a_module_is_held_as_an_array_only_where_python_does_not_ask_for_it(found):
     f = found(*in_tree("m.do.rate", 0.3, 0.1))["JX109"]
-    assert f.severity == WARNING and f.fix.startswith("hold m.do.rate as an array")
-    assert "where a Python if or a shape depends on it, keep it the same" in f.fix
+    assert f.severity == WARNING and words.fix_text(f).startswith("store m.do.rate as an array")
+    assert "if a Python if or a shape depends on it, keep it the same" in words.fix_text(f)
 
 
 def test_a_partial_is_made_once_as_it_cannot_be_given_an_eq(found):
@@ -94,7 +111,9 @@ def test_a_partial_is_made_once_as_it_cannot_be_given_an_eq(found):
         )
 
     f = found(call(1), call(2), call(3))["JX108"]
-    assert f.fix.startswith("make the partial act once, outside the loop") and "__eq__" not in f.fix
+    assert words.fix_text(f).startswith(
+        "create the partial act once, outside the loop"
+    ) and "__eq__" not in words.fix_text(f)
 
 
 def test_what_a_partial_binds_is_not_new_where_it_takes_the_place_of_a_lambda(found):
@@ -110,7 +129,7 @@ def test_what_a_partial_binds_is_not_new_where_it_takes_the_place_of_a_lambda(fo
 
 def test_each_cause_that_is_enough_by_itself_is_named_so_that_all_are_mended(found):
     f = found(key(leaf("a", 3), leaf("b", 3)), key(leaf("a", 3, dtype="bfloat16"), leaf("b", 4)))["JX101"]
-    assert f.path == "b" and f.fix.endswith("(a changed dtype in this one, too)")
+    assert f.path == "b" and words.fix_text(f).endswith("(a also changed dtype in this call)")
 
 
 def test_what_compiles_nothing_by_itself_is_no_cause_beside_one_that_does(tmp_path):
@@ -127,8 +146,10 @@ def test_what_compiles_nothing_by_itself_is_no_cause_beside_one_that_does(tmp_pa
 
 def test_the_rate_of_recompiles_names_what_they_have_in_common(found):
     f = found(*values("lr", *(0.1 / n for n in range(1, 14))))["JX132"]
-    assert f.title.endswith("; in all of them lr changed its value")
-    assert f.fix == "pass lr as an ordinary argument: take it out of static_argnums/static_argnames"
+    assert words.title(f).endswith("; in all of them lr changed its value")
+    assert (
+        words.fix_text(f) == "pass lr as an ordinary argument: take it out of static_argnums/static_argnames"
+    )
 
 
 REAL = """
@@ -159,6 +180,12 @@ def test_real_programs_are_told_what_their_static_values_are(record):
     model = load(record(REAL).run)
     told = {(model.functions[f.function].name, f.code): f for f in registry.findings(model)}
     again = told["alternating", "JX108"]
-    assert "4 times" not in again.title and "3 times" in again.title, "all but the first of each value"
-    assert told["update", "JX107"].severity == WARNING and "jnp.asarray(lr)" in told["update", "JX107"].fix
-    assert told["filled", "JX107"].severity == NOTE and "stay static" in told["filled", "JX107"].fix
+    assert "4 times" not in words.title(again) and "3 times" in words.title(again), (
+        "all but the first of each value"
+    )
+    assert told["update", "JX107"].severity == WARNING and "jnp.asarray(lr)" in words.fix_text(
+        told["update", "JX107"]
+    )
+    assert told["filled", "JX107"].severity == NOTE and "stay static" in words.fix_text(
+        told["filled", "JX107"]
+    )

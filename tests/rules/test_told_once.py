@@ -4,7 +4,8 @@ import pytest
 from aimed_runs import EVAL, STEP, Aimed, text
 
 from jaxscope.model.load import load
-from jaxscope.rules import everywhere, registry
+from jaxscope.present import findings as words
+from jaxscope.rules import merging, registry
 
 CPU, TPU = "tf6_scan_fsdp_remat__cpu_jax0102", "tf6_scan_fsdp_remat__tpuv5e_jax0102"
 
@@ -25,7 +26,7 @@ def aimed(tmp_path):
 
 
 def inserted(run, further=()):
-    found = everywhere.findings(load(run), [load(r) for r in further])
+    found = merging.findings(load(run), [load(r) for r in further])
     return [f for f in found if f.code == "JX401"]
 
 
@@ -36,33 +37,33 @@ def test_one_finding_names_the_target_and_has_its_figures_as_evidence(aimed):
     a = aimed("v5e:4x4")
     on_both(a, "v5e:4x4")
     found = inserted(a.end())
-    here = [f for f in found if "(for v5e:4x4)" not in f.title]
+    here = [f for f in found if "(for v5e:4x4)" not in words.title(f)]
     assert len(here) == len(expected) > 0
-    assert {everywhere.bare(f) for f in here} == {f.title for f in expected}
-    both = [f for f in here if f.targets == ["v5e:4x4"]]
-    assert both and all(f.title.endswith(" a call (also for v5e:4x4)") for f in both)
+    assert {f.identity for f in here} == {f.identity for f in expected}
+    both = [f for f in here if f.contexts.targets == ["v5e:4x4"]]
+    assert both and all(words.title(f).endswith(" a call (also for v5e:4x4)") for f in both)
     first = both[0]
     mine, theirs = first.evidence
     assert (mine.program, theirs.program) == ("c0de", "7a67")
     # The CPU gathers float32, the TPU bfloat16: one line, one finding, two figures.
-    assert "0.4 MiB, 6 times" in mine.text
-    assert theirs.text.startswith("for v5e:4x4: ") and "0.2 MiB, 6 times" in theirs.text
+    assert "0.4 MiB, 6 times" in words.evidence(mine)
+    assert words.evidence(theirs).startswith("for v5e:4x4: ") and "0.2 MiB, 6 times" in words.evidence(theirs)
 
 
 def test_what_only_the_targets_compiler_does_says_so(aimed):
     a = aimed("v5e:4x4")
     on_both(a, "v5e:4x4", here="zero_nested_loops__cpu_jax0102")
     found = inserted(a.end())
-    assert found and all(f.title.endswith(" a call (for v5e:4x4)") for f in found)
-    assert all(everywhere.of_target_alone(load(a.run), f) for f in found)
+    assert found and all(words.title(f).endswith(" a call (for v5e:4x4)") for f in found)
+    assert all(merging.of_target_alone(load(a.run), f) for f in found)
 
 
 def test_what_only_the_compiler_of_the_stand_in_does_is_a_note(aimed):
     a = aimed("v5e:4x4")
     on_both(a, "v5e:4x4", there="zero_nested_loops__tpuv5e_jax0102")
     found = inserted(a.end())
-    assert found and {f.severity for f in found} == {"note"} and not any(f.targets for f in found)
-    assert found[0].evidence[-1].text == "not found in what was compiled for v5e:4x4"
+    assert found and {f.severity for f in found} == {"note"} and not any(f.contexts.targets for f in found)
+    assert words.evidence(found[0].evidence[-1]) == "not found in what was compiled for v5e:4x4"
     waiting = aimed("v5e:4x4", at="waiting")
     waiting.lowered(waiting.called(texts=texts(CPU)), "v5e:4x4")
     assert {f.severity for f in inserted(waiting.end())} == {"warning"}  # nobody knows yet
@@ -75,8 +76,10 @@ def test_many_targets_are_counted_after_the_third(aimed):
     for n, name in enumerate(names):
         a.lowered(call, name, f"7a6{n}", stablehlo=text(TPU, "stablehlo"))
         a.made(name, f"7a6{n}", hlo=text(TPU, "hlo"))
-    told = [f for f in inserted(a.end()) if "(also" in f.title]
-    assert told and all(f.title.endswith("(also for v4:2x2x4, v5e:4x4, v5p:2x2x4 and 1 more)") for f in told)
+    told = [f for f in inserted(a.end()) if "(also" in words.title(f)]
+    assert told and all(
+        words.title(f).endswith("(also for v4:2x2x4, v5e:4x4, v5p:2x2x4 and 1 more)") for f in told
+    )
     assert all(len(f.evidence) == 5 for f in told)
 
 
@@ -86,7 +89,7 @@ def test_a_sub_run_adds_its_targets_to_what_was_said_already(aimed):
     on_both(more, "v5e:2x4", "9a67")
     before, after = inserted(a.end()), inserted(a.run, [more.end()])
     assert len(after) == len(before)
-    assert {tuple(f.targets) for f in after if f.targets} == {("v5e:4x4", "v5e:2x4")}
+    assert {tuple(f.contexts.targets) for f in after if f.contexts.targets} == {("v5e:4x4", "v5e:2x4")}
     assert inserted(a.run, [more.run]) == after  # the runs are only read
 
 
@@ -96,7 +99,7 @@ def test_what_a_sub_run_says_of_the_program_itself_is_not_said_again(aimed):
         for size in (8, 16, 24):
             one.called(size=size)
     main = registry.findings(load(a.end()))
-    assert main and everywhere.findings(load(a.run), [load(more.end())]) == main
+    assert main and merging.findings(load(a.run), [load(more.end())]) == main
 
 
 def test_a_function_that_was_lowered_for_a_target_only_is_looked_at_all_the_same(aimed):
@@ -105,15 +108,4 @@ def test_a_function_that_was_lowered_for_a_target_only_is_looked_at_all_the_same
     donor = 'module @jit_f {\n  func.func public @main(%arg0: tensor<1024x1024xbf16>) -> (tensor<1024x1024xf32>) {\n    %0 = stablehlo.convert %arg0 : (tensor<1024x1024xbf16>) -> tensor<1024x1024xf32> loc(#l)\n    return %0 : tensor<1024x1024xf32>\n  }\n}\n#l = loc("/home/ann/work/train.py":7:3)\n'
     a.lowered(call, "v5e:4x4", of=None, stablehlo=donor)
     found = [f for f in registry.findings(load(a.end())) if f.code == "JX302"]
-    assert [f.evidence[0].program for f in found] == ["7a67"] and found[0].targets == []
-
-
-@pytest.mark.parametrize("ran", [True, False])
-def test_the_machines_can_be_taken_from_a_title_again(aimed, ran):
-    from jaxscope.schema.findings import Finding
-
-    f = Finding("JX401", "warning", "certain", "a title (of its own)")
-    for names in (["v5e:4x4"], ["a", "b", "c", "d", "e"]):
-        told = everywhere.told(f, names, ran=ran)
-        assert told.title != f.title and everywhere.bare(told) == f.title
-        assert everywhere.told(told, ["v6e:1x1"], ran=ran).targets == [*names, "v6e:1x1"]
+    assert [f.evidence[0].program for f in found] == ["7a67"] and found[0].contexts.targets == []

@@ -4,6 +4,7 @@ import pytest
 from aimed_runs import EARLY, GIB, STEP, Aimed
 
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.report.machine import as_json
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
@@ -39,22 +40,22 @@ def test_it_is_an_error_with_the_compilers_figures_and_the_largest_by_tree_path(
     a = aimed()
     a.full()
     (f,) = found(a.end())
-    assert f.title == (
+    assert words.title(f) == (
         "train_step does not fit into v5e:4x4: 20.31 GiB of temporaries in 15.75 GiB of a v5e chip"
     )
-    assert (f.severity, f.certainty, f.targets, f.function) == (
+    assert (f.severity, f.certainty, f.contexts.targets, f.function) == (
         "error",
         "certain",
         ["v5e:4x4"],
         STEP.function,
     )
-    assert [e.text for e in f.evidence[1:]] == [
+    assert [words.evidence(e) for e in f.evidence[1:]] == [
         "argument state.params['dense']: 1 GiB on each device",
         "argument x: 16 KiB on each device",
         "a result: 16 KiB on each device",
     ]
     assert {e.program for e in f.evidence} == {"7a67"} and f.source.line == 140
-    assert "jax.lax.map" in f.fix and "jax.checkpoint" in f.fix
+    assert "jax.lax.map" in words.fix_text(f) and "jax.checkpoint" in words.fix_text(f)
 
 
 def test_the_buffers_that_the_compiler_names_come_with_their_lines(aimed):
@@ -62,12 +63,12 @@ def test_the_buffers_that_the_compiler_names_come_with_their_lines(aimed):
     a.full("v4:2x2x4", error=LATE)
     (f,) = found(a.end())
     assert (
-        f.title
+        words.title(f)
         == "train_step does not fit into v4:2x2x4: 63.8 GiB in 30.75 GiB of a v4 chip (program 63.8 GiB)"
     )
     buffer = f.evidence[1]
     assert (
-        buffer.text
+        words.evidence(buffer)
         == "2 GiB HLO temp: f32[32,4096,4096]{1,2,0:T(8,128)} jit(train_step)/jit(main)/dot_general"
     )
     assert (buffer.source.file, buffer.source.line) == ("/home/ann/attention.py", 1059)
@@ -78,7 +79,10 @@ def test_a_compiler_that_takes_it_all_the_same_is_held_to_the_cards_memory(aimed
     a.lowered(a.called(), "h100:8")
     a.made("h100:8", temp=90 * GIB, peak=91 * GIB)
     (f,) = found(a.end())
-    assert "91 GiB in 79.11 GiB of an h100 GPU (temporaries 90 GiB)" in f.title and f.certainty == "certain"
+    assert (
+        "91 GiB in 79.11 GiB of an h100 GPU (temporaries 90 GiB)" in words.title(f)
+        and f.certainty == "certain"
+    )
 
 
 def test_what_fits_is_no_finding_and_neither_is_what_nobody_knows(aimed):
@@ -95,7 +99,7 @@ def test_a_message_without_figures_is_told_without_figures(aimed):
     a = aimed()
     a.full(error="RESOURCE_EXHAUSTED: no luck today")
     (f,) = found(a.end())
-    assert f.title.endswith(
+    assert words.title(f).endswith(
         "does not fit into v5e:4x4: its compiler ran out of memory for 15.75 GiB of a v5e chip"
     )
 
@@ -104,7 +108,7 @@ def test_another_memory_than_hbm_is_named(aimed):
     a = aimed()
     a.full(error="RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 20.50M of 16.00M vmem.")
     (f,) = found(a.end())
-    assert "20.5 MiB in 16 MiB of a v5e chip's vmem" in f.title and "blocks" in f.fix
+    assert "20.5 MiB in 16 MiB of a v5e chip's vmem" in words.title(f) and "blocks" in words.fix_text(f)
 
 
 def test_arguments_that_fill_it_are_to_be_split(aimed, tmp_path):
@@ -114,7 +118,9 @@ def test_arguments_that_fill_it_are_to_be_split(aimed, tmp_path):
     a.lowered(call, "v5e:4x4", stablehlo=large)
     a.made("v5e:4x4", outcome="exhausted", error=EARLY)
     (f,) = found(a.end())
-    assert f.fix.startswith("split state.params['dense'] over the mesh (PartitionSpec)") and "donate" in f.fix
+    assert words.fix_text(f).startswith(
+        "split state.params['dense'] over the mesh (PartitionSpec)"
+    ) and "donate" in words.fix_text(f)
 
 
 def test_of_one_function_the_worst_program_is_told_and_how_many_more(aimed):
@@ -122,14 +128,16 @@ def test_of_one_function_the_worst_program_is_told_and_how_many_more(aimed):
     for n, gib in enumerate(("18.00", "30.00", "19.00")):
         a.full(program=f"a{n}", of=f"c{n}", error=EARLY.replace("20.31", gib))
     (f,) = found(a.end())
-    assert "30 GiB of temporaries" in f.title and f.title.endswith("(and 2 more of its programs do not)")
+    assert "30 GiB of temporaries" in words.title(f) and words.title(f).endswith(
+        "(and 2 more of its programs do not)"
+    )
 
 
 def test_each_target_has_figures_of_its_own(aimed):
     a = aimed("v5e:4x4", "v5p:2x2x4")
     a.full()
     a.full("v5p:2x2x4", "7a68", "c0df", error=EARLY.replace("20.31", "120.00").replace("15.75", "95.73"))
-    assert sorted(f.targets for f in found(a.end())) == [["v5e:4x4"], ["v5p:2x2x4"]]
+    assert sorted(f.contexts.targets for f in found(a.end())) == [["v5e:4x4"], ["v5p:2x2x4"]]
 
 
 def test_the_stand_in_is_not_told_to_be_too_small_for_what_is_meant_for_another_machine(aimed):
@@ -162,4 +170,4 @@ def test_a_damaged_log_makes_no_error_of_it(aimed):
     a = aimed()
     a.made("v9x:1", "ffff", "exhausted", error="RESOURCE_EXHAUSTED: Used 9" + "9" * 400 + "G of 1G hbm")
     (f,) = found(a.end())
-    assert f.title.startswith("a program does not fit into v9x:1")
+    assert words.title(f).startswith("a program does not fit into v9x:1")

@@ -3,6 +3,7 @@
 import pytest
 
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
 pytestmark = pytest.mark.capture
@@ -40,10 +41,12 @@ def unrolled(record, program):
 
 def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     (f,) = unrolled(record, WRITTEN)
-    assert f.title.startswith("a block of ") and f.title.endswith(": a loop that was written out")
-    assert "other blocks of this line in step, evaluate, too)" in f.title and len(f.evidence) >= 3
-    assert {e.text.rpartition(" in ")[2] for e in f.evidence} == {"step", "evaluate"}
-    assert f.fix.startswith("stack the parameters of the turns and use jax.lax.scan")
+    assert words.title(f).startswith("a block of ") and words.title(f).endswith(
+        ": a loop that was written out"
+    )
+    assert "other blocks of this line in step, evaluate, too)" in words.title(f) and len(f.evidence) >= 3
+    assert {words.evidence(e).rpartition(" in ")[2] for e in f.evidence} == {"step", "evaluate"}
+    assert words.fix_text(f).startswith("stack the parameters of the turns and use jax.lax.scan")
     assert unrolled(record, SCANNED) == []
 
 

@@ -11,6 +11,7 @@ from beside import FOR_TPUS
 
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.rules import registry
 
 pytestmark = FOR_TPUS
@@ -76,6 +77,8 @@ def test_parameters_that_fill_a_chip_fit_when_they_are_split_over_the_mesh_as_is
         assert done.returncode == 0, done.stderr
         found.append([f for f in registry.findings(load(directory)) if f.code == "JX801"])
     (f,) = found[0]
-    assert f.fix.startswith("split params['down'] over the mesh (PartitionSpec)") and f.targets == ["v5e:2x2"]
-    assert f.evidence[1].text == "argument params['down']: 8 GiB on each device"
+    assert words.fix_text(f).startswith(
+        "split params['down'] over the mesh (PartitionSpec)"
+    ) and f.contexts.targets == ["v5e:2x2"]
+    assert words.evidence(f.evidence[1]) == "argument params['down']: 8 GiB on each device"
     assert found[1] == []

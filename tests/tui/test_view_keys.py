@@ -672,7 +672,7 @@ def test_a_key_is_compared_with_the_one_that_is_chosen(typical):
         await press(pilot, "enter")
         text = screen(app)
         assert "Key of #3 beside #1, as you chose" in text
-        assert "beside train_step #1: x is now f32[30,4], before f32[32,4]" in text
+        assert "beside train_step #1: x changed from f32[32,4] to f32[30,4]" in text
         await press(pilot, "c", "enter")  # the first answer
         assert "beside the nearest key, #2" in screen(app)
         await press(pilot, "c", "escape")
@@ -819,9 +819,11 @@ def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp
         await press(pilot, "6")
         await seen_soon(pilot, app, "(with --model=4)")
         said = screen(app)
-        assert said.count("JX101") >= 2 and "a is now f32[3]" in said and "b is now f32[5]" in said
+        assert said.count("JX101") >= 2 and "to f32[3]" in said and "to f32[5]" in said
         table = app.screen.table
-        of_the_other = next(n for n, f in enumerate(app.feed.findings) if f.settings == ["--model=4"])
+        of_the_other = next(
+            n for n, f in enumerate(app.feed.findings) if f.contexts.settings == ["--model=4"]
+        )
         table.go_to(of_the_other)
         await press(pilot, "enter")
         assert app.current_mode == "findings"
@@ -846,7 +848,7 @@ def test_a_program_is_compared_with_another(typical):
         await typed(pilot, "#2")
         await press(pilot, "enter")
         await seen_soon(pilot, app, "train_step #3 beside train_step #2")
-        assert "x is now f32[30,4], before f32[31,4]" in screen(app)
+        assert "x changed from f32[31,4] to f32[30,4]" in screen(app)
         await press(pilot, "escape")
         assert "What is different" not in screen(app)
 

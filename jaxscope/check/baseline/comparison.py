@@ -17,12 +17,12 @@ from jaxscope.check.baseline.schema import Baseline
 from jaxscope.check.selection import Filter
 from jaxscope.model.run import Run
 from jaxscope.rules import registry
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, extended
+from jaxscope.schema.messages import message
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
 OPERATIONS = 3  # in one title
-LONGEST_CAUSE = 300  # characters; static values and containers can be of any length
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -156,7 +156,9 @@ def merged(found: list[Finding]) -> list[Finding]:
         about = {reported[e.compilation] for e in f.evidence if e.compilation in reported}
         if f.code.startswith(RECOMPILES) and len(about) == 1:
             at = about.pop()
-            kept[at] = msgspec.structs.replace(kept[at], fix=f"{f.fix}; {ACCEPT}" if f.fix else kept[at].fix)
+            kept[at] = msgspec.structs.replace(
+                kept[at], fix=extended(f.fix, "fix-then", then=ACCEPT) or kept[at].fix
+            )
             del kept[n]
     return list(kept.values())
 
@@ -250,16 +252,24 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
         members = entry.recompiles[key]
         surplus = members[old.causes.get(key, 0) :]
         last, cause = surplus[-1]
-        again = "" if len(surplus) == 1 else f" {len(surplus):,} times, most recently because"
+        times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
         yield Finding(
             code=COMPILATIONS,
             severity=ERROR,
             certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
-            title=f"{total if more else f'{name} recompiles for a new reason'}:{again} {_cut(cause.text)}",
+            title=message("baseline-recompiled", total=total, times=times, cause=cause)
+            if more
+            else message("baseline-recompiled-otherwise", function=name, times=times, cause=cause),
             function=f.id,
             source=last.site or definition(f),
             evidence=[
-                Evidence(c.text, compilation=o.id, program=o.program, source=o.site, step=o.step)
+                Evidence(
+                    message("because", cause=c),
+                    compilation=o.id,
+                    program=o.program,
+                    source=o.site,
+                    step=o.step,
+                )
                 for o, c in surplus[-SHOWN:]
             ],
             fix=f"jaxscope report --function {f.seen.name} shows both keys; {ACCEPT}",
@@ -282,10 +292,6 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
     less = [f"{verb} {y:,}x, {x:,}x in the baseline" for verb, x, y in counts if y < x]
     if less and not more and not caused:
         yield note(IMPROVED, f"{name} improved: {'; '.join(less)}", REFRESH, f)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_CAUSE else text[: LONGEST_CAUSE - 1] + "…"
 
 
 def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:

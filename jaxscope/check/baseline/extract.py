@@ -16,7 +16,8 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.model.stable_names import Names, clean, pattern
 from jaxscope.model.transfers import Transfer
-from jaxscope.schema.findings import Cause, Finding
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
 

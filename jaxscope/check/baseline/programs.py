@@ -16,8 +16,8 @@ from jaxscope.check.baseline.pairing import REFRESH, SHOWN, Pair, name_of, note
 from jaxscope.model import metrics
 from jaxscope.model.metrics import TOLERANCE, Collectives, Difference, Metric
 from jaxscope.model.stable_names import clean, root
+from jaxscope.present.figures import count, size
 from jaxscope.report import figures
-from jaxscope.report.phrases import count, size
 from jaxscope.schema.findings import Evidence, Finding
 from jaxscope.schema.keys import Frame
 

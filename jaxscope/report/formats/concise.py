@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jaxscope.present.findings import evidence
+from jaxscope.present.findings import title as title_of
 from jaxscope.report.escape import escape
 from jaxscope.report.formats.placed import Placed
 from jaxscope.schema.findings import CERTAIN, NOTE
@@ -31,8 +33,16 @@ def where(p: Placed) -> str:
     return escape(p.file) + (f":{p.line}" if p.line is not None else "")
 
 
+def seen(p: Placed) -> list[str]:
+    """What was seen, without what the title says and without repeats; not escaped."""
+    found = title_of(p.finding)
+    return list(
+        dict.fromkeys(text for e in p.finding.evidence if (text := evidence(e)) and text not in found)
+    )
+
+
 def title(p: Placed) -> str:
     """What was found, and whether that is certain."""
     f = p.finding
-    text = escape(f.title, TITLE)
+    text = escape(title_of(f), TITLE)
     return text if f.certainty == CERTAIN else f"it seems that {text}"

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from jaxscope.model import sources
+from jaxscope.present.figures import seconds
+from jaxscope.present.findings import fix_text
+from jaxscope.present.findings import title as title_of
 from jaxscope.report.escape import escape
-from jaxscope.report.formats.concise import headline, where
+from jaxscope.report.formats.concise import headline, seen, where
 from jaxscope.report.formats.placed import Placed
-from jaxscope.report.phrases import seconds
 
 WIDEST = 160  # of a source line
 EVIDENCE = 8
@@ -30,10 +32,9 @@ def entry(p: Placed, text: Callable[[str], str | None]) -> list[str]:
     if p.file is not None:
         lines.append(f"{margin}--> {where(p)}")
     lines += _excerpt(p, text, margin)
-    shown = list(dict.fromkeys(e.text for e in f.evidence if e.text and e.text not in f.title))[:EVIDENCE]
-    lines += [f"{margin} = {escape(e, 300)}" for e in shown]
+    lines += [f"{margin} = {escape(text, 300)}" for text in seen(p)[:EVIDENCE]]
     if f.fix:
-        lines.append(f"{margin} = help: {escape(f.fix, 300)}")
+        lines.append(f"{margin} = help: {escape(fix_text(f), 300)}")
     return lines
 
 
@@ -46,7 +47,7 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
     if not found or not found[0].strip():
         return []
     code = escape(found[0].expandtabs(4).rstrip(), WIDEST)
-    start, length = _mark(code, p.finding.title)
+    start, length = _mark(code, title_of(p.finding))
     return [
         f"{margin} |",
         f"{p.line} | {code}",

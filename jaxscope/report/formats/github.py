@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from jaxscope.present.findings import fix_text
 from jaxscope.report.escape import escape
-from jaxscope.report.formats.concise import title
+from jaxscope.report.formats.concise import seen, title
 from jaxscope.report.formats.placed import Placed
 from jaxscope.schema.findings import ERROR, NOTE
 
@@ -31,8 +32,8 @@ def annotation(p: Placed, name: str = "") -> str:
     }
     told = ",".join(f"{k}={_property(escape(v))}" for k, v in properties.items() if v is not None)
     texts = [title(p)]
-    texts += [escape(e.text, 300) for e in f.evidence[:EVIDENCE] if e.text and e.text not in f.title]
-    texts += [escape(f.fix, 300)] if f.fix else []
+    texts += [escape(text, 300) for text in seen(p)[:EVIDENCE]]
+    texts += [escape(fix_text(f), 300)] if f.fix else []
     return f"::{_COMMANDS.get(f.severity, 'warning')} {told}::{_data(chr(10).join(texts))}"
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape as xml
 from xml.sax.saxutils import quoteattr
 
+from jaxscope.present.findings import fix_text
 from jaxscope.report.escape import escape
-from jaxscope.report.formats.concise import title, where
+from jaxscope.report.formats.concise import seen, title, where
 from jaxscope.report.formats.placed import Placed
 from jaxscope.schema.findings import NOTE
 
@@ -39,7 +40,7 @@ def _case(p: Placed) -> list[str]:
     if p.line is not None:
         head["line"] = str(p.line)
     attributes = " ".join(f"{k}={quoteattr(v)}" for k, v in head.items())
-    body = [where(p), *(escape(e.text) for e in f.evidence if e.text not in f.title), escape(f.fix or "")]
+    body = [where(p), *map(escape, seen(p)), escape(fix_text(f) or "")]
     text = xml("\n".join(line for line in body if line))
     if f.severity == NOTE:
         return [f"  <testcase {attributes}>", f"   <system-out>{text}</system-out>", "  </testcase>"]

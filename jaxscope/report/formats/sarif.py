@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jaxscope import __version__
+from jaxscope.present.findings import evidence, fix_text
 from jaxscope.report.escape import escape
 from jaxscope.report.formats.concise import title
 from jaxscope.report.formats.placed import Placed, relative
@@ -63,7 +64,7 @@ def _rule(code: str, rule: Rule | None) -> dict[str, Any]:
 
 def _result(p: Placed, index: dict[str, int], bases: Sequence[str]) -> dict[str, Any]:
     f = p.finding
-    message = title(p) + (f"\n{escape(f.fix)}" if f.fix else "")
+    message = title(p) + (f"\n{escape(fix_text(f))}" if f.fix else "")
     found: dict[str, Any] = {
         "ruleId": f.code,
         "ruleIndex": index[f.code],
@@ -82,7 +83,7 @@ def _result(p: Placed, index: dict[str, int], bases: Sequence[str]) -> dict[str,
     for e in f.evidence[:RELATED]:
         where = _placed(e.source, bases)
         if where is not None:
-            related.append({**where, "id": len(related), "message": {"text": escape(e.text)}})
+            related.append({**where, "id": len(related), "message": {"text": escape(evidence(e))}})
     if related:
         found["relatedLocations"] = related
     return found

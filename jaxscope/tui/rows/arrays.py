@@ -11,7 +11,8 @@ from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
-from jaxscope.report.phrases import Places, count, size
+from jaxscope.present.figures import count, size
+from jaxscope.report.phrases import Places
 from jaxscope.tui.cells import Cell, Column, Part
 
 UNNAMED = "unnamed"

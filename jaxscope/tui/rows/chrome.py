@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from jaxscope.log.store import RunDir
 from jaxscope.model.causes import recompilations
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
 from jaxscope.report import phrases
 from jaxscope.report.header import ending
-from jaxscope.report.phrases import count, seconds
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.tui.actions import VIEWS
 from jaxscope.tui.cells import Button, Part, plain

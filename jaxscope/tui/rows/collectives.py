@@ -10,7 +10,8 @@ from jaxscope.analysis.programs import Texts
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
-from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.present.figures import count, size
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Column, Part
 
 OP = 160  # characters of a name that XLA has put together

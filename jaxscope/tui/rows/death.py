@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from jaxscope.model import arrays as model
 from jaxscope.model import deaths
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, size
 from jaxscope.report import arrays as report
 from jaxscope.report import phrases
 from jaxscope.report.header import ending
-from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Part
 
 FRAMES = 3
 LAST = 4  # lines from the end of the output in which its last words must stand
 HOLDING = 4
 WORDS = 400  # characters of a message
-
 _ERROR = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning)\b|[\w.]+: ")
 
 Lines = list[list[Part]]

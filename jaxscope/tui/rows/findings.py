@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from jaxscope.errors import UsageError
-from jaxscope.report.phrases import Places, count, seconds
+from jaxscope.present.figures import count, seconds
+from jaxscope.present.findings import evidence, fix_text, headline
+from jaxscope.present.findings import title as title_of
+from jaxscope.report.phrases import Places
 from jaxscope.rules import registry
 from jaxscope.schema.findings import CERTAIN, Finding
 from jaxscope.tui.cells import Cell, Column, Part
-from jaxscope.tui.rows.overview import headline, mark
+from jaxscope.tui.rows.overview import mark
 
 _HEADING = re.compile(r"^## +")
 
@@ -38,7 +41,7 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
 
     return [
         Column("code", code, 7, order=lambda f: f.code),
-        Column("finding", title, order=lambda f: f.title),
+        Column("finding", title, order=title_of),
         Column("where", lambda f, _: [(places.frame(f.source) or "?", "dim")], 18, order=lambda f: places.frame(f.source) or "", wide=100),
         Column("cost", lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
     ]  # fmt: skip
@@ -51,7 +54,7 @@ def detail(f: Finding, places: Places) -> list[list[Part]]:
 
 def seen(f: Finding, places: Places) -> list[list[Part]]:
     """Paragraphs: what was found, how to fix it, the evidence."""
-    title = f.title if f.certainty == CERTAIN else f"it seems that {f.title}"
+    title = title_of(f) if f.certainty == CERTAIN else f"it seems that {title_of(f)}"
     made: list[list[Part]] = [[mark(f), " ", (f.code, "bold"), f"  {title}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:
@@ -60,14 +63,14 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
     if at:
         facts.append(at)
     made.append([(" · ".join(facts), "dim")])
-    if f.fix:
-        made += [[], [("Fix  ", "good"), f.fix]]
+    if fix := fix_text(f):
+        made += [[], [("Fix  ", "good"), fix]]
     if f.evidence:
         made += [[], [("Evidence", "title"), ("  enter goes to the first", "dim")]]
         for e in f.evidence[:20]:
             where = [f"step {e.step:,}" if e.step is not None else "", places.frame(e.source) or ""]
             told = ", ".join(w for w in where if w)
-            made.append(["· ", e.text, (f"  ({told})" if told else "", "dim")])
+            made.append(["· ", evidence(e), (f"  ({told})" if told else "", "dim")])
         if len(f.evidence) > 20:
             made.append([(f"and {len(f.evidence) - 20:,} more", "dim")])
     return made

@@ -10,9 +10,10 @@ from jaxscope.model.causes import compared, facts_of
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
 from jaxscope.report import entries, phrases
 from jaxscope.report.function import key_rows
-from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Cell, Column, Part
 from jaxscope.tui.rows.overview import known_cause
 

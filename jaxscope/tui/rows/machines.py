@@ -18,8 +18,9 @@ from jaxscope.model import retargeted
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, size
 from jaxscope.report import made, targets
-from jaxscope.report.phrases import Places, count, function_name, size
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.text import which
 from jaxscope.tui.cells import Column, Part, plain
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from jaxscope.model import causes
@@ -11,7 +10,9 @@ from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import waits
-from jaxscope.report.phrases import Places, count, function_name, seconds
+from jaxscope.present.figures import count, seconds
+from jaxscope.present.findings import headline
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.transfers import LONG_S, LONG_SHARE
 from jaxscope.schema.findings import ERROR, NOTE, Finding
 from jaxscope.tui.cells import Column, Part
@@ -120,23 +121,12 @@ FINDING_COLUMNS: list[Column[Finding]] = [
 ]  # fmt: skip
 
 
-_AGAIN = re.compile(r"was (traced and compiled|lowered and compiled|compiled) ([\d,]+ times more|once more)")
-
-
-def headline(f: Finding) -> str:
-    """The title without what all of a recompile say: ``train_step: state.loss is now f32[], before f32[] weak``."""
-    mark = "; most recently " if "; most recently " in f.title else ": "
-    said, colon, rest = f.title.partition(mark)
-    name, _, verb = said.partition(" ")
-    return f"{name}: {rest}" if colon and _AGAIN.match(verb) else f.title
-
-
 def mark(f: Finding) -> tuple[str, str]:
     return MARKS.get(f.severity, ("▲", "warning"))
 
 
 def finding_id(f: Finding) -> str:
-    return f"{f.code}\0{f.function}\0{f.title}"
+    return repr(f.identity)
 
 
 def steps(run: Run, width: int) -> list[Part]:

@@ -14,11 +14,12 @@ from jaxscope.model import diff
 from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds, size
 from jaxscope.report import diff as report
 from jaxscope.report import made
 from jaxscope.report.console import console
 from jaxscope.report.dump import why_not
-from jaxscope.report.phrases import Places, count, function_name, seconds, size
+from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Cell, Column, Part
 from jaxscope.tui.links import Links, Place
 

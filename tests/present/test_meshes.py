@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxscope.analysis.meshes import short, spelled
+from jaxscope.present.meshes import short, spelled
 
 REST = "device_kind=cpu, num_cores=None, platform=cpu)"
 

@@ -1,0 +1,478 @@
+"""A cause in words: a clause with a subject and a verb, and its two values as text.
+
+``batch['ids'] changed from i32[32,512] to i32[32,511]``. Text of the program's is not escaped here: views do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from jaxscope.analysis.avals import short_aval, short_dtype, type_text
+from jaxscope.analysis.spelling import excerpt
+from jaxscope.present import meshes
+from jaxscope.present.figures import article, count, line
+from jaxscope.schema.causes import (
+    FUNCTION,
+    NO_FIELD,
+    PARTS,
+    SAME_TEXT,
+    UNSTABLE_HASH,
+    AheadOfTime,
+    ArgumentType,
+    ArrayType,
+    AxisSizes,
+    CallForm,
+    Cause,
+    Cleared,
+    Commitment,
+    Compared,
+    Container,
+    Effects,
+    Entry,
+    FullCaches,
+    FunctionObject,
+    Layout,
+    Leaves,
+    MemoryKind,
+    MeshSetting,
+    NewFunction,
+    NotRecorded,
+    Placement,
+    RecordingBegan,
+    Setting,
+    StaticDetail,
+    StaticValue,
+    TreeText,
+    Value,
+)
+
+ROOM = 120  # characters of one static value
+_FORMS = {
+    "lambda": "a lambda created again",
+    "partial": "a functools.partial created again",
+    "method": "a bound method created again",
+    "callable": "an object created again",
+}
+_ENTRIES = {
+    "transform": "called under grad, vmap or another transform",
+    "nested": "called inside another trace",
+    "call": "called directly",
+    "aot": "lowered ahead of time",
+}
+
+
+class WordedCause(msgspec.Struct, frozen=True):
+    """A cause with its words: one entry of ``causes`` in a JSON report. Its fields are those of ``schema.causes.Cause``.
+
+    ``text``: the clause; ``before`` and ``after``: the two values as text, ``before_value`` and ``after_value`` as data.
+    """
+
+    kind: str
+    level: str
+    path: str | None
+    before: str | None
+    after: str | None
+    certainty: str
+    text: str
+    count: int
+    before_value: Value | None
+    after_value: Value | None
+
+
+def worded(c: Cause) -> WordedCause:
+    """``c`` with its words."""
+    before, after = values(c)
+    return WordedCause(
+        c.kind, c.level, c.path, before, after, c.certainty, clause(c), c.count, c.before, c.after
+    )
+
+
+# -- values ----------------------------------------------------------------------------------------------
+
+
+def values(c: Cause) -> tuple[str | None, str | None]:
+    """The two values of a cause as text; None where there is none."""
+    a, b = c.before, c.after
+    if isinstance(a, StaticValue) and isinstance(b, StaticValue):
+        return _statics(c, a, b)
+    if isinstance(a, Placement) and isinstance(b, Placement):
+        return _placements(a, b)
+    if isinstance(a, TreeText) and isinstance(b, TreeText):
+        return excerpt(a.text, b.text)
+    return _value(c, a), _value(c, b)
+
+
+def _value(c: Cause, value: Value | None) -> str | None:
+    match value:
+        case None:
+            return None
+        case ArrayType():
+            text = _array(c, value)
+            return f"{text}, not weak" if c.kind == "weak_type" and not value.weak_type else text
+        case AxisSizes(sizes):
+            return ", ".join(f"axis {axis}: {size}" for axis, size in sizes)
+        case Placement() | TreeText() | CallForm() | Setting():
+            return value.text
+        case Commitment():
+            return "committed" if value.committed else "uncommitted"
+        case MemoryKind():
+            return value.memory_kind
+        case Layout():
+            return value.layout
+        case ArgumentType():
+            return type_text(value.type)
+        case StaticValue():
+            return brief(value.repr) + (" (static)" if c.kind == "tree" else "")
+        case Container():
+            return _container(value.container)
+        case Leaves():
+            return count(value.count, "leaf", "leaves")
+        case FunctionObject():
+            return f"function object #{value.serial}"
+        case Entry():
+            if c.kind == "aot":
+                return "ahead of time" if value.entry == "aot" else "an ordinary call"
+            return _ENTRIES.get(value.entry, value.entry)
+
+
+def _array(c: Cause, value: ArrayType) -> str:
+    """``f32[4]``, with the weak type and the Python type where the cause is about them."""
+    if value.shape is None and value.dtype is not None:
+        return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
+    if c.kind == "tree":
+        return short_aval(value.shape, value.dtype, None, None if value.dtype else value.type)
+    a, b = c.before, c.after
+    typed = False
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and c.kind != "prng":
+        typed = a.type != b.type and (a.weak_type, a.dtype) != (b.weak_type, b.dtype)
+    weak = value.weak_type if c.kind == "weak_type" else None
+    return short_aval(value.shape, value.dtype, weak, value.type if typed else None)
+
+
+def _container(kind: str) -> str:
+    return kind if kind == "None" else article(kind)
+
+
+def brief(text: str, room: int = ROOM) -> str:
+    """``text``, cut to ``room`` characters."""
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def _statics(c: Cause, a: StaticValue, b: StaticValue) -> tuple[str, str]:
+    detail = c.detail
+    if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT:
+        return a.repr, b.repr
+    if c.kind == "static_identity":
+        return _numbered(a), _numbered(b)
+    x, y = excerpt(a.repr, b.repr)
+    if a.type == b.type:
+        return x, y
+    short = x != y and not a.repr.startswith("<")
+    p, q = (v.type.rpartition(".")[2] if short else v.type for v in (a, b))
+    return f"{x} ({p})", f"{y} ({q})"
+
+
+def _numbered(value: StaticValue) -> str:
+    return brief(value.repr) + (f" (object #{value.serial})" if value.serial is not None else "")
+
+
+def _placements(a: Placement, b: Placement) -> tuple[str, str]:
+    """Two shardings as text; where those would be equal, with what tells them apart."""
+    if a.text != b.text:
+        return a.text, b.text
+    if a.devices != b.devices:
+        return f"{a.text} devices {a.devices}", f"{b.text} devices {b.devices}"
+    pairs = [
+        (name, getattr(a, field), getattr(b, field))
+        for name, field in (("kind", "sharding"), ("spec", "spec"), ("mesh", "mesh"), ("memory_kind",) * 2)
+    ]
+    differ = [(name, p, q) for name, p, q in pairs if p != q]
+    return (
+        f"{a.text} ({', '.join(f'{name} {p}' for name, p, _ in differ)})",
+        f"{b.text} ({', '.join(f'{name} {q}' for name, _, q in differ)})",
+    )
+
+
+# -- clauses ---------------------------------------------------------------------------------------------
+
+
+def clause(c: Cause) -> str:
+    """``c`` as a clause that can follow a colon."""
+    return _CLAUSES.get(c.kind, _changed)(c)
+
+
+def subject(c: Cause) -> str:
+    """What changed, as the subject of a sentence; ``3 leaves under batch``."""
+    if c.count > 1:
+        return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
+    return c.path or "an argument"
+
+
+def _from_to(c: Cause) -> str:
+    before, after = values(c)
+    return f"from {before or 'none'} to {after or 'none'}"
+
+
+def _changed(c: Cause) -> str:
+    return f"{subject(c)} changed {_from_to(c)}"
+
+
+def _shape(c: Cause) -> str:
+    a, b = c.before, c.after
+    if not isinstance(a, AxisSizes) or not isinstance(b, AxisSizes):
+        return _changed(c)
+    axes = [(axis, x, y) for (axis, x), (_, y) in zip(a.sizes, b.sizes, strict=False)]
+    if len(axes) == 1:
+        axis, x, y = axes[0]
+        return f"axis {axis} of {subject(c)} changed from {x} to {y}"
+    return f"{subject(c)} changed shape: {', '.join(f'axis {axis} from {x} to {y}' for axis, x, y in axes)}"
+
+
+def _dtype(c: Cause) -> str:
+    return f"{subject(c)} changed dtype {_from_to(c)}" if c.count > 1 else _changed(c)
+
+
+def _weak_type(c: Cause) -> str:
+    a, b = c.before, c.after
+    if not isinstance(a, ArrayType) or not isinstance(b, ArrayType):
+        return _changed(c)
+    are = "are" if c.count > 1 else "is"
+    text = f"{subject(c)} {are} {'now' if b.weak_type else 'no longer'} weakly typed"
+    if c.count > 1 or (a.shape, a.dtype) != (b.shape, b.dtype):
+        return text  # another cause names both shapes or dtypes
+    return f"{text} (it changed from {_array(c, a)} to {_array(c, b)})"
+
+
+def _memory_kind(c: Cause) -> str:
+    before, after = values(c)
+    return f"{subject(c)} moved from {before} memory to {after} memory"
+
+
+def _committed(c: Cause) -> str:
+    a, b = c.before, c.after
+    assert isinstance(a, Commitment) and isinstance(b, Commitment)
+    are = "are" if c.count > 1 else "is"
+    where = b.where or ("their devices" if c.count > 1 else "its device")
+    if b.committed:
+        return f"{subject(c)} {are} now committed to {where}" + (
+            "" if c.count > 1 else " (it was uncommitted)"
+        )
+    text = f"{subject(c)} {are} no longer committed to a device"
+    return text + (f" (it was committed to {a.where})" if a.where else "")
+
+
+def _layout(c: Cause) -> str:
+    return f"the layout of {subject(c)} changed {_from_to(c)} (major to minor)"
+
+
+def _sharding(c: Cause) -> str:
+    text = f"the sharding of {subject(c)} changed {_from_to(c)}"
+    return f"{text}: the same placement, spelled differently" if c.kind == "equal_sharding" else text
+
+
+def _mesh(c: Cause) -> str:
+    if not isinstance(c.detail, MeshSetting):
+        return _sharding(c)
+    what = "the device list of the mesh" if c.detail.devices else "the mesh"
+    a, b = (v.text if isinstance(v, Setting) else None for v in (c.before, c.after))
+    before, after = meshes.spelled(a, b)
+    return f"{what} around the call changed from {before} to {after}"
+
+
+def _device(c: Cause) -> str:
+    before, after = values(c)
+    return f"{subject(c)} moved from device {before} to device {after}"
+
+
+def _argument_kind(c: Cause) -> str:
+    before, after = (article(text or "?") for text in values(c))
+    return f"{subject(c)} changed from {before} to {after}, which by itself compiles nothing"
+
+
+def _tree(c: Cause) -> str:
+    a, b = c.before, c.after
+    if isinstance(a, TreeText):
+        what = "the order of the keys" if a.order else "the container structure of the arguments"
+        return f"{what} changed {_from_to(c)}"
+    if isinstance(a, Leaves) or isinstance(b, Leaves):
+        return f"{subject(c)} are {'new' if a is None else 'no longer passed'}"
+    return _came_or_went(c, subject(c)) or _changed(c)
+
+
+def _came_or_went(c: Cause, what: str) -> str | None:
+    """``x is new: f32[4]``; None where both values are there."""
+    before, after = values(c)
+    if before is None and after is not None and c.before is None:
+        return f"{what} is new: {after}"
+    if after is None and before is not None and c.after is None:
+        return f"{what} is no longer passed (it was {before})"
+    return None
+
+
+def _static(c: Cause) -> str:
+    detail = c.detail
+    if c.path is None and c.before is None and detail is None:
+        return "the operation is applied with other parameters (an axis, a dtype, a size)"
+    if isinstance(detail, StaticDetail) and detail.why == NO_FIELD:
+        what = f"that {detail.owner} compares" if detail.owner else f"of {c.path}"
+        return f"static data {what} changed, but none of its attributes that were recorded did"
+    what = f"the static {'field' if c.kind == 'tree_static' else 'value'} {c.path}"
+    if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT and isinstance(c.after, StaticValue):
+        return f"{what} changed, but looks the same as far as it was recorded: {brief(c.after.repr)}"
+    return _came_or_went(c, what) or f"{what} changed {_from_to(c)}"
+
+
+def _static_identity(c: Cause) -> str:
+    detail, b = c.detail, c.after
+    assert isinstance(detail, StaticDetail) and isinstance(b, StaticValue)
+    if c.count > 1:
+        return f"the static fields of {c.path} were created again: {c.count:,} functions in it are new objects, and functions compare by identity"
+    kind = b.type.rpartition(".")[2]
+    if detail.why == UNSTABLE_HASH:
+        why = f"{kind} hashes differently each time although it compares equal"
+    elif detail.why == FUNCTION:
+        why = "functions compare by identity"
+    elif detail.why == PARTS:
+        why = "a function or an object in it compares by identity, and is another one"
+    else:
+        why = f"{kind} defines no __eq__ and __hash__, so it compares by identity"
+    what = f"the static {'field' if detail.inside else 'value'} {c.path}"
+    return f"{what} is a new object that looks the same, {brief(b.repr)}: {why}"
+
+
+def _call_form(c: Cause) -> str:
+    before, after = values(c)
+    what = f"{c.path} is passed differently" if c.path else "the same arguments are passed differently"
+    return f"{what}: now {after}, before {before}"
+
+
+def _new_function(c: Cause) -> str:
+    made = c.detail
+    if not isinstance(made, NewFunction):
+        return "the jitted function is a new object"
+    text = f"the jitted function is a new object, {_function_object(made)}"
+    if made.line is None:
+        return text
+    return f"{text} at {line(made.line)}" if made.certain else f"{text}, probably at {line(made.line)}"
+
+
+def _function_object(made: NewFunction) -> str:
+    """``a lambda created again``, ``jax.grad(...) applied again``, ``a function defined again on each call of main``."""
+    outer = [w for w in made.wrappers if w != "functools.partial"]
+    if outer:
+        return f"{outer[0]}(...) applied again"
+    if made.form in _FORMS:
+        return _FORMS[made.form]
+    owner, mark, _ = made.qualname.rpartition(".<locals>.")
+    if mark:
+        return f"a function defined again on each call of {owner.replace('.<locals>', '')}"
+    return "defined or wrapped again"
+
+
+def _options(c: Cause) -> str:
+    before, after = ("not set" if text is None else text for text in values(c))
+    return f"the jit option {c.path} changed from {before} to {after}"
+
+
+def _config(c: Cause) -> str:
+    if isinstance(c.detail, NotRecorded):
+        return "a setting of JAX changed; which one was not recorded"
+    before, after = ("none" if text in (None, "None", "()", "") else text for text in values(c))
+    return f"the setting {c.path} changed from {before} to {after}"
+
+
+def _transform(c: Cause) -> str:
+    before, after = values(c)
+    if before is None:
+        return "grad, vmap or another transform compiles its own program of this function"
+    return f"the function is {after}; before, it was {before}"
+
+
+def _aot(c: Cause) -> str:
+    if c.before != Entry("aot"):
+        return "it is lowered ahead of time, by .lower(), .trace() or .eval_shape()"
+    detail = c.detail
+    number = detail.number if isinstance(detail, AheadOfTime) else None
+    which = f" (#{number})" if number else ""
+    if isinstance(detail, AheadOfTime) and detail.differs:
+        return (
+            f"the program compiled ahead of time{which} is for other arguments, so this call does not use it"
+        )
+    return f"it was compiled ahead of time{which} and is now called as an ordinary function"
+
+
+def _cleared(c: Cause) -> str:
+    times = c.detail.times if isinstance(c.detail, Cleared) else 1
+    often = "" if times == 1 else f" {times} times"
+    return f"JAX's caches were cleared{often} after the last such call (jax.clear_caches() or .clear_cache())"
+
+
+def _evicted(c: Cause) -> str:
+    full = c.detail.caches if isinstance(c.detail, FullCaches) else ()
+    which = ", ".join(f"{name} {size:,} of {room:,}" for name, size, room in full)
+    return f"no part of the key changed; it was probably evicted from a full cache ({which} entries)"
+
+
+def _effects(c: Cause) -> str:
+    detail = c.detail if isinstance(c.detail, Effects) else Effects(())
+    what = f" ({', '.join(detail.names)})" if detail.names else ""
+    if detail.refs:
+        return f"its jax.Refs{what} keep this function off the fast path, by design; nothing was compiled"
+    return f"callbacks, debug prints or Refs{what} keep this function off the fast path; nothing was compiled"
+
+
+def _unknown(c: Cause) -> str:
+    if not isinstance(c.detail, Compared):
+        return "its cache key was not recorded"
+    compared = [count(c.detail.arrays, "array argument")] if c.detail.arrays else []
+    compared += [count(c.detail.statics, "static value")] if c.detail.statics else []
+    compared += [
+        "containers",
+        "jit options",
+        "settings",
+        "the function object",
+        "whether caches were cleared",
+    ]
+    text = (
+        f"no recorded part of the key differs from the nearest earlier call (compared: {', '.join(compared)}"
+    )
+    return text + (f"; not recorded: {', '.join(c.detail.missing)})" if c.detail.missing else ")")
+
+
+def _first(c: Cause) -> str:
+    if isinstance(c.detail, RecordingBegan):
+        return f"earlier compilations of it are unknown, because the recording began with {c.detail.since}"
+    return "the first time this function is seen"
+
+
+_CLAUSES: dict[str, Callable[[Cause], str]] = {
+    "shape": _shape,
+    "dtype": _dtype,
+    "prng": _dtype,
+    "weak_type": _weak_type,
+    "memory_kind": _memory_kind,
+    "committed": _committed,
+    "layout": _layout,
+    "sharding": _sharding,
+    "equal_sharding": _sharding,
+    "mesh": _mesh,
+    "device": _device,
+    "argument_kind": _argument_kind,
+    "tree": _tree,
+    "static_value": _static,
+    "tree_static": _static,
+    "static_identity": _static_identity,
+    "call_form": _call_form,
+    "new_function": _new_function,
+    "options": _options,
+    "config": _config,
+    "transform": _transform,
+    "aot": _aot,
+    "cleared": _cleared,
+    "evicted": _evicted,
+    "effects": _effects,
+    "unknown": _unknown,
+    "first": _first,
+}

@@ -1,0 +1,14 @@
+"""What is added to any finding: in which forms of the program it was made; and what is added to any fix."""
+
+TEMPLATES = {
+    "for-targets": " (for {targets})",
+    "also-for-targets": " (also for {targets})",
+    "with-settings": " (with {settings})",
+    "in-programs": " (in {programs})",
+    "in-programs-not-latest": " (in {programs}, not in {latest})",
+    "evidence-for-target": "for {target}: {evidence}",
+    "evidence-with-setting": "with {setting}: {evidence}",
+    "not-found-for-target": "not found in what was compiled for {target}",
+    "fix-then": "{fix}; {then}",
+    "fix-or": "{fix}, or {otherwise}",
+}

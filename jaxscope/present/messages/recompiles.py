@@ -1,0 +1,165 @@
+"""Why functions were compiled again, and what to do about it (JX101 to JX130)."""
+
+TEMPLATES = {
+    # -- titles ------------------------------------------------------------------------------------------
+    "recompiled": "{function} recompiled: {cause}{than}{also}",
+    "recompiled-alike": "{function} recompiled {n} times: {cause}{than}{also}",
+    "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
+    "compared-with": " (compared with #{number}, the nearest earlier call)",
+    "also-recompiled": "; the same change also recompiled {names}",
+    "off-fast-path": "{function} left JAX's fast path in {calls}: {cause}{than}",
+    "evicted-from-fast-path": "{function} was evicted from JAX's fast-path cache: {cause}",
+    "carried-state": "{function}: {prediction}",
+    "prediction": "if its result{result} is passed as {argument} again, the next call recompiles: {cause}",
+    # -- evidence ----------------------------------------------------------------------------------------
+    "because": "{cause}",
+    "recompiled-call": "{call}{at}: {cause}{than}",
+    "at-step": " at step {step}",
+    "at-steps": " at steps {first} to {last}",
+    "made-there": "{path} was created here",
+    "resized-function": "{call}{at}: {cause}{times}",
+    "times-in-all": ", {n} times in all",
+    "resized-operations": "{what} {names} at {line}{at}",
+    "resized-elsewhere": "eager operations on {lines}",
+    # -- fixes: what changes besides ---------------------------------------------------------------------
+    "fix-same-for": "{fix}; do the same for {paths}",
+    "fix-with-others": "{fix} ({others})",
+    "also-changed": "{path} also {changed} in {calls}",
+    "fix-pad-before-jit": (
+        "{fix}; where you pad, do it before the first operation outside jit sees the batch (in NumPy, or all the"
+        " data once)"
+    ),
+    # -- fixes: array arguments --------------------------------------------------------------------------
+    "fix-same-rank": "pass {path} with the same number of axes in every call",
+    "fix-size-each": (
+        "nothing, if each of these calls has its own size (a training set and a test set) and its own program;"
+        " otherwise pad to one size and mask the padding"
+    ),
+    "fix-settled-sizes": (
+        "nothing, if these are the sizes that you pad to; otherwise pad to a few sizes and mask the padding (the"
+        " report lists sizes to choose from)"
+    ),
+    "fix-few-sizes": "pad it to a few sizes and mask the padding (the report lists sizes to choose from)",
+    "fix-one-size": "pad it to one size and mask the padding",
+    "fix-odd-batch": "pad the odd batch to the usual size and mask the padding, or drop it",
+    "fix-larger-size": "pad it to the larger size, {size}, in every call and mask the padding",
+    "fix-preallocate": (
+        "allocate {path} with its final length before the loop, write into it with {how}, and mask what is not"
+        " written yet"
+    ),
+    "fix-one-dtype": "give {path} one dtype in every call: x.astype(...), or 1.0 where 1 was written",
+    "fix-typed-array": "start {path} as a typed array: {typed}",
+    "fix-one-key-type": "create all keys the same way: jax.random.key(seed), with one impl",
+    "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
+    "fix-growing-tree": "keep one structure: an array of the final size instead of a collection that grows",
+    "fix-same-tree": "pass the same containers with the same keys in every call",
+    "fix-same-call-form": "pass {path} the same way in every call",
+    # -- fixes: static values ----------------------------------------------------------------------------
+    "fix-ordinary-argument": "pass {path} as an ordinary argument: take it out of {option}",
+    "fix-asarray-for-equinox": "pass jnp.asarray({path}): through {wrapper} every Python number is static",
+    "fix-static-size": (
+        "where {path} is a size or a length, it has to stay static: round it up to a few values and mask the"
+        " rest; where it is only computed with, {ordinary}"
+    ),
+    "fix-static-flag": "{ordinary}, and branch on it with jnp.where or jax.lax.cond",
+    "fix-static-object": "pass what varies in {path} as ordinary arguments, and keep the rest the same",
+    "fix-keep-the-same": "keep {path} the same from call to call",
+    "fix-unless-mode": (
+        "nothing, if {path} is a mode with few values, each of which needs its own program; otherwise {fix}"
+    ),
+    "fix-stable-hash": "make the __hash__ of {path} a function of what its __eq__ compares",
+    "fix-one-partial": (
+        "create the partial {path} once, outside the loop or at module level, and pass the same object each time"
+    ),
+    "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
+    "fix-pass-its-parts": (
+        "jit a function that takes the arrays and numbers of {path} that it uses as arguments, instead of {path}"
+        " itself{because}"
+    ),
+    "because-it-changes": ": the program changes the attributes of {name}",
+    "fix-eq-and-hash": (
+        "create {path} once, before the loop; or give its class an __eq__ and a __hash__ of its attributes, if"
+        " they never change"
+    ),
+    "fix-frozen-fields": (
+        "create {path} once, before the loop; or write {name} as a @dataclasses.dataclass(frozen=True), with"
+        " fields instead of __init__, if its attributes can be hashed (no arrays)"
+    ),
+    "fix-frozen-dataclass": (
+        "create {path} once, before the loop, or give {name} __eq__ and __hash__:"
+        " @dataclasses.dataclass(frozen=True), if its attributes can be hashed (no arrays)"
+    ),
+    "fix-static-field-flag": (
+        "nothing, if both values of {path} are meant: each has its own program, set on purpose{how} and compiled"
+        " before it is needed; otherwise keep it the same from call to call"
+    ),
+    "fix-array-field": (
+        "store {path} as an array (a child of the node) if it is only computed with; if a Python if or a shape"
+        " depends on it, keep it the same from call to call"
+    ),
+    # -- fixes: function objects, options, caches --------------------------------------------------------
+    "fix-jit-method-once": (
+        "jit the bound method once, in __init__, and keep it: self.step = jax.jit(self.step); and create its"
+        " object once, before the loop"
+    ),
+    "fix-jit-partial-once": (
+        "create the partial and its jit once, before the loop, or pass the bound value as an argument"
+    ),
+    "fix-define-at-module-level": (
+        "define the function once, at module level, and jit it there; values that it closes over become arguments"
+    ),
+    "fix-define-and-wrap-once": (
+        "define the function, and apply {wrapper} to it, once, outside the code that defines it again; values that"
+        " it closes over become arguments"
+    ),
+    "fix-wrap-once": "apply {wrapper} once, before the loop, and keep what it returns",
+    "fix-define-once": (
+        "define and jit the function once, outside the function or loop that defines it again; values that it"
+        " closes over become arguments"
+    ),
+    "fix-one-set-of-options": "jit it once with one set of options, and call that everywhere",
+    "fix-do-not-clear": "do not call jax.clear_caches() or .clear_cache() between calls that should be fast",
+    "fix-call-compiled": (
+        "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
+    ),
+    "fix-set-once": "set {setting} once, before the first call",
+    # -- fixes: placement --------------------------------------------------------------------------------
+    "fix-place-on-mesh": (
+        "jax.device_put {path} to the sharding that {function} returns it with, {sharding}, before the first call;"
+        " or to another of that mesh, and jit {function} with the same one in out_shardings="
+    ),
+    "fix-keep-sharding": (
+        "jit {function} with out_shardings= that return {path} as it is passed{passed}; or jax.device_put it to the"
+        " sharding that it comes back with{returned}, before the first call"
+    ),
+    "the-sharding": ", {sharding}",
+    "fix-same-sharding": "jax.device_put {path} to the same sharding before every call",
+    "fix-same-commitment": "jax.device_put {path} before the first call too, or never",
+    "fix-shard-over-devices": (
+        "run it once over all devices with a sharded array (NamedSharding) instead of once per device"
+    ),
+    "fix-same-layout": "jax.device_put {path} to one Format before the first call",
+    "fix-same-memory-kind": "move {path} to one memory kind with jax.device_put before the call",
+    "fix-same-mesh-around": (
+        "make every call of it under the same mesh: one jax.set_mesh(mesh) around all of them"
+    ),
+    "fix-same-mesh": "jax.device_put {path} to one mesh, with one sharding, before every call",
+    # -- fixes: the fast path ----------------------------------------------------------------------------
+    "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
+    "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",
+    "fix-remove-callbacks": "remove debug prints and callbacks from functions that are called often",
+    "fix-fewer-signatures": (
+        "use fewer signatures: fewer shapes, one kind of array for each argument, functions that are created once"
+    ),
+    # -- fixes: a state that comes back ------------------------------------------------------------------
+    "fix-start-typed": "start {path} as {typed}",
+    "fix-place-first": "jax.device_put {path} to where it will be placed ({where}) before the first call",
+    "fix-start-as-returned": "start {path} as the function returns it",
+}
+
+# In a table of findings, where the reader sees that something recompiled by its code.
+SHORT = {
+    "recompiled": "{function}: {cause}{than}{also}",
+    "recompiled-alike": "{function}: {cause}{than}{also}",
+    "recompiled-variously": "{function}: {cause}{than}{also}",
+}

@@ -1,0 +1,60 @@
+"""Messages as text: a template with its fields, each rendered by its type."""
+
+from __future__ import annotations
+
+from jaxscope.present import figures
+from jaxscope.present.causes import brief, clause
+from jaxscope.present.messages import SHORT, TEMPLATES
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, Words
+
+CLAUSE = (
+    300  # characters of a cause within a message: paths, static values and containers can be of any length
+)
+
+
+def text(value: Field) -> str:
+    """The text of a message, or of one field; nothing of None.
+
+    Raises:
+      KeyError: there is no such template, or it has a field that the message has not.
+    """
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool() | float():
+            return str(value)
+        case int():
+            return f"{value:,}"
+        case Message():
+            return _filled(TEMPLATES[value.slug], value)
+        case Cause():
+            return brief(clause(value), CLAUSE)
+        case Frame():
+            return figures.line(value)
+        case Bytes():
+            return figures.size(value.bytes)
+        case Seconds():
+            return figures.seconds(value.seconds)
+        case Percent():
+            return f"{value.share:.0%}"
+        case Count():
+            return figures.count(value.n, value.one, value.many)
+        case Names():
+            return figures.listed(value.names, value.most, value.things)
+        case Parts():
+            return value.between.join(filter(None, map(text, value.parts)))
+
+
+def short(words: Words) -> str:
+    """The text where the reader knows what it is about: in a table of findings."""
+    if isinstance(words, Message) and words.slug in SHORT:
+        return _filled(SHORT[words.slug], words)
+    return text(words)
+
+
+def _filled(template: str, message: Message) -> str:
+    return template.format_map({name: text(field) for name, field in message.fields.items()})

@@ -1,0 +1,116 @@
+"""Equal findings of several forms of one program merged into one that names them: absent machines and settings.
+
+Two findings are equal where their identities are; their figures and their words may differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.model.run import Run
+from jaxscope.rules import registry
+from jaxscope.schema.findings import Contexts, Evidence, Finding, Identity
+
+
+def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Finding]]]:
+    """Equal findings of several lists, each with the number of its list, in the order in which they first occur.
+
+    Of findings of one list that are equal, the first belongs to the first of another list, and so on.
+    """
+    groups: dict[tuple[Identity, int], list[tuple[int, Finding]]] = {}
+    for n, found in enumerate(several):
+        times: Counter[Identity] = Counter()
+        for f in found:
+            times[f.identity] += 1
+            groups.setdefault((f.identity, times[f.identity]), []).append((n, f))
+    return list(groups.values())
+
+
+# -- machines that are not there -------------------------------------------------------------------------
+
+
+def findings(run: Run, further: Iterable[Run] = ()) -> list[Finding]:
+    """Find what the rules find in ``run``, and in ``further`` of their targets; errors first, then by seconds.
+
+    ``further``: the same program on other numbers of devices (store.sub_runs). What is true of the program as it
+    ran is in ``run``; an equal finding for another target is added to it.
+    """
+    return registry.in_order(joined(registry.findings(run), map(registry.findings, further)))
+
+
+def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
+    """``found`` of a run, with what the rules find of the targets of ``further`` runs."""
+    several = [found, *([f for f in other if f.contexts.targets] for other in further)]
+    merged = []
+    for (_, first), *rest in grouped(several):
+        for _, f in rest:
+            first = for_targets(first, f.contexts.targets, f.evidence, ran=first.contexts.ran)
+        merged.append(first)
+    return merged
+
+
+def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] = (), *, ran: bool) -> Finding:
+    """``f`` as true of ``names``, too, with what was seen there; ``ran``: and of the program that ran."""
+    targets = list(dict.fromkeys([*f.contexts.targets, *names]))
+    contexts = msgspec.structs.replace(f.contexts, ran=ran or not targets, targets=targets)
+    return msgspec.structs.replace(f, contexts=contexts, evidence=[*f.evidence, *evidence])
+
+
+def of_target(name: str | None) -> Contexts:
+    """The contexts of a finding that names its target itself; None: of the program that ran."""
+    return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
+
+
+def of_target_alone(run: Run, f: Finding) -> bool:
+    """Is ``f`` about programs for absent machines only, not about one that ran?"""
+    ran = any(e.program is None or e.program in run.programs for e in f.evidence)
+    return bool(f.contexts.targets) and not ran
+
+
+# -- settings --------------------------------------------------------------------------------------------
+
+
+def of_settings(
+    found: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
+) -> list[Finding]:
+    """What was ``found`` under each setting, equal findings as one; errors first, then by seconds.
+
+    Args:
+      found: by the label of a setting.
+      settings: the values that each label stands for.
+    """
+    labels = list(found)
+    if len(labels) < 2:
+        return registry.in_order(f for each in found.values() for f in each)
+    return registry.in_order(
+        _under([(labels[n], f) for n, f in members], settings) for members in grouped(found.values())
+    )
+
+
+def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mapping[str, str]]) -> Finding:
+    """The most severe of equal findings, with the settings of all of them and what the others have otherwise.
+
+    Its own setting is the first: its evidence is of the run under that.
+    """
+    label, first = min(members, key=lambda member: registry.weight(member[1]))
+    others = [(other, f) for other, f in members if f is not first]
+    differing = [Evidence(f.title, setting=other) for other, f in others if f.title != first.title]
+    contexts = msgspec.structs.replace(
+        first.contexts,
+        settings=[label, *(other for other, _ in others)],
+        named=_named([other for other, _ in members], settings),
+    )
+    return msgspec.structs.replace(first, contexts=contexts, evidence=[*first.evidence, *differing])
+
+
+def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """What to call several settings: what they have in common where no other has it, else one by one; all: nothing."""
+    if len(labels) == len(settings):
+        return []
+    first, *rest = (settings[label].items() for label in labels)
+    common = [item for item in first if all(item in other for other in rest)]
+    alike = [label for label, values in settings.items() if all(item in values.items() for item in common)]
+    return [" ".join(f"{k}={v}" for k, v in common)] if alike == list(labels) and rest else list(labels)

@@ -1,0 +1,236 @@
+"""Why a call was not served from a cache, as data: the cause and the two values that it compares.
+
+``present.causes`` makes the words.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from jaxscope.schema.keys import Frame
+
+# -- values ----------------------------------------------------------------------------------------------
+
+
+class _Value(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
+    pass
+
+
+class ArrayType(_Value, tag="array", frozen=True, gc=False):
+    """An abstract value and the Python type that it was passed as. Of several leaves alike, ``shape`` is None."""
+
+    shape: tuple[int | str, ...] | None
+    dtype: str | None
+    weak_type: bool | None = None
+    type: str | None = None
+
+
+class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
+    """The sizes of the axes that changed alike in several leaves, each with its number."""
+
+    sizes: tuple[tuple[int, int | str], ...]
+
+
+class Placement(_Value, tag="placement", frozen=True, gc=False):
+    """Where an array is placed: a ``keys.Sharding``; ``sharding`` is its class."""
+
+    sharding: str
+    text: str
+    devices: str | None = None
+    mesh: tuple[tuple[str, int, str | None], ...] | None = None
+    spec: str | None = None
+    memory_kind: str | None = None
+
+
+class Commitment(_Value, tag="commitment", frozen=True, gc=False):
+    """Whether an array is committed to its devices; ``where``: the text of its sharding."""
+
+    committed: bool | None
+    where: str | None = None
+
+
+class MemoryKind(_Value, tag="memory_kind", frozen=True, gc=False):
+    memory_kind: str | None
+
+
+class Layout(_Value, tag="layout", frozen=True, gc=False):
+    """The order of the axes in memory, from major to minor."""
+
+    layout: str | None
+
+
+class ArgumentType(_Value, tag="type", frozen=True, gc=False):
+    """The Python type of an argument."""
+
+    type: str
+
+
+class StaticValue(_Value, tag="static", frozen=True, gc=False):
+    """A value that is part of the key by its own equality; ``serial``: the number of the object."""
+
+    repr: str
+    type: str
+    serial: int | None = None
+
+
+class Container(_Value, tag="container", frozen=True, gc=False):
+    """A node of a pytree: ``dict``, ``list``, ``None``, the name of a class."""
+
+    container: str
+
+
+class Leaves(_Value, tag="leaves", frozen=True, gc=False):
+    count: int
+
+
+class TreeText(_Value, tag="tree", frozen=True, gc=False):
+    """The whole structure of the arguments; ``order``: only the order of the keys differs."""
+
+    text: str
+    order: bool = False
+
+
+class CallForm(_Value, tag="call_form", frozen=True, gc=False):
+    """How the arguments were passed: ``2 positional, keywords: mask``."""
+
+    text: str
+
+
+class FunctionObject(_Value, tag="function_object", frozen=True, gc=False):
+    serial: int | None
+
+
+class Setting(_Value, tag="setting", frozen=True, gc=False):
+    """A setting of JAX, or an option of jit, as JAX spells it."""
+
+    text: str
+
+
+class Entry(_Value, tag="entry", frozen=True, gc=False):
+    """How the function was reached: call, aot, transform or nested."""
+
+    entry: str
+
+
+Value: TypeAlias = (
+    ArrayType | AxisSizes | Placement | Commitment | MemoryKind | Layout | ArgumentType | StaticValue
+    | Container | Leaves | TreeText | CallForm | FunctionObject | Setting | Entry
+)  # fmt: skip
+
+
+# -- what else is known of a cause ---------------------------------------------------------------------
+
+
+class _Detail(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
+    pass
+
+
+# Why static values that look alike are not the same.
+SAME_TEXT, NO_FIELD = "same_text", "no_field"
+UNSTABLE_HASH, FUNCTION, PARTS, NO_EQ = "unstable_hash", "function", "parts", "no_eq"
+
+
+class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
+    """A static value beside another that looks the same.
+
+    Attributes:
+      why: SAME_TEXT: another value whose text, as far as it was kept, is the same. NO_FIELD: no attribute that was
+        read differs. UNSTABLE_HASH: equal, with another hash. FUNCTION: functions compare by identity. PARTS:
+        something in it does. NO_EQ: its class does, having no ``__eq__`` and ``__hash__``.
+      inside: it is static data inside a pytree, not an argument.
+      owner: the wrapper of a library that compares it, where it is no argument's.
+    """
+
+    why: str
+    inside: bool = False
+    owner: str | None = None
+
+
+class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
+    """How the function object was made: ``line`` is where, which is a guess unless ``certain``."""
+
+    form: str
+    wrappers: tuple[str, ...] = ()
+    qualname: str = ""
+    line: Frame | None = None
+    certain: bool = True
+
+
+class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
+    """The setting that holds the mesh around the call; ``devices``: only its list of devices."""
+
+    devices: bool
+
+
+class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
+    """``number``: what people call the program made ahead of time; ``differs``: it is for other arguments."""
+
+    number: int | None
+    differs: bool
+
+
+class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
+    times: int
+
+
+class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
+    """(name, entries, capacity) of JAX's caches that are full."""
+
+    caches: tuple[tuple[str, int, int], ...]
+
+
+class Effects(_Detail, tag="effects", frozen=True, gc=False):
+    """The effects of a function: classes without what they are of, sorted; ``refs``: jax.Refs alone."""
+
+    names: tuple[str, ...]
+    refs: bool = False
+
+
+class Compared(_Detail, tag="compared", frozen=True, gc=False):
+    """What was compared without a difference; ``missing``: parts of the key that were not recorded."""
+
+    arrays: int
+    statics: int
+    missing: tuple[str, ...] = ()
+
+
+class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
+    """The key was not recorded, or what it refers to is lost."""
+
+
+class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
+    """Nothing earlier of the function is known; ``since``: what the recording began with (``this block``)."""
+
+    since: str
+
+
+Detail: TypeAlias = (
+    StaticDetail | NewFunction | MeshSetting | AheadOfTime | Cleared | FullCaches | Effects | Compared
+    | NotRecorded | RecordingBegan
+)  # fmt: skip
+
+
+class Cause(msgspec.Struct, frozen=True, gc=False):
+    """Why a call was not served from a cache.
+
+    Attributes:
+      kind: a word of the table of causes (``shape``, ``static_value``, ``new_function``, ...).
+      level: the cache that the difference misses: trace, lower, compile or fast_path.
+      path: the argument, by the user's names; ``context`` for the mesh around the call; a setting's name
+        for ``config``; None where it belongs to no single place.
+      before, after: the two values; None where there is none.
+      certainty: certain or likely.
+      count: leaves this one stands for; ``path`` is then what they have in common.
+      detail: what else is known of a cause of this kind.
+    """
+
+    kind: str
+    level: str
+    path: str | None
+    before: Value | None
+    after: Value | None
+    certainty: str
+    count: int = 1
+    detail: Detail | None = None
