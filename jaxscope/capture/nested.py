@@ -27,14 +27,18 @@ class Nested:
             0  # calls whose end is not written: a call with effects sends five events, and has none
         )
 
-    def begins(self, call: Call, trace_frame: FrameType) -> bool:
-        """The body of ``call`` is about to run; False: its end cannot be seen."""
+    def begins(self, call: Call, trace_frame: FrameType) -> None:
+        """The body of ``call`` is about to run."""
         call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
-        if call.ending is None:
-            return False
-        self.waiting += 1
-        self._writer.emit(ev.PhaseBegan(call=call.number, phase=ev.TRACE))
-        return True
+        if call.ending is not None:
+            self.waiting += 1
+            self._writer.emit(ev.PhaseBegan(call=call.number, phase=ev.TRACE))
+
+    def announced(self, call: Call) -> None:
+        """JAX has announced the end of ``call``'s trace itself: it need not be watched any longer."""
+        if call.ending is not None:
+            call.ending = None
+            self.waiting -= 1
 
     def settle(self, calls: list[Call]) -> None:
         """Write what ended since the last event; ``calls`` are in progress as far as is known."""
@@ -43,9 +47,15 @@ class Nested:
                 self._settled(call, self._endings.of(call.ending))
 
     def over(self, call: Call) -> None:
-        """``call`` is not on the stack any more: a trace that did not return has raised."""
+        """``call`` is not on the stack any more: a trace that did not return has raised.
+
+        Of one that could not be watched nothing is known but that its body ran.
+        """
         if call.ending is not None:
             self._settled(call, bool(self._endings.of(call.ending)))
+        elif call.retraced and not call.told:
+            call.told = True
+            self._writer.emit(ev.Traced(call=call.number))
 
     def _settled(self, call: Call, returned: bool | None) -> None:
         if returned is not None:

@@ -177,6 +177,7 @@ class Phases:
 
     def failed(self, call: Call, phase: str, seconds: float) -> None:
         """``phase`` was left by an exception."""
+        call.told = call.told or phase == ev.TRACE
         if phase == ev.TRACE and self._stale:
             shield.attempt("stale_captures", self._stale.failed, call.number)
         self._writer.emit(ev.PhaseFailed(call=call.number, phase=phase, seconds=seconds))

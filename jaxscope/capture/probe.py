@@ -212,9 +212,7 @@ class Probe:
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
             call = self._begin(stack, frame, source, TRACE_RANK, nested=jax_internals.inside_trace(around))
-            if not shield.attempt("nested_end", self._nested.begins, call, around):
-                call.told = True
-                self._writer.emit(ev.Traced(call=call.number))
+            shield.attempt("nested_end", self._nested.begins, call, around)
         else:
             listeners.come_back(self, self._writer)
         call.retraced = True
@@ -230,6 +228,8 @@ class Probe:
 
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
+        if phase == ev.TRACE:
+            self._nested.announced(call)
         if jax_internals.phase_raised(event_frame):
             self.phases.failed(call, phase, seconds)
         elif phase == ev.TRACE:
@@ -313,7 +313,13 @@ class Probe:
         function = source.get("fun")
         user = None
         if frame is not None and function is not None:
-            user = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
+            found = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
+            if isinstance(
+                found, jax_internals.Missing
+            ):  # what jit was given is the wrapper's, not the user's
+                function, source = None, {}
+            else:
+                user = found
         context = shield.attempt("trace_context", self.once.context)
         read = shield.attempt("signature", signature.of_source, source, user, self._serials, context)
         if function is not None:
@@ -334,7 +340,9 @@ class Probe:
             stack_above = shield.attempt("waiting_threads", waiting.user_frames, outermost) or []
         paths = [leaf.path for leaf in key.arguments] if key is not None else None
         detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
-        entrance = (None, None) if detail else frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
+        entrance: tuple[int | None, str | None] = (None, None)
+        if not detail and (seen.eager or seen.file is not None):  # else it is not known whose function it is
+            entrance = frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
         made: tuple[list[Frame], list[int]] | None = None
         if detail and entry == "call" and read is not None:
             made = shield.attempt("array_origin", origins.of, read.refs, len(read.key.arguments))

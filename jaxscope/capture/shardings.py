@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxscope import jax_internals
 from jaxscope.jax_internals import ADDRESS
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.keys import Sharding
@@ -65,15 +66,13 @@ def read_sharding(sharding: Any) -> Sharding:
         return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)
     try:
         # In the order of the assignment where there is one: it is part of the key.
-        assignment = getattr(sharding, "_device_assignment", None) or sorted(
-            sharding.device_set, key=lambda d: d.id
-        )
-        ids = [d.id for d in assignment]
+        assignment = jax_internals.device_assignment(sharding)
+        ids = [d.id for d in assignment or sorted(sharding.device_set, key=lambda d: d.id)]
         platform = next(iter(sharding.device_set)).platform
     except Exception:
         ids, platform = [], "?"
     devices = device_ranges(ids)
     if kind == "SingleDeviceSharding" and ids:
         return Sharding(kind, f"{platform}:{devices}", devices, None, None, memory_kind)
-    detail = ADDRESS.sub("", str(getattr(sharding, "_hlo_sharding", sharding)))[:MAX_REPR]
+    detail = ADDRESS.sub("", str(jax_internals.hlo_sharding(sharding)))[:MAX_REPR]
     return Sharding(kind, f"{kind}({detail})", devices, None, None, memory_kind)

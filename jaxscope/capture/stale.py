@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
+from jaxscope import jax_internals
 from jaxscope.capture import frames, marks, paths, places, shield, signature, wrappers
 from jaxscope.capture.calls import Weak
 from jaxscope.capture.snapshots import EAGER, Read, Snapshot
@@ -253,6 +254,8 @@ class Stale:
         """A trace of ``source['fun']``, called at ``frame``, is about to run its body."""
         given = source.get("fun")
         user = wrappers.user_call(given, frame.f_back) if given is not None and frame is not None else None
+        if isinstance(user, jax_internals.Missing):
+            return
         given = user.function if user is not None else given
         if given is None:
             return

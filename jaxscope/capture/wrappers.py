@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, functions, paths
-from jaxscope.jax_internals import frame_reading
+from jaxscope.jax_internals import Missing, frame_reading
 from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT
 
 
@@ -141,8 +141,11 @@ def _made_by(function: object) -> tuple[str, str]:
     return functions.defined_in(function), code.co_qualname
 
 
-def user_call(function: object, frame: FrameType | None) -> UserCall | None:
-    """The user's call behind ``jit(function)`` called at ``frame``, where a known wrapper made it."""
+def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
+    """The user's call behind ``jit(function)`` called at ``frame``, where a known wrapper made it.
+
+    None: no wrapper made it. Missing: one did, and its frame cannot be read.
+    """
     module, qualname = _made_by(function)
     for owner, part, endings, adapter in ADAPTERS:
         if module != owner or part not in qualname:
@@ -151,7 +154,7 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | None:
             if frames.is_user(f):
                 return None  # what lies above is another call
             if frames.module_of(f) == owner and f.f_code.co_qualname.endswith(endings):
-                return adapter(f)
+                return adapter(f) or Missing.UNKNOWN
     return None
 
 

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import sys
@@ -18,13 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from jaxscope import __version__
+from jaxscope.cli import probe
+from jaxscope.cli.probe import Field
+from jaxscope.errors import JaxscopeError
 from jaxscope.log import store
 
 # Of GPUs (the second in Windows' subsystem for Linux), and of TPUs.
 DEVICE_FILES = (("nvidia[0-9]*", "dxg"), ("accel*", "vfio/[0-9]*"))
 DESCRIPTION = """\
 Versions, where runs are kept, and every place where jaxscope looks into JAX: whether this JAX has it,
-what is lost where it has not, and why. Nothing is compiled and no device is started.
+what is lost where it has not, and why. Nothing is compiled and no device is started, but with --probe: it
+records a small program in a process of its own and checks that every field of its log is filled.
 Exit code 1 where something is missing.
 """
 
@@ -32,6 +37,12 @@ Exit code 1 where something is missing.
 def add_parser(subparsers: Any) -> None:
     """Add ``doctor``."""
     parser = subparsers.add_parser("doctor", help="what can be recorded here", description=DESCRIPTION)
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        help="compile and record a small program, and check that every field of its log is filled",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.set_defaults(handler=handle)
 
 
@@ -44,12 +55,17 @@ def handle(args: argparse.Namespace) -> int:
 
     page = console(sys.stdout)
     well = True
+    as_json = args.format == "json"
+    facts: list[dict[str, Any]] = []
 
     def fact(name: str, value: str, good: bool | None = None) -> None:
         nonlocal well
         well = well and good is not False
+        facts.append({"name": name, "value": value, "ok": good})
+        if as_json:
+            return
         mark = {True: ("ok       ", "green"), False: ("missing  ", "bold red"), None: ("         ", "")}[good]
-        put(page, [line(mark, (f"{name:<20}", "bold"), escape(value), hang=29)])
+        put(page, [line(mark, (f"{name:<19} ", "bold"), escape(value), hang=29)])
 
     fact("jaxscope", __version__)
     fact("python", f"{platform.python_version()}, {sys.executable}")
@@ -76,8 +92,9 @@ def handle(args: argparse.Namespace) -> int:
     if tried:
         fact("", phrases.in_vain(tried))
     rows = _seams() if jax is not None else []
-    if rows:
+    if rows and not as_json:
         put(page, [BLANK, line("What jaxscope reads from JAX")])
+    facts, general = [], facts
     for row in rows:
         gives = str(row.gives)
         fact(
@@ -85,6 +102,25 @@ def handle(args: argparse.Namespace) -> int:
             gives if row.available else f"lost: {gives}. Why: {row.reason}",
             bool(row.available),
         )
+    probed, failure = _probed() if args.probe and jax is not None else ([], None)
+    if (probed or failure) and not as_json:
+        put(page, [BLANK, line("What a recorded program left in its log")])
+    for field in probed:
+        needs = f"unknown; it is read from {', '.join(field.needs)}" if field.needs else "unknown"
+        fact(field.name, "filled" if field.filled else needs, field.filled)
+    if failure is not None:
+        fact("probe", failure, False)
+    if as_json:
+        parts = [
+            {"name": str(r.name), "gives": str(r.gives), "available": bool(r.available), "reason": r.reason}
+            for r in rows
+        ]
+        document: dict[str, Any] = {"ok": well, "facts": general, "parts": parts}
+        if args.probe:
+            document["fields"] = [f._asdict() for f in probed]
+            document["probe_error"] = failure
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        return 0 if well else 1
     put(page, [BLANK])
     if well:
         put(page, [line("All is well. Record a program: jaxscope run train.py")])
@@ -137,6 +173,14 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"
+
+
+def _probed() -> tuple[list[Field], str | None]:
+    """Every field of the log of a small program, and why there are none."""
+    try:
+        return probe.probe(), None
+    except JaxscopeError as e:
+        return [], e.message
 
 
 def _seams() -> list[Any]:

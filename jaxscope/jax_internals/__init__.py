@@ -8,13 +8,16 @@ from jaxscope.jax_internals.arrays import array_class as array_class
 from jaxscope.jax_internals.arrays import buffers as buffers
 from jaxscope.jax_internals.arrays import clients as clients
 from jaxscope.jax_internals.arrays import committed as committed
+from jaxscope.jax_internals.arrays import device_assignment as device_assignment
 from jaxscope.jax_internals.arrays import given_to_jit as given_to_jit
 from jaxscope.jax_internals.arrays import held_array as held_array
+from jaxscope.jax_internals.arrays import hlo_sharding as hlo_sharding
 from jaxscope.jax_internals.arrays import is_on as is_on
 from jaxscope.jax_internals.arrays import made_at as made_at
 from jaxscope.jax_internals.arrays import makeup as makeup
 from jaxscope.jax_internals.arrays import stands_for as stands_for
 from jaxscope.jax_internals.arrays import wrapped_function as wrapped_function
+from jaxscope.jax_internals.availability import needed_for as needed_for
 from jaxscope.jax_internals.availability import table as table
 from jaxscope.jax_internals.availability import untested as untested
 from jaxscope.jax_internals.base import Missing as Missing

@@ -114,3 +114,31 @@ def wrapped_function(value: Any) -> Any:
         return object.__getattribute__(value, "__wrapped__")
     except AttributeError:
         return None
+
+
+def device_assignment(sharding: Any) -> Any:
+    """Return the devices of a sharding in the order of their assignment; None: there is none."""
+    return getattr(sharding, "_device_assignment", None)
+
+
+def hlo_sharding(sharding: Any) -> Any:
+    """Return XLA's form of a sharding that has one, else the sharding itself."""
+    return getattr(sharding, "_hlo_sharding", sharding)
+
+
+def lacks() -> str | None:
+    """Return which attributes of arrays and shardings this JAX does not have, as a sentence; None: none."""
+    import jax
+
+    needed = {
+        array_class(): ("_committed", "_pjrt_layout", "_arrays", "on_device_size_in_bytes"),
+        jax.sharding.SingleDeviceSharding: ("_device", "_memory_kind", "_internal_device_list"),
+        jax.sharding.NamedSharding: ("_internal_device_list", "_device_assignment"),
+    }
+    lost = [
+        f"{kind.__name__}.{name}"
+        for kind, names in needed.items()
+        for name in names
+        if not hasattr(kind, name)
+    ]
+    return f"there is no {', '.join(lost)}" if lost else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxscope.jax_internals import attributes, frames, objects
+from jaxscope.jax_internals import arrays, attributes, frames, objects
 from jaxscope.jax_internals.arrays import array_class
 from jaxscope.jax_internals.base import JaxFrame, JaxObject, Private, code_of
 from jaxscope.jax_internals.names import COPY_METHODS
@@ -86,9 +86,14 @@ SEAMS = (
     Seam(
         "phase_durations",
         "seconds of every trace, lowering and compilation",
-        [_public("register_event_duration_secs_listener"), attributes.DURATION_LISTENERS],
+        [_public("register_event_duration_secs_listener")],
     ),
     Seam("phase_starts", "what is being compiled now", [_scalars, attributes.ELAPSED_TIME]),
+    Seam(
+        "listeners",
+        "listening again after jax.monitoring.clear_event_listeners()",
+        [attributes.DURATION_LISTENERS],
+    ),
     Seam("cache_events", "persistent-cache hits and misses", [_public("register_event_listener")]),
     Seam(
         "miss_event",
@@ -173,6 +178,7 @@ SEAMS = (
         [attributes.SIGNATURES, attributes.FAST_PATH, attributes.FAST_PATH_NO_OPTIONS],
     ),
     Seam("live_arrays", "the arrays that are alive", [attributes.BACKENDS, attributes.ARRAY]),
+    Seam("array_metadata", "committedness, layout and memory of arrays", [arrays.lacks]),
     Seam("array_traceback", "the line that made an array", [_traceback]),
     Seam(
         "host_copies",
@@ -223,3 +229,23 @@ def table() -> list[Status]:
         fills = tuple(dict.fromkeys(f for _, fields in lost for f in fields))
         rows.append(Status(seam.name, seam.gives, not lost, reason, fills))
     return rows
+
+
+def needed_for(field: str) -> list[tuple[bool, str]]:
+    """Return (whether this JAX has it, its name) of every private name that ``Event.field`` of the log is read from."""
+    found: list[tuple[bool, str]] = []
+    for kind in (*frames.FRAMES, *objects.OBJECTS):
+        for name in kind.names:
+            if field in kind.fills(name):
+                found.append((_there(kind.lacks, [name]), f"{kind.where()}: {kind.names[name]}"))
+    for attribute in attributes.ATTRIBUTES.values():
+        if field in attribute.fills:
+            found.append((_there(attribute.lacks), f"{attribute.module}.{attribute.name}"))
+    return found
+
+
+def _there(lacks: Callable[..., str | None], *args: list[str]) -> bool:
+    try:
+        return lacks(*args) is None
+    except Exception:
+        return False

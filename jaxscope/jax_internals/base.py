@@ -141,14 +141,20 @@ class JaxFrame(_Read):
     @classmethod
     def code(cls) -> CodeType | None:
         """Return the code of the function; None: this JAX does not have it."""
+        owner = getattr(importlib.import_module(cls.module), cls.owner, None) if cls.owner else None
+        if owner is not None and not isinstance(owner, type):
+            return _inner_code(code_of(owner), cls.function)
+        return code_of(cls.python_function())
+
+    @classmethod
+    def python_function(cls) -> Any:
+        """Return the function itself; None: this JAX does not have it, or another function defines it anew."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
-            return code_of(getattr(found, cls.function, None))
+            return function_behind(getattr(found, cls.function, None))
         owner = getattr(found, cls.owner, None)
-        if isinstance(owner, type):
-            method = owner.__dict__.get(cls.function)
-            return code_of(getattr(method, "fget", None) or getattr(method, "__func__", method))
-        return _inner_code(code_of(owner), cls.function)
+        method = owner.__dict__.get(cls.function) if isinstance(owner, type) else None
+        return function_behind(getattr(method, "fget", None) or getattr(method, "__func__", method))
 
     @classmethod
     def _has(cls, name: str) -> bool:
@@ -262,17 +268,22 @@ class Private:
         return None if there else f"{self.module}.{self.name} is not there"
 
 
-def code_of(function: Any) -> CodeType | None:
-    """Return the code of a function of JAX, also behind its caches; None: there is none."""
-    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-    if code is None:
+def function_behind(cached: Any) -> Any:
+    """Return the Python function behind one of JAX's caches; any other value as it is."""
+    function = getattr(cached, "__wrapped__", cached)
+    if not hasattr(function, "__code__"):
         # JAX's weakref_lru_cache is a C++ object without __wrapped__; the garbage collector knows
         # the function in it, beside the key function and the explainer (both defined elsewhere).
         for held in gc.get_referents(function):
-            found = getattr(held, "__code__", None)
-            if isinstance(found, CodeType) and found.co_name not in ("trace_context", "<lambda>", "_ignore"):
-                return found
-    return code
+            code = getattr(held, "__code__", None)
+            if isinstance(code, CodeType) and code.co_name not in ("trace_context", "<lambda>", "_ignore"):
+                return held
+    return function
+
+
+def code_of(function: Any) -> CodeType | None:
+    """Return the code of a function of JAX, also behind its caches; None: there is none."""
+    return getattr(function_behind(function), "__code__", None)
 
 
 def _inner_code(code: CodeType | None, name: str) -> CodeType | None:

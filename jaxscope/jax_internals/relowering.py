@@ -139,4 +139,7 @@ def retargeting_of(lowered: Any) -> Retargeting:
     Raises:
       LookupError: this JAX does not have what is needed.
     """
-    return retargeting(LoweredFunction(lowered).lowering)
+    computation = LoweredFunction(lowered).lowering
+    if not known(computation):
+        raise LookupError(LoweredFunction.lacks() or "what was lowered cannot be read")
+    return retargeting(computation)

@@ -142,7 +142,10 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 
 
 class Traced(Event, frozen=True, tag="Traced"):
-    """The Python body ran. ``seconds`` is None for a trace inside another trace."""
+    """The Python body ran. ``seconds`` is None for a trace inside another trace.
+
+    Where JAX does not let us see the end of a nested trace (Degraded: nested_end), it may have raised.
+    """
 
     call: int = 0
     seconds: float | None = None
