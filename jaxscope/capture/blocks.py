@@ -8,14 +8,30 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from jaxscope.schema.steps import Counting, Step
 
-if TYPE_CHECKING:
-    from jaxscope.capture.steps import Counter, Tally
+
+class Counter(Protocol):
+    """The calls of one watched function so far; ``step``: watched as a step function."""
+
+    value: int
+    function: str
+    step: bool
+
+
+class Tracker(Protocol):
+    """Who counts the steps of the recording."""
+
+    @property
+    def marks(self) -> int: ...
+
+    @property
+    def counters(self) -> Sequence[Any]: ...
+
 
 # The blocks that the running code is in. Two tasks on one thread are in blocks of their own; a thread that
 # was started inside a block is in none by this, and belongs to all that are open.
@@ -26,7 +42,7 @@ class Seen(NamedTuple):
     """A call that left the fast path: the marks so far, and the calls of each watched function so far."""
 
     marks: int
-    calls: Mapping[Counter, int]
+    calls: Mapping[Any, int]
 
 
 class Block:
@@ -39,7 +55,7 @@ class Block:
       own: what other blocks around the running code, and other tasks, do is not part of it.
     """
 
-    def __init__(self, tally: Tally, alarm: Callable[[], bool] | None = None, *, own: bool = True) -> None:
+    def __init__(self, tally: Tracker, alarm: Callable[[], bool] | None = None, *, own: bool = True) -> None:
         self.alarm = alarm
         self._own = own
         self._task = _task() if own else None
@@ -60,7 +76,7 @@ class Block:
         task = _task()
         return task is None or self._task is None or task() is self._task()
 
-    def missed(self, call: int, marks: int, calls: Mapping[Counter, int]) -> None:
+    def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
         if self.runs_here:
             self.calls[call] = Seen(marks, calls)
 

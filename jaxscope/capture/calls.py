@@ -15,7 +15,6 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames
-from jaxscope.capture.endings import Ending
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
@@ -63,7 +62,7 @@ class Call:
         self.rank = rank  # of the last event
         self.retraced = False  # its Python body ran
         self.told = False  # and Traced is written
-        self.ending: Ending | None = None  # of a trace that JAX says no end of
+        self.ending: Any = None  # of a trace that JAX says no end of
         self.cache: str | None = None  # what the persistent cache said
         self.later = False  # it goes on after the call that traced or lowered it
 

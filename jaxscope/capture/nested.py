@@ -5,13 +5,13 @@ Writes Traced or PhaseFailed for each, at the first event after it was left.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FrameType
 
 from jaxscope import jax_internals
 from jaxscope.capture import shield
 from jaxscope.capture.calls import Call
 from jaxscope.capture.endings import Endings
-from jaxscope.capture.stale import Stale
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
@@ -19,9 +19,9 @@ from jaxscope.schema import events as ev
 class Nested:
     """Watches the calls it is given until they are over."""
 
-    def __init__(self, writer: Writer, stale: Stale) -> None:
+    def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:
         self._writer = writer
-        self._stale = stale
+        self._ended = ended  # called with a call's number and whether its trace returned
         self._endings = Endings()
         self.waiting = (
             0  # calls whose end is not written: a call with effects sends five events, and has none
@@ -62,8 +62,6 @@ class Nested:
             call.ending = None
             self.waiting -= 1
             call.told = True
-            if self._stale:
-                ended = self._stale.traced if returned else self._stale.failed
-                shield.attempt("stale_captures", ended, call.number)
+            shield.attempt("stale_captures", self._ended, call.number, returned)
             failed = ev.PhaseFailed(call=call.number, phase=ev.TRACE)
             self._writer.emit(ev.Traced(call=call.number) if returned else failed)

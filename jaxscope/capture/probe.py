@@ -78,7 +78,7 @@ class Probe:
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self.stale = Stale(writer)
-        self._nested = Nested(writer, self.stale)
+        self._nested = Nested(writer, self.stale.ended)
         self._calls = Calls(self._nested.over)
         self._repeats = Repeats(writer)
         self._clearings = Clearings()

@@ -292,6 +292,11 @@ class Stale:
             if pending is not None and pending.call == call:
                 guard.take(pending, constants)
 
+    def ended(self, call: int, returned: bool) -> None:
+        """A trace that JAX announces no end of has ended."""
+        if self:
+            (self.traced if returned else self.failed)(call)
+
     def failed(self, call: int) -> None:
         """It raised: what was traced before is still what runs."""
         for guard in self._guards():

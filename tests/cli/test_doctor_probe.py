@@ -34,6 +34,7 @@ def test_a_probe_that_finds_an_unknown_field_ends_with_exit_code_1(capsys, monke
 
 
 @pytest.mark.capture
+@pytest.mark.subprocess
 def test_every_field_is_filled_with_this_jax():
     assert [f for f in probe.probe() if not f.filled] == []
 

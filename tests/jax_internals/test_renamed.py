@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from places import PROGRAMS
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.subprocess]
 
 RENAMES = PROGRAMS / "renamed_in_jax.py"
 # What JAX itself calls a parameter whose name is not known.
