@@ -27,7 +27,7 @@ from jaxscope.capture import (
     wrappers,
 )
 from jaxscope.capture.caches import Clearings
-from jaxscope.capture.calls import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
+from jaxscope.capture.calls.in_progress import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
 from jaxscope.capture.fates import Fates
 from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once

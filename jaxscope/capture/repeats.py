@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxscope.capture.calls import Weak
+from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.count import Count
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import MissesCounted

@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import shield, statics, texts
-from jaxscope.capture.calls import Call
+from jaxscope.capture.calls.in_progress import Call
 from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev

@@ -18,7 +18,7 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, marks, paths, places, shield, signature, wrappers
-from jaxscope.capture.calls import Weak
+from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.snapshots import EAGER, Read, Snapshot
 from jaxscope.capture.steps import Counter
 from jaxscope.log.writer import Writer

@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, functions, shield
-from jaxscope.capture.calls import Weak
+from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.once import Once
 from jaxscope.capture.steps import Counter, Tally
 from jaxscope.schema import libraries

@@ -1,0 +1,1 @@
+"""The arrays that are alive: by which variables, on which devices, made at which lines."""

@@ -1,0 +1,1 @@
+"""Steps, and the calls of watched functions."""
