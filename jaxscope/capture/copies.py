@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import shield
-from jaxscope.capture.transfers import TO_HOST, Row, Transfers
+from jaxscope.capture.transfers.by_line import TO_HOST, Row, Transfers
 
 
 class HostCopies:

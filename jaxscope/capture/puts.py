@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jaxscope import jax_internals
-from jaxscope.capture.transfers import BETWEEN, TO_DEVICE, Row, Transfers
+from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, Row, Transfers
 
 _FRAMES = (jax_internals.DevicePutFrame.function, jax_internals.DeviceCopyFrame.function)
 

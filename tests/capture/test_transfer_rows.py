@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from jaxscope.capture.transfers import MAX_ROWS, TO_DEVICE, TO_HOST, Transfers
+from jaxscope.capture.transfers.by_line import MAX_ROWS, TO_DEVICE, TO_HOST, Transfers
 
 
 class Recording:
