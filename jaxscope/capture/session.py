@@ -27,7 +27,7 @@ from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Guard
 from jaxscope.capture.stepping import StepFunction
-from jaxscope.capture.steps import Counter, Tally
+from jaxscope.capture.steps.tracker import Counter, Tally
 from jaxscope.capture.transfers.by_line import Transfers
 from jaxscope.log import confidential
 from jaxscope.log.store import RunDir

@@ -20,7 +20,7 @@ from jaxscope import jax_internals
 from jaxscope.capture import frames, marks, paths, places, shield, signature, wrappers
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.snapshots import EAGER, Read, Snapshot
-from jaxscope.capture.steps import Counter
+from jaxscope.capture.steps.tracker import Counter
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 

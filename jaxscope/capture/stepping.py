@@ -16,7 +16,7 @@ from jaxscope import jax_internals
 from jaxscope.capture import frames, functions, shield
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.once import Once
-from jaxscope.capture.steps import Counter, Tally
+from jaxscope.capture.steps.tracker import Counter, Tally
 from jaxscope.schema import libraries
 from jaxscope.schema.events import FunctionSeen
 
