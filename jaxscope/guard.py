@@ -22,8 +22,8 @@ from jaxscope import parts
 from jaxscope.errors import JaxscopeError, RecompileError, UsageError, to_be_read
 
 if TYPE_CHECKING:
-    from jaxscope.capture.blocks import Block
     from jaxscope.capture.session import Session
+    from jaxscope.capture.steps.scope import Block
     from jaxscope.schema.findings import Finding
 
 __tracebackhide__ = to_be_read
@@ -207,21 +207,21 @@ class Watch:
     # -- the recording --------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        from jaxscope.capture.blocks import Block
+        from jaxscope.capture.steps.scope import Block
 
         self._session = _Own.join()
         self._failed = parts.failed()
         self._block = Block(self._session.tally, self._alarm)
 
     def _enter(self) -> None:
-        from jaxscope.capture.blocks import around
+        from jaxscope.capture.steps.scope import around
 
         assert self._session is not None and self._block is not None
         around.set((*around.get(), self._block))
         self._session.tally.open(self._block)
 
     def _leave(self) -> None:
-        from jaxscope.capture.blocks import around
+        from jaxscope.capture.steps.scope import around
 
         if self._session is None or self._block is None or os.getpid() != self._pid:
             return  # in a forked child the block is the parent's

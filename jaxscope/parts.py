@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxscope.capture.blocks import Block
     from jaxscope.capture.session import Session
+    from jaxscope.capture.steps.scope import Block
     from jaxscope.model.load import Tail
     from jaxscope.opened import Opened
     from jaxscope.schema.steps import Step

@@ -13,8 +13,8 @@ from jaxscope.errors import UsageError, to_be_read
 from jaxscope.recording import Recording
 
 if TYPE_CHECKING:
-    from jaxscope.capture.blocks import Block
     from jaxscope.capture.session import Session
+    from jaxscope.capture.steps.scope import Block
     from jaxscope.model.records import Compilation
     from jaxscope.opened import Opened
     from jaxscope.present.causes import WordedCause
@@ -83,7 +83,7 @@ class TestRecording:
 
     def __enter__(self) -> TestRecording:
         from jaxscope.capture import session
-        from jaxscope.capture.blocks import Block
+        from jaxscope.capture.steps.scope import Block
 
         self._suite.start()
         self._session = session.current()
@@ -190,7 +190,7 @@ class Pinned:
     def __enter__(self) -> None:
         import jax
 
-        from jaxscope.capture.blocks import Block
+        from jaxscope.capture.steps.scope import Block
 
         clear: Any = jax.clear_caches
         clear()

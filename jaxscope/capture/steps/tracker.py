@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxscope.capture.arguments import Arguments
-from jaxscope.capture.blocks import Block
 from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.fates import Fates
+from jaxscope.capture.steps.scope import Block
 from jaxscope.errors import to_be_read
 from jaxscope.log import counts, reader
 from jaxscope.log.store import RunDir
