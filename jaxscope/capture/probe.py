@@ -36,7 +36,7 @@ from jaxscope.capture.puts import Puts
 from jaxscope.capture.repeats import Repeats
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Stale
-from jaxscope.capture.stepping import StepFunction
+from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Tally
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev

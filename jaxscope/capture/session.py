@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import announce, dying, frames, functions, redaction, shield, stepping
+from jaxscope.capture import announce, dying, frames, functions, redaction, shield
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts
@@ -26,7 +26,8 @@ from jaxscope.capture.redaction import Redaction
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.stale import Guard
-from jaxscope.capture.stepping import StepFunction
+from jaxscope.capture.steps import step_function
+from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Counter, Tally
 from jaxscope.capture.transfers.by_line import Transfers
 from jaxscope.log import confidential
@@ -239,7 +240,11 @@ class Session:
     def _count_steps(self, name: str) -> Callable[[], None]:
         counted = self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
         unhook = jax_internals.on_fast_path(counted.called)
-        deaf = shield.attempt("step_function", stepping.listen, counted.began) if stepping.MONITORS else None
+        deaf = (
+            shield.attempt("step_function", step_function.listen, counted.began)
+            if step_function.MONITORS
+            else None
+        )
 
         def undo() -> None:
             unhook()
