@@ -27,8 +27,8 @@ from jaxscope.capture import (
     wrappers,
 )
 from jaxscope.capture.caches import Clearings
+from jaxscope.capture.calls.buffer_lifetime import Fates
 from jaxscope.capture.calls.in_progress import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
-from jaxscope.capture.fates import Fates
 from jaxscope.capture.nested import Nested
 from jaxscope.capture.once import UNREADABLE, Once
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects

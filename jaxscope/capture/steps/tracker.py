@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxscope.capture.arguments import Arguments
+from jaxscope.capture.calls.buffer_lifetime import Fates
 from jaxscope.capture.count import INTERVAL_NS, Count
-from jaxscope.capture.fates import Fates
 from jaxscope.capture.steps.scope import Block
 from jaxscope.errors import to_be_read
 from jaxscope.log import counts, reader
