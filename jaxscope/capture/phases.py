@@ -12,7 +12,7 @@ from typing import Any
 from jaxscope import jax_internals
 from jaxscope.capture import captures, shardings, shield, signature, statics, texts
 from jaxscope.capture.calls.in_progress import Call, Weak
-from jaxscope.capture.once import Once
+from jaxscope.capture.calls.interning import Once
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.stale import Stale
 from jaxscope.jax_internals import first_known, known, known_or_none

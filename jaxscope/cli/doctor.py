@@ -136,7 +136,7 @@ def in_vain(environ: Mapping[str, str]) -> list[str]:
     """
     if environ.get("JAX_PLATFORMS"):
         return []
-    once = importlib.import_module("jaxscope.capture.once")
+    once = importlib.import_module("jaxscope.capture.calls.interning")
     return [
         name
         for name in once.ACCELERATORS

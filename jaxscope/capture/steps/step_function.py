@@ -15,7 +15,7 @@ from typing import Any
 from jaxscope import jax_internals
 from jaxscope.capture import frames, functions, shield
 from jaxscope.capture.calls.in_progress import Weak
-from jaxscope.capture.once import Once
+from jaxscope.capture.calls.interning import Once
 from jaxscope.capture.steps.tracker import Counter, Tally
 from jaxscope.schema import libraries
 from jaxscope.schema.events import FunctionSeen
