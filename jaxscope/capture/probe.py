@@ -30,8 +30,8 @@ from jaxscope.capture.caches import Clearings
 from jaxscope.capture.calls.buffer_lifetime import Fates
 from jaxscope.capture.calls.in_progress import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
 from jaxscope.capture.calls.interning import UNREADABLE, Once
+from jaxscope.capture.calls.nested_traces import Nested
 from jaxscope.capture.calls.repeated_misses import Repeats
-from jaxscope.capture.nested import Nested
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.puts import Puts
 from jaxscope.capture.sampler import Sampler
