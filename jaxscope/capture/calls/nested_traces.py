@@ -11,7 +11,7 @@ from types import FrameType
 from jaxscope import jax_internals
 from jaxscope.capture import shield
 from jaxscope.capture.calls.in_progress import Call
-from jaxscope.capture.endings import Endings
+from jaxscope.capture.calls.trace_endings import Endings
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
