@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from jaxscope import jax_internals
-from jaxscope.capture import graphs, paths
+from jaxscope.capture import paths
+from jaxscope.capture.calls import nnx_graphdef
 from jaxscope.capture.functions import Serials
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.keys import Static
@@ -186,7 +187,7 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
     A graph definition of flax is told by its attributes.
     """
-    inside = graphs.attributes(value) if graphs.is_definition(value) else []
+    inside = nnx_graphdef.attributes(value) if nnx_graphdef.is_definition(value) else []
     if inside:
         return [opaque(path, value), *(static(path + step, v, serials) for step, v in inside)]
     found = [static(path, value, serials)]

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.capture import graphs, paths
+from jaxscope.capture import paths
+from jaxscope.capture.calls import nnx_graphdef
 from jaxscope.capture.functions import Serials
 from jaxscope.capture.statics import opaque, static
 from jaxscope.schema.keys import Static
@@ -79,8 +80,8 @@ class Nodes:
             self._static(path, kind, aux, value)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any) -> None:
-        if graphs.is_definition(value):
-            parts = [(step[1:], held) for step, held in graphs.attributes(value)]
+        if nnx_graphdef.is_definition(value):
+            parts = [(step[1:], held) for step, held in nnx_graphdef.attributes(value)]
         else:
             parts = named_parts(aux, attributes(value))
         for name, item in parts:
