@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import buffers, frames, holders, host, origins, owners, shield, signature
+from jaxscope.capture import buffers, frames, holders, host, origins, owners, shield
+from jaxscope.capture.calls import signature
 from jaxscope.capture.shardings import Shardings
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
