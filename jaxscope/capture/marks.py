@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxscope.capture import paths, statics
+from jaxscope.capture import paths
+from jaxscope.capture.calls import statics
 
 MAX_BYTES = 1 << 20  # of a NumPy array whose contents are looked at
 MAX_HELD = 4096  # characters or bytes of a text that is kept itself

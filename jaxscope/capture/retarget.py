@@ -14,7 +14,8 @@ from types import FrameType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import shield, statics, texts
+from jaxscope.capture import shield, texts
+from jaxscope.capture.calls import statics
 from jaxscope.capture.calls.in_progress import Call
 from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer

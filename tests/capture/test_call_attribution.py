@@ -151,7 +151,8 @@ def test_a_lazy_object_is_not_loaded_because_we_look(record):
         def plain(x): return x + 1
         def by_wrapper(x, lazy): return x + 1
         lazy = Lazy()
-        from jaxscope.capture import paths, statics
+        from jaxscope.capture import paths
+        from jaxscope.capture.calls import statics
         from jaxscope.capture.calls import signature
         paths.walk([("lazy", {"a": lazy})], signature.is_array); statics.shown(lazy); statics.shown((lazy,))
         """
