@@ -17,8 +17,8 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, marks, paths, places, shield, wrappers
-from jaxscope.capture.calls import signature
+from jaxscope.capture import frames, marks, paths, places, shield
+from jaxscope.capture.calls import signature, wrappers
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.snapshots import EAGER, Read, Snapshot
 from jaxscope.capture.steps.tracker import Counter

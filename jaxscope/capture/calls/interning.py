@@ -14,7 +14,7 @@ import msgspec
 from jaxscope import jax_internals
 from jaxscope.capture import functions, shield, texts
 from jaxscope.capture.calls.in_progress import Weak
-from jaxscope.capture.wrappers import UserCall
+from jaxscope.capture.calls.wrappers import UserCall
 from jaxscope.log import files
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
