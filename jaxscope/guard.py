@@ -386,7 +386,7 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 def _names(functions: Functions) -> list[str] | None:
     """Return names and patterns unchanged, and functions as the ids under which they are recorded."""
-    from jaxscope.capture import functions as described
+    from jaxscope.capture.calls import functions as described
 
     listed = _listed(functions)
     if listed is None:

@@ -25,7 +25,7 @@ _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 def read(session: Session, block: Block) -> tuple[Opened, dict[str, Step]]:
     """The run so far, and the compilations of ``block`` in it with their steps."""
-    from jaxscope.capture import functions
+    from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
     run = whole(session)

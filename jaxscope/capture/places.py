@@ -16,7 +16,8 @@ from types import (
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, functions, reads
+from jaxscope.capture import frames, reads
+from jaxscope.capture.calls import functions
 
 INSIDE = "inside"  # the user's function behind a wrapper
 SELF = "self"  # of a bound method

@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import announce, dying, frames, functions, redaction, shield
+from jaxscope.capture import announce, dying, frames, redaction, shield
+from jaxscope.capture.calls import functions
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts

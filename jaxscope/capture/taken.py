@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxscope.capture import frames, functions, paths, reads
+from jaxscope.capture import frames, paths, reads
+from jaxscope.capture.calls import functions
 from jaxscope.capture.places import (
     INSIDE,
     MISSING,

@@ -11,8 +11,8 @@ import types
 import numpy as np
 import pytest
 
+from jaxscope.capture.calls.functions import Serials
 from jaxscope.capture.calls.statics import MAX_REPR, shown, static
-from jaxscope.capture.functions import Serials
 
 
 class Mode(enum.Enum):

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import functions, shield, texts
+from jaxscope.capture import shield, texts
+from jaxscope.capture.calls import functions
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.calls.wrappers import UserCall
 from jaxscope.log import files

@@ -26,7 +26,7 @@ import numpy as np
 from jaxscope import jax_internals
 from jaxscope.capture import paths
 from jaxscope.capture.calls import nnx_graphdef
-from jaxscope.capture.functions import Serials
+from jaxscope.capture.calls.functions import Serials
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.keys import Static
 

@@ -15,8 +15,8 @@ import msgspec
 
 from jaxscope.capture import paths
 from jaxscope.capture.calls import nnx_graphdef
+from jaxscope.capture.calls.functions import Serials
 from jaxscope.capture.calls.statics import opaque, static
-from jaxscope.capture.functions import Serials
 from jaxscope.schema.keys import Static
 
 MAX_NODES = 3000

@@ -16,7 +16,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, functions, paths
+from jaxscope.capture import frames, paths
+from jaxscope.capture.calls import functions
 from jaxscope.jax_internals import Missing, frame_reading
 from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT
 

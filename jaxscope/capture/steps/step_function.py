@@ -13,7 +13,8 @@ from types import CodeType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, functions, shield
+from jaxscope.capture import frames, shield
+from jaxscope.capture.calls import functions
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.calls.interning import Once
 from jaxscope.capture.steps.tracker import Counter, Tally
