@@ -16,7 +16,7 @@ import msgspec
 from jaxscope import jax_internals
 from jaxscope.capture import buffers, frames, holders, host, origins, owners, shield
 from jaxscope.capture.calls import signature
-from jaxscope.capture.shardings import Shardings
+from jaxscope.capture.calls.shardings import Shardings
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen

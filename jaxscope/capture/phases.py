@@ -10,8 +10,8 @@ from types import FrameType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import captures, shardings, shield, texts
-from jaxscope.capture.calls import signature, statics
+from jaxscope.capture import captures, shield, texts
+from jaxscope.capture.calls import shardings, signature, statics
 from jaxscope.capture.calls.in_progress import Call, Weak
 from jaxscope.capture.calls.interning import Once
 from jaxscope.capture.retarget import Retarget

@@ -15,10 +15,10 @@ import numpy as np
 from jaxscope import jax_internals
 from jaxscope.capture import paths, shield
 from jaxscope.capture.calls.functions import Serials
+from jaxscope.capture.calls.shardings import Shardings, read_sharding
 from jaxscope.capture.calls.statics import ADDRESS, limited, opaque, parts
 from jaxscope.capture.calls.trees import Nodes, key_path
 from jaxscope.capture.calls.wrappers import Hashed, JitOptions, UserCall
-from jaxscope.capture.shardings import Shardings, read_sharding
 from jaxscope.jax_internals import JitInfo, known, known_or_none
 from jaxscope.schema.keys import Key, Leaf
 
