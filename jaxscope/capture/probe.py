@@ -17,9 +17,9 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, listeners, origins, shield, waiting
-from jaxscope.capture.caches import Clearings
 from jaxscope.capture.calls import functions, signature, wrappers
 from jaxscope.capture.calls.buffer_lifetime import Fates
+from jaxscope.capture.calls.cache_clearings import Clearings
 from jaxscope.capture.calls.in_progress import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
 from jaxscope.capture.calls.interning import UNREADABLE, Once
 from jaxscope.capture.calls.nested_traces import Nested
