@@ -10,10 +10,11 @@ from types import FrameType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import captures, shield, texts
+from jaxscope.capture import shield, texts
 from jaxscope.capture.calls import shardings, signature, statics
 from jaxscope.capture.calls.in_progress import Call, Weak
 from jaxscope.capture.calls.interning import Once
+from jaxscope.capture.closures import captured_constants
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.stale import Stale
 from jaxscope.jax_internals import first_known, known, known_or_none
@@ -68,7 +69,7 @@ class Phases:
         if constants is not None and frame is not None:
             captured = shield.attempt(
                 "captured_constants",
-                captures.of_trace,
+                captured_constants.of_trace,
                 known_or_none(frame.fun),
                 constants,
                 signature.is_array,
