@@ -9,7 +9,8 @@ import weakref
 from types import FunctionType
 from typing import Any
 
-from jaxscope.capture import marks, paths, places, reads, taken
+from jaxscope.capture import marks, paths, places, reads
+from jaxscope.capture.closures import dependencies
 
 EAGER = 64  # looks after a trace at everything; then AT_ONCE of what lies deeper
 AT_ONCE = 8
@@ -21,7 +22,7 @@ class Read:
 
     __slots__ = ("constant", "found", "mark", "ref")
 
-    def __init__(self, found: taken.Found, constant: bool) -> None:
+    def __init__(self, found: dependencies.Found, constant: bool) -> None:
         self.found = found._replace(value=None)
         self.constant = constant  # the very array is among the constants of the trace
         self.remember(found.value)
@@ -61,7 +62,7 @@ class Snapshot:
         self.deep: list[Read] = []
         self.arrays: list[Read] = []
         left = MAX_TOTAL
-        for found in taken.walk(function, bound):
+        for found in dependencies.walk(function, bound):
             read = Read(found, _is_one_of(found.value, constants))
             self.reads[found.place] = read
             (how, key), *deeper = found.place

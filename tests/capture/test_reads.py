@@ -2,7 +2,8 @@
 
 import pytest
 
-from jaxscope.capture import places, reads, taken
+from jaxscope.capture import places, reads
+from jaxscope.capture.closures import dependencies
 from jaxscope.capture.reads import ATTRIBUTE, CLOSURE, GLOBAL, ITEM, PARAMETER, Name
 
 
@@ -125,7 +126,7 @@ def test_the_walk_follows_the_users_functions_and_ends_at_libraries():
         "def f(x): return helper(x)\n",
         space,
     )
-    found = {p.name: (p.where, p.value) for p in taken.walk(space["f"], {})}
+    found = {p.name: (p.where, p.value) for p in dependencies.walk(space["f"], {})}
     assert {n for n in found if n not in ("helper", "deep")} == {
         "rate", "table['a']", "rows", "rows[0]", "rows[1]", "rows[1][0]", "rows[1][1]", "rows[1][1]['k']",
     }  # fmt: skip
@@ -137,4 +138,4 @@ def test_a_web_of_references_and_a_large_container_are_cut():
     ring += [ring] * 3 + [{"k": ring} for _ in range(100_000)]
     space = {"__name__": "train", "ring": ring}
     exec("def f(x): return g(ring)\ndef g(v): return v", space)
-    assert len(taken.walk(space["f"], {})) <= taken.MAX_FOUND
+    assert len(dependencies.walk(space["f"], {})) <= dependencies.MAX_FOUND
