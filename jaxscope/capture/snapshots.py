@@ -9,8 +9,8 @@ import weakref
 from types import FunctionType
 from typing import Any
 
-from jaxscope.capture import marks, paths, places, reads
-from jaxscope.capture.closures import dependencies
+from jaxscope.capture import paths, places, reads
+from jaxscope.capture.closures import dependencies, fingerprint
 
 EAGER = 64  # looks after a trace at everything; then AT_ONCE of what lies deeper
 AT_ONCE = 8
@@ -28,7 +28,7 @@ class Read:
         self.remember(found.value)
 
     def remember(self, value: Any) -> None:
-        self.mark = marks.Mark(value)
+        self.mark = fingerprint.Mark(value)
         self.ref = self.mark.ref
 
 

@@ -17,9 +17,10 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, marks, paths, places, shield
+from jaxscope.capture import frames, paths, places, shield
 from jaxscope.capture.calls import signature, wrappers
 from jaxscope.capture.calls.in_progress import Weak
+from jaxscope.capture.closures import fingerprint
 from jaxscope.capture.snapshots import EAGER, Read, Snapshot
 from jaxscope.capture.steps.tracker import Counter
 from jaxscope.log.writer import Writer
@@ -154,7 +155,7 @@ class Guard:
         if not snapshot.drop(read):
             return
         snapshot.told = True
-        found, before, after = read.found, read.mark.text, marks.shown(value)
+        found, before, after = read.found, read.mark.text, fingerprint.shown(value)
         stack = frames.user_frames(sys._getframe(1)) if seen != EXIT else []
         self.stale.emit(
             ev.CaptureChanged(

@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 import pytest
 
-from jaxscope.capture.marks import Mark
+from jaxscope.capture.closures.fingerprint import Mark
 
 
 class Plain:

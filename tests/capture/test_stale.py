@@ -225,20 +225,20 @@ def test_the_contents_of_arrays_are_compared_ever_more_rarely(record):
     run = record(
         HEAD
         + """
-from jaxscope.capture import marks
+from jaxscope.capture.closures import fingerprint
 array, huge = np.ones(4, "f4"), np.ones(300_000, "f4")
 @jaxscope.watch(step=True)
 @jax.jit
 def f(v): return v * array + huge[:4]
-looked, original = [], marks.checksum
+looked, original = [], fingerprint.checksum
 f(x)
 from jaxscope.capture import session
 counter = f._jaxscope_guard.counter
 def noted(value):
     looked.append(counter.value); return original(value)
-marks.checksum = noted
+fingerprint.checksum = noted
 for _ in range(16): f(x)
-marks.checksum = original
+fingerprint.checksum = original
 print(looked)
 huge[:] = 2; array[2] = 3
 session.stop("exit")  # the contents were last compared after the last call
