@@ -9,8 +9,8 @@ import weakref
 from types import FunctionType
 from typing import Any
 
-from jaxscope.capture import paths, places, reads
-from jaxscope.capture.closures import dependencies, fingerprint
+from jaxscope.capture import paths, reads
+from jaxscope.capture.closures import access_path, dependencies, fingerprint
 
 EAGER = 64  # looks after a trace at everything; then AT_ONCE of what lies deeper
 AT_ONCE = 8
@@ -56,7 +56,7 @@ class Snapshot:
         self.calls = calls  # of the function, when its arrays were last looked at
         self.contents_at, self._gap = calls + 1, 1  # the call after which they are looked at next
         self.told = False  # is there an event about it?
-        self.reads: dict[places.Place, Read] = {}
+        self.reads: dict[access_path.Place, Read] = {}
         self.cells: list[tuple[Any, Read]] = []
         self.names: list[tuple[str, Read]] = []
         self.deep: list[Read] = []
@@ -115,7 +115,7 @@ class Snapshot:
             for read in deep:
                 if function is None:
                     break
-                value = places.resolve(function, self.bound, read.found.place)
+                value = access_path.resolve(function, self.bound, read.found.place)
                 if value is not read.ref() or not read.mark.watched:
                     found = [*(found or ()), read]
         return found

@@ -17,10 +17,10 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, paths, places, shield
+from jaxscope.capture import frames, paths, shield
 from jaxscope.capture.calls import signature, wrappers
 from jaxscope.capture.calls.in_progress import Weak
-from jaxscope.capture.closures import fingerprint
+from jaxscope.capture.closures import access_path, fingerprint
 from jaxscope.capture.snapshots import EAGER, Read, Snapshot
 from jaxscope.capture.steps.tracker import Counter
 from jaxscope.log.writer import Writer
@@ -143,8 +143,8 @@ class Guard:
         function = snapshot.function()
         if function is None:
             return
-        value = places.resolve(function, snapshot.bound, read.found.place)
-        if value is places.MISSING:
+        value = access_path.resolve(function, snapshot.bound, read.found.place)
+        if value is access_path.MISSING:
             snapshot.drop(read)  # deleted: what is traced next will say so itself
         elif not read.mark.same(value):
             self.tell(snapshot, read, value, seen, "rebound")
@@ -238,7 +238,7 @@ class Stale:
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
         """Who looks after ``watched``, whose calls ``counter`` counts; None where no user's function is in it."""
-        inner, positional, _ = places.target(watched)
+        inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
         jitted = frames.is_library(type(watched).__module__) and not isinstance(watched, MethodType)
@@ -261,7 +261,7 @@ class Stale:
         given = user.function if user is not None else given
         if given is None:
             return
-        inner, positional, keywords = places.target(given)
+        inner, positional, keywords = access_path.target(given)
         known = self._by_function.get(inner) if inner is not None else None
         if not known or inner is None:
             return
@@ -350,9 +350,9 @@ def _reference(value: Any) -> Any:
 
 def _directly(function: Any) -> Any:
     """What was given to jit, without what binds arguments: its static arguments are the user's own."""
-    while type(function) in (functools.partial, MethodType) or hasattr(type(function), places.WATCHED):
+    while type(function) in (functools.partial, MethodType) or hasattr(type(function), access_path.WATCHED):
         if type(function) is functools.partial:
             function = function.func
         else:
-            function = getattr(function, "__func__" if type(function) is MethodType else places.WATCHED)
+            function = getattr(function, "__func__" if type(function) is MethodType else access_path.WATCHED)
     return function

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jaxscope.capture import places, reads
-from jaxscope.capture.closures import dependencies
+from jaxscope.capture import reads
+from jaxscope.capture.closures import access_path, dependencies
 from jaxscope.capture.reads import ATTRIBUTE, CLOSURE, GLOBAL, ITEM, PARAMETER, Name
 
 
@@ -111,10 +111,10 @@ def test_an_attribute_is_found_without_running_code():
     odd = object.__new__(Odd)
     object.__setattr__(odd, "own", 2)
     Base.slot.__set__(odd, 3)
-    assert [places.attribute(odd, n) for n in ("own", "slot", "shared")] == [2, 3, 1]
-    assert [places.attribute(odd, n) for n in ("computed", "nothing")] == [places.MISSING] * 2
+    assert [access_path.attribute(odd, n) for n in ("own", "slot", "shared")] == [2, 3, 1]
+    assert [access_path.attribute(odd, n) for n in ("computed", "nothing")] == [access_path.MISSING] * 2
     object.__setattr__(odd, "shared", 5)
-    assert places.attribute(odd, "shared") == 5, "its own stands before its class's"
+    assert access_path.attribute(odd, "shared") == 5, "its own stands before its class's"
 
 
 def test_the_walk_follows_the_users_functions_and_ends_at_libraries():

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxscope.capture import frames, paths, reads
 from jaxscope.capture.calls import functions
-from jaxscope.capture.places import (
+from jaxscope.capture.closures.access_path import (
     INSIDE,
     MISSING,
     SELF,
