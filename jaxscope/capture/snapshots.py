@@ -9,8 +9,8 @@ import weakref
 from types import FunctionType
 from typing import Any
 
-from jaxscope.capture import paths, reads
-from jaxscope.capture.closures import access_path, dependencies, fingerprint
+from jaxscope.capture import paths
+from jaxscope.capture.closures import access_path, bytecode, dependencies, fingerprint
 
 EAGER = 64  # looks after a trace at everything; then AT_ONCE of what lies deeper
 AT_ONCE = 8
@@ -66,11 +66,11 @@ class Snapshot:
             read = Read(found, _is_one_of(found.value, constants))
             self.reads[found.place] = read
             (how, key), *deeper = found.place
-            if not deeper and read.mark.watched and how == reads.CLOSURE:
+            if not deeper and read.mark.watched and how == bytecode.CLOSURE:
                 self.cells.append(((function.__closure__ or ())[key], read))
-            elif not deeper and read.mark.watched and how == reads.GLOBAL:
+            elif not deeper and read.mark.watched and how == bytecode.GLOBAL:
                 self.names.append((key, read))
-            elif deeper or how != reads.PARAMETER:
+            elif deeper or how != bytecode.PARAMETER:
                 self.deep.append(read)
             if read.mark.crc is not None:
                 left -= found.value.nbytes

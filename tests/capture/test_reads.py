@@ -2,15 +2,14 @@
 
 import pytest
 
-from jaxscope.capture import reads
-from jaxscope.capture.closures import access_path, dependencies
-from jaxscope.capture.reads import ATTRIBUTE, CLOSURE, GLOBAL, ITEM, PARAMETER, Name
+from jaxscope.capture.closures import access_path, bytecode, dependencies
+from jaxscope.capture.closures.bytecode import ATTRIBUTE, CLOSURE, GLOBAL, ITEM, PARAMETER, Name
 
 
-def told(source: str, name: str = "f") -> reads.Reads:
+def told(source: str, name: str = "f") -> bytecode.Reads:
     space: dict = {}
     exec(source, space)
-    return reads.of_code(space[name].__code__)
+    return bytecode.of_code(space[name].__code__)
 
 
 def texts(found) -> set[str]:
@@ -81,7 +80,7 @@ def test_closure_cells_are_told_from_globals():
         "def make(a, b):\n def f(x): return (lambda v: v * a['k'] * c)(x) + b\n return f\nf = make({}, 1)",
         space,
     )
-    found = reads.of_code(space["f"].__code__)
+    found = bytecode.of_code(space["f"].__code__)
     assert {(n.kind, n.name, n.steps) for n in found.read} == {
         (CLOSURE, "a", ((ITEM, "k"),)),
         (GLOBAL, "c", ()),

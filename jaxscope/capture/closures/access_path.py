@@ -16,8 +16,9 @@ from types import (
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, reads
+from jaxscope.capture import frames
 from jaxscope.capture.calls import functions
+from jaxscope.capture.closures import bytecode
 
 INSIDE = "inside"  # the user's function behind a wrapper
 SELF = "self"  # of a bound method
@@ -71,9 +72,9 @@ def _one_inside(function: Any) -> Any:
 
 def step(value: Any, how: str, key: Any) -> Any:
     """What lies one step further; MISSING where there is nothing, or only code would tell."""
-    if how == reads.ATTRIBUTE:
+    if how == bytecode.ATTRIBUTE:
         return attribute(value, key)
-    if how == reads.ITEM:
+    if how == bytecode.ITEM:
         return item(value, key)
     if how == INSIDE:
         found = target(value)[0]
@@ -82,7 +83,7 @@ def step(value: Any, how: str, key: Any) -> Any:
         return value.__self__ if type(value) is MethodType else MISSING
     if type(value) is not FunctionType:
         return MISSING
-    if how == reads.GLOBAL:
+    if how == bytecode.GLOBAL:
         return value.__globals__.get(key, MISSING)
     cells = value.__closure__ or ()
     try:
@@ -151,7 +152,7 @@ def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
     """What lies at ``place`` now. ``bound``: references to the arguments that do not change from call to call."""
     value: Any = function
     for how, key in place:
-        if how == reads.PARAMETER:
+        if how == bytecode.PARAMETER:
             ref = bound.get(key)
             value = ref() if ref is not None else MISSING
         else:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxscope.capture import frames, paths, reads
+from jaxscope.capture import frames, paths
 from jaxscope.capture.calls import functions
+from jaxscope.capture.closures import bytecode
 from jaxscope.capture.closures.access_path import (
     INSIDE,
     MISSING,
@@ -64,7 +65,7 @@ class _Walk:
         self.seen: set[tuple[int, Place | None]] = set()
         self.queue: list[tuple[FunctionType, Place, dict[str, Start]]] = []
         roots: dict[str, Start] = {
-            n: (((reads.PARAMETER, n),), n, "static", held)
+            n: (((bytecode.PARAMETER, n),), n, "static", held)
             for n, ref in bound.items()
             if (held := ref()) is not None
         }
@@ -105,14 +106,14 @@ class _Walk:
                 self._read(start, name.steps, where, at, straight and function is self.root)
 
     def _start(
-        self, function: FunctionType, place: Place, bound: dict[str, Any], name: reads.Name
+        self, function: FunctionType, place: Place, bound: dict[str, Any], name: bytecode.Name
     ) -> Start | None:
         """(place, name, where, value) of the variable."""
-        if name.kind == reads.PARAMETER:
+        if name.kind == bytecode.PARAMETER:
             known: Start | None = bound.get(name.name)
             return known
         key: Any = name.name
-        if name.kind == reads.CLOSURE:
+        if name.kind == bytecode.CLOSURE:
             if name.name not in function.__code__.co_freevars:
                 return None
             key = function.__code__.co_freevars.index(name.name)
@@ -135,8 +136,8 @@ class _Walk:
             if issubclass(kind, ModuleType) and not _belongs_to_user(attribute(value, "__name__")):
                 return  # numpy.pi, jax.numpy.sum
             containers = (dict, list, set)
-            if how == reads.ATTRIBUTE and issubclass(kind, containers) and hasattr(kind, str(key)):
-                if key not in reads.READING:
+            if how == bytecode.ATTRIBUTE and issubclass(kind, containers) and hasattr(kind, str(key)):
+                if key not in bytecode.READING:
                     self.written.add(place)
                 break
             following = step(value, how, key)
@@ -148,7 +149,7 @@ class _Walk:
                 self._call(following, (*place, (how, key)), (place, name, where.partition(" ")[0], value))
                 return
             place = (*place, (how, key))
-            name += f".{key}" if how == reads.ATTRIBUTE else f"[{key!r}]"
+            name += f".{key}" if how == bytecode.ATTRIBUTE else f"[{key!r}]"
             value = following
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
@@ -174,7 +175,7 @@ class _Walk:
         call = of_class(kind, "__call__") if _belongs_to_user(kind.__module__) else MISSING
         if type(call) is FunctionType and _is_users(call):
             here = (found.place, found.name, found.where.partition(" ")[0], value)
-            self._call(call, (*found.place, (reads.ATTRIBUTE, "__call__")), here)
+            self._call(call, (*found.place, (bytecode.ATTRIBUTE, "__call__")), here)
         if depth and isinstance(value, type):
             return
         self.found[found.place] = found
@@ -197,14 +198,14 @@ class _Walk:
         pairs: list[tuple[Step, str, Any]] = []
         if issubclass(kind, dict):
             keys = [k for k in list(dict.keys(value)) if type(k) in paths.PLAIN]
-            pairs = [((reads.ITEM, k), f"[{k!r}]", item(value, k)) for k in keys[:MAX_CHILDREN]]
+            pairs = [((bytecode.ITEM, k), f"[{k!r}]", item(value, k)) for k in keys[:MAX_CHILDREN]]
         elif issubclass(kind, (list, tuple)):
             count = min(MAX_CHILDREN, len(value))
-            pairs = [((reads.ITEM, i), f"[{i}]", item(value, i)) for i in range(count)]
+            pairs = [((bytecode.ITEM, i), f"[{i}]", item(value, i)) for i in range(count)]
         else:
             own = dictionary(value) or {}
             names = [n for n in list(own) if n in self.attributes]
-            pairs = [((reads.ATTRIBUTE, n), f".{n}", own[n]) for n in names[:MAX_CHILDREN]]
+            pairs = [((bytecode.ATTRIBUTE, n), f".{n}", own[n]) for n in names[:MAX_CHILDREN]]
         for further, text, child in pairs:
             if child is not MISSING and len(self.found) < MAX_FOUND:
                 child_of = found._replace(
@@ -254,15 +255,15 @@ def _is_code(value: Any) -> bool:
     return kind.__module__ == "numpy" and kind.__name__ == "ufunc"
 
 
-_known: weakref.WeakKeyDictionary[Any, reads.Reads] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[Any, bytecode.Reads] = weakref.WeakKeyDictionary()
 
 
-def reads_of(function: FunctionType) -> reads.Reads:
+def reads_of(function: FunctionType) -> bytecode.Reads:
     """What its code reads; looked at once."""
     code = function.__code__
     told = _known.get(code)
     if told is None:
-        told = _known[code] = reads.of_code(code)
+        told = _known[code] = bytecode.of_code(code)
     return told
 
 
