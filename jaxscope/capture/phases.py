@@ -15,8 +15,8 @@ from jaxscope.capture.calls import shardings, signature, statics
 from jaxscope.capture.calls.in_progress import Call, Weak
 from jaxscope.capture.calls.interning import Once
 from jaxscope.capture.closures import captured_constants
+from jaxscope.capture.closures.monitor import Stale
 from jaxscope.capture.retarget import Retarget
-from jaxscope.capture.stale import Stale
 from jaxscope.jax_internals import first_known, known, known_or_none
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.log.writer import Writer

@@ -24,10 +24,10 @@ from jaxscope.capture.calls.in_progress import MISS_RANK, RANKS, TRACE_RANK, Cal
 from jaxscope.capture.calls.interning import UNREADABLE, Once
 from jaxscope.capture.calls.nested_traces import Nested
 from jaxscope.capture.calls.repeated_misses import Repeats
+from jaxscope.capture.closures.monitor import Stale
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.puts import Puts
 from jaxscope.capture.sampler import Sampler
-from jaxscope.capture.stale import Stale
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Tally
 from jaxscope.log.writer import Writer

@@ -20,13 +20,13 @@ import msgspec
 from jaxscope import jax_internals
 from jaxscope.capture import announce, dying, frames, redaction, shield
 from jaxscope.capture.calls import functions
+from jaxscope.capture.closures.monitor import Guard
 from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.puts import Puts
 from jaxscope.capture.redaction import Redaction
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
-from jaxscope.capture.stale import Guard
 from jaxscope.capture.steps import step_function
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Counter, Tally
