@@ -21,7 +21,7 @@ from jaxscope.capture import frames, paths, shield
 from jaxscope.capture.calls import signature, wrappers
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.closures import access_path, fingerprint
-from jaxscope.capture.snapshots import EAGER, Read, Snapshot
+from jaxscope.capture.closures.snapshots import EAGER, Read, Snapshot
 from jaxscope.capture.steps.tracker import Counter
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
