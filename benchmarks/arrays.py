@@ -24,7 +24,7 @@ import numpy as np
 import optax
 
 import jaxscope
-from jaxscope.capture.arrays import Look
+from jaxscope.capture.live_arrays.look import Look
 from jaxscope.log import reader, store
 from jaxscope.schema.events import ArraysSeen
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import arrays, frames, shield
+from jaxscope.capture import frames, shield
+from jaxscope.capture.live_arrays import look
 from jaxscope.schema import libraries
 from jaxscope.schema.events import ArraysSeen
 
@@ -80,7 +81,7 @@ class Sampler:
         self,
         emit: Callable[[ArraysSeen], None],
         step: Callable[[], int | None],
-        look: Callable[[], Any] = arrays.Look,
+        look: Callable[[], Any] = look.Look,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._emit = emit
@@ -89,7 +90,7 @@ class Sampler:
         self.budget = Budget(clock)
         self.looks = 0
         self._clock = clock
-        self._lost: dict[arrays.Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
+        self._lost: dict[look.Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
         self._next = 0.0  # by the clock: no look before
         self._asked = 0, clock()  # the step that ended last, and when
         self._due = 0  # the step at whose end a look is due
@@ -173,12 +174,12 @@ class Sampler:
         self._seen = look.count
         self.budget.paid(look.seconds, count=look.count)
 
-    def _remember(self, seen: ArraysSeen, told: Collection[arrays.Lost]) -> None:
+    def _remember(self, seen: ArraysSeen, told: Collection[look.Lost]) -> None:
         """Arrays without a name that are more each time are suspects, once."""
-        now: dict[arrays.Lost, int] = {}
+        now: dict[look.Lost, int] = {}
         for g in seen.groups:
             if g.path is None:
-                what = arrays.lost_as(g, g.origin)
+                what = look.lost_as(g, g.origin)
                 now[what] = now.get(what, 0) + g.count
         rose = {}
         for what, n in now.items():

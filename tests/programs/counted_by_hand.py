@@ -15,11 +15,11 @@ import sys
 
 import jax
 
-from jaxscope.capture import arrays
+from jaxscope.capture.live_arrays import look
 from jaxscope.model import arrays as model
 
 gc.disable()
-take = arrays.Look.take
+take = look.Look.take
 looks = []
 
 
@@ -55,7 +55,7 @@ def counted(self, *args, **more):
     return event
 
 
-arrays.Look.take = counted
+look.Look.take = counted
 out = os.dup(1)
 for program in sys.argv[1:]:
     sys.argv = [program]
