@@ -416,7 +416,7 @@ def test_the_token_of_an_ordered_effect_has_no_size_and_takes_nothing_from_the_o
 
 COLLECTED = """
 import gc, sys, threading
-from jaxscope.capture import owners
+from jaxscope.capture.live_arrays import variable_paths
 
 stop = threading.Event()
 def deep(n): return stop.wait() if n == 0 else deep(n - 1)
@@ -432,7 +432,7 @@ for ahead in range(1, 120):  # the collector sets in so many objects later: once
     for _ in range(3): garbage()
     gc.set_threshold(gc.get_count()[0] + ahead)
     gc.enable()
-    owners.stacks(sys._getframe())
+    variable_paths.stacks(sys._getframe())
 print("through", gc.isenabled())
 stop.set()
 """

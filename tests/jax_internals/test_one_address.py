@@ -7,7 +7,7 @@ from places import TESTS
 
 PACKAGE = TESTS.parent / "jaxscope"
 # They read other frames than JAX's: the one for everybody, and the variables of the program that hold arrays.
-READS_LOCALS = {"jax_internals/frame_reading.py", "capture/owners.py"}
+READS_LOCALS = {"jax_internals/frame_reading.py", "capture/live_arrays/variable_paths.py"}
 
 
 @functools.cache

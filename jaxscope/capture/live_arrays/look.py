@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import buffers, frames, holders, host, origins, owners, shield
+from jaxscope.capture import buffers, frames, holders, host, origins, shield
 from jaxscope.capture.calls import signature
 from jaxscope.capture.calls.shardings import Shardings
+from jaxscope.capture.live_arrays import variable_paths
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -71,7 +72,7 @@ class Look:
         found = _Kinds()
         found.add(live)
         del live
-        named = owners.Owners(found.wanted(), found.skip())
+        named = variable_paths.Owners(found.wanted(), found.skip())
         shield.attempt("array_names", named.look, _stacks(frame, trace))
         shield.attempt("shared_memory", found.share, named)
         groups = found.groups(named, suspects)
@@ -147,7 +148,7 @@ class _Kinds:
         """Ids of the arrays to be named."""
         return {n for alike in self._kinds.values() for n in alike.arrays}
 
-    def share(self, named: owners.Owners) -> None:
+    def share(self, named: variable_paths.Owners) -> None:
         """Find what lies in the memory of others."""
         sizes = [buffers.Sized(a.devices, a.kind.device_bytes or 0, a.arrays) for a in self._kinds.values()]
         self.shared.look(self._arrays, sizes, named)
@@ -177,7 +178,7 @@ class _Kinds:
         devices = shield.attempt("array_devices", _device_ids, sharding) or ()
         return _Alike(kind, self._lines[stack], devices)
 
-    def groups(self, named: owners.Owners, suspects: Collection[Lost] = ()) -> list[ArrayGroup]:
+    def groups(self, named: variable_paths.Owners, suspects: Collection[Lost] = ()) -> list[ArrayGroup]:
         """The largest first; so many that they are no reading any more are put together."""
         told = self._counted(named, MAX_GROUPS) or self._counted(named, None) or []
         held = self._held(told, suspects)
@@ -211,7 +212,7 @@ class _Kinds:
                 groups = sorted(groups[:kept] + _merged(groups[kept:], shorter), key=_size)
         return groups
 
-    def _counted(self, named: owners.Owners, most: int | None) -> list[Counted] | None:
+    def _counted(self, named: variable_paths.Owners, most: int | None) -> list[Counted] | None:
         """None: there are more than ``most`` paths."""
         found: list[Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
@@ -337,7 +338,7 @@ def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
         if frames.is_user(trace.tb_frame):
             left.append(trace.tb_frame)
         trace = trace.tb_next
-    return [left[::-1], *owners.stacks(frame)] if left else owners.stacks(frame)
+    return [left[::-1], *variable_paths.stacks(frame)] if left else variable_paths.stacks(frame)
 
 
 def _addressable() -> str:
