@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import buffers, frames, holders, host, origins, shield
+from jaxscope.capture import buffers, frames, host, origins, shield
 from jaxscope.capture.calls import signature
 from jaxscope.capture.calls.shardings import Shardings
-from jaxscope.capture.live_arrays import variable_paths
+from jaxscope.capture.live_arrays import referrers, variable_paths
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -241,7 +241,7 @@ class _Kinds:
         found = {}
         for what, some in chosen.items():
             arrays = [a for a in self._arrays if id(a) in some]
-            found[what] = shield.attempt("array_holders", holders.held_by, arrays, self._arrays)
+            found[what] = shield.attempt("array_holders", referrers.held_by, arrays, self._arrays)
         return found
 
 
