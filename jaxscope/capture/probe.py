@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, listeners, origins, shield, waiting
+from jaxscope.capture import frames, listeners, shield, waiting
 from jaxscope.capture.calls import functions, signature, wrappers
 from jaxscope.capture.calls.buffer_lifetime import Fates
 from jaxscope.capture.calls.cache_clearings import Clearings
@@ -25,6 +25,7 @@ from jaxscope.capture.calls.interning import UNREADABLE, Once
 from jaxscope.capture.calls.nested_traces import Nested
 from jaxscope.capture.calls.repeated_misses import Repeats
 from jaxscope.capture.closures.monitor import Stale
+from jaxscope.capture.live_arrays import allocation_sites
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.puts import Puts
 from jaxscope.capture.sampler import Sampler
@@ -337,7 +338,7 @@ class Probe:
             entrance = frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
         made: tuple[list[Frame], list[int]] | None = None
         if detail and entry == "call" and read is not None:
-            made = shield.attempt("array_origin", origins.of, read.refs, len(read.key.arguments))
+            made = shield.attempt("array_origin", allocation_sites.of, read.refs, len(read.key.arguments))
         call = Call(
             next(self._numbers),
             place(frame),

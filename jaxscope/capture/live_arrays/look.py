@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import buffers, frames, host, origins, shield
+from jaxscope.capture import buffers, frames, host, shield
 from jaxscope.capture.calls import signature
 from jaxscope.capture.calls.shardings import Shardings
-from jaxscope.capture.live_arrays import referrers, variable_paths
+from jaxscope.capture.live_arrays import allocation_sites, referrers, variable_paths
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -161,7 +161,7 @@ class _Kinds:
         if place not in self._where:
             self._where[place] = self.shardings.index(sharding)
         if stack not in self._lines:
-            origin = shield.attempt("array_origin", origins.line, stack)
+            origin = shield.attempt("array_origin", allocation_sites.line, stack)
             self._lines[stack] = self._frames.setdefault(origin, origin)  # one line, one object
         aval = array.aval
         order = None if layout is None else getattr(array.format.layout, "major_to_minor", None)
@@ -192,7 +192,7 @@ class _Kinds:
                 both = found.setdefault((alike.kind, path), [0, 0])
                 both[0] += n
                 both[1] += again.get(path, 0)
-                if origins.setdefault((alike.kind, path), alike.origin) is not alike.origin:
+                if allocation_sites.setdefault((alike.kind, path), alike.origin) is not alike.origin:
                     origins[alike.kind, path] = None
             left = sum(n not in within for n in unnamed)
             self.parts += len(unnamed) - left
