@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import buffers, frames, host, shield
+from jaxscope.capture import frames, host, shield
 from jaxscope.capture.calls import signature
 from jaxscope.capture.calls.shardings import Shardings
-from jaxscope.capture.live_arrays import allocation_sites, referrers, variable_paths
+from jaxscope.capture.live_arrays import allocation_sites, referrers, shared_buffers, variable_paths
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -120,7 +120,7 @@ class _Kinds:
 
     def __init__(self) -> None:
         self.shardings = Shardings()
-        self.shared = buffers.Shared()
+        self.shared = shared_buffers.Shared()
         self.parts = 0
         self._where: dict[Any, int | None] = {}
         self._kinds: dict[Any, _Alike] = {}
@@ -150,7 +150,9 @@ class _Kinds:
 
     def share(self, named: variable_paths.Owners) -> None:
         """Find what lies in the memory of others."""
-        sizes = [buffers.Sized(a.devices, a.kind.device_bytes or 0, a.arrays) for a in self._kinds.values()]
+        sizes = [
+            shared_buffers.Sized(a.devices, a.kind.device_bytes or 0, a.arrays) for a in self._kinds.values()
+        ]
         self.shared.look(self._arrays, sizes, named)
 
     def skip(self) -> set[int]:
