@@ -14,10 +14,16 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, host, shield
+from jaxscope.capture import frames, shield
 from jaxscope.capture.calls import signature
 from jaxscope.capture.calls.shardings import Shardings
-from jaxscope.capture.live_arrays import allocation_sites, referrers, shared_buffers, variable_paths
+from jaxscope.capture.live_arrays import (
+    allocation_sites,
+    host_memory,
+    referrers,
+    shared_buffers,
+    variable_paths,
+)
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
@@ -86,7 +92,7 @@ class Look:
             overlap=found.shared.overlap,
             addressable=shield.attempt("addressable", _addressable),
             memory=shield.attempt("device_memory", _memory) or [],
-            host_limit=shield.attempt("host_memory", host.limit) if _on_cpu() else None,
+            host_limit=shield.attempt("host_memory", host_memory.limit) if _on_cpu() else None,
             cut=named.cut,
             cost_seconds=self.seconds,
             **more,
