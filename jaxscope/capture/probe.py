@@ -27,10 +27,10 @@ from jaxscope.capture.calls.repeated_misses import Repeats
 from jaxscope.capture.closures.monitor import Stale
 from jaxscope.capture.live_arrays import allocation_sites
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
-from jaxscope.capture.puts import Puts
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Tally
+from jaxscope.capture.transfers.host_to_device import Puts
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
