@@ -21,7 +21,6 @@ from jaxscope import jax_internals
 from jaxscope.capture import announce, dying, frames, redaction, shield
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures.monitor import Guard
-from jaxscope.capture.copies import HostCopies
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.redaction import Redaction
 from jaxscope.capture.retarget import Retarget
@@ -30,6 +29,7 @@ from jaxscope.capture.steps import step_function
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Counter, Tally
 from jaxscope.capture.transfers.by_line import Transfers
+from jaxscope.capture.transfers.device_to_host import HostCopies
 from jaxscope.capture.transfers.host_to_device import Puts
 from jaxscope.log import confidential
 from jaxscope.log.store import RunDir
