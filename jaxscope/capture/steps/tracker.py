@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxscope.capture.arguments import Arguments
 from jaxscope.capture.calls.buffer_lifetime import Fates
 from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.steps.scope import Block
+from jaxscope.capture.transfers.numpy_args import Arguments
 from jaxscope.errors import to_be_read
 from jaxscope.log import counts, reader
 from jaxscope.log.store import RunDir
