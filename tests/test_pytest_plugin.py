@@ -64,7 +64,7 @@ def session(folder: Path, *args: str, env: dict | None = None, launcher: tuple[s
     if (folder / "out.xml").exists():
         for case in ET.parse(folder / "out.xml").iter("testcase"):
             wrong = [e for e in case if e.tag in ("failure", "error", "skipped")]
-            text = "\n".join(f"{e.get('message')}\n{words.evidence(e)}" for e in case)
+            text = "\n".join(f"{e.get('message')}\n{e.text}" for e in case)
             said[case.get("name")] = (wrong[0].tag if wrong else "passed", text)
     return done.returncode, done.stdout + done.stderr, said
 

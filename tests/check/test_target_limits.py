@@ -9,6 +9,7 @@ from jaxscope.check import limits, target_limits
 from jaxscope.check.limits import Limits
 from jaxscope.errors import UsageError
 from jaxscope.model.load import load
+from jaxscope.present import findings as words
 from jaxscope.schema.findings import NOTE
 
 HLO = """HloModule jit_train_step, is_scheduled=true, num_partitions=4
