@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.everywhere import of_compiled, users
-from jaxscope.rules.programs import MIB, evidence, mib, name_of
+from jaxscope.rules.programs import MIB, evidence, name_of
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, Message, Names, message
 
 
 @rule("JX505", "unused-donation", WARNING)
@@ -19,22 +22,19 @@ def unused_donation(run: Run) -> Iterator[Finding]:
 
 
 def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
-    unused = (
-        [d for d in texts.stablehlo.donation if d.status == "unused"] if texts.stablehlo is not None else []
-    )
+    unused = [d for d in _donation(texts) if d.status == "unused"]
     if not unused:
         return
     first = max(unused, key=lambda d: d.bytes or 0)
-    more = f" and {len(unused) - 1} more" if len(unused) > 1 else ""
-    held = sum(d.bytes or 0 for d in unused)
-    why = f": {first.reason}" if first.reason else ""
-    text = f"{name_of(f)}: {first.path or 'an argument'}{more} ({mib(held)}) was donated in vain{why}"
-    found = Finding(
-        "JX505", WARNING, CERTAIN, text, f.id, p.compilations[-1].site,
-        evidence(p, text, p.compilations[-1].site),
-        "do not donate it, or return a result of its shape, dtype and sharding",
-    )  # fmt: skip
-    yield first.path, found
+    text = message(
+        "unused-donation",
+        function=name_of(f),
+        path=first.path or "argument",
+        more=_more(unused),
+        bytes=_bytes(unused),
+        reason=message("unused-donation-reason", reason=first.reason) if first.reason else None,
+    )
+    yield first.path, _finding("JX505", WARNING, CERTAIN, text, p, f, Fix(message("fix-unused-donation")))
 
 
 @rule("JX506", "possible-donation", NOTE)
@@ -45,26 +45,21 @@ def possible_donation(run: Run) -> Iterator[Finding]:
 def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
     kept = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
-    free = [
-        d
-        for d in (texts.stablehlo.donation if texts.stablehlo is not None else ())
-        if d.status == "possible" and d.path in gone.keys() - kept
-    ]
-    held = sum(d.bytes or 0 for d in free)
-    if held < MIB:
+    free = [d for d in _donation(texts) if d.status == "possible" and d.path in gone.keys() - kept]
+    if sum(d.bytes or 0 for d in free) < MIB:
         return
     first = max(free, key=lambda d: d.bytes or 0)
-    more = f" and {len(free) - 1} more" if len(free) > 1 else ""
-    when = "at the end" if gone[first.path or ""] == "exit" else "soon after the call"
-    text = f"{name_of(f)}: {first.path}{more} ({mib(held)}) may be donated: nothing held it any more {when}"
+    text = message(
+        "possible-donation",
+        function=name_of(f),
+        path=first.path,
+        more=_more(free),
+        bytes=_bytes(free),
+        when="at the end" if gone[first.path or ""] == "exit" else "after the call",
+    )
     name = (first.path or "x").partition("[")[0].partition(".")[0]
-    found = Finding(
-        "JX506", NOTE, LIKELY, text, f.id, p.compilations[-1].site,
-        evidence(p, text, p.compilations[-1].site),
-        f"jit it with donate_argnames={name!r}, if nothing reads {name} after the call, under another name either:"
-        " the call deletes it",
-    )  # fmt: skip
-    yield first.path, found
+    fix = Fix(message("fix-donate", name=name), "donate", {"donate_argnames": [name]})
+    yield first.path, _finding("JX506", NOTE, LIKELY, text, p, f, fix)
 
 
 @rule("JX507", "captured-constant", WARNING)
@@ -73,10 +68,37 @@ def captured_constant(run: Run) -> Iterator[Finding]:
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():
             if c.splat or c.bytes is None or c.bytes < MIB:
                 continue
-            what = c.name or (f"one of {', '.join(c.names)}" if c.names else "an array without a name")
-            text = f"{name_of(f)} holds {what} ({mib(c.bytes)}) as a constant"
-            source = c.source or p.compilations[-1].site
-            yield Finding(
-                "JX507", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source),
-                f"pass {c.name or 'it'} as an argument",
-            )  # fmt: skip
+            unnamed = message("one-of", names=Names(c.names)) if c.names else "an array without a name"
+            text = message(
+                "captured-constant", function=name_of(f), constant=c.name or unnamed, bytes=Bytes(c.bytes)
+            )
+            fix = Fix(
+                message("fix-pass-as-argument", constant=c.name or "it"), "pass_argument", {"name": c.name}
+            )
+            yield _finding("JX507", WARNING, CERTAIN, text, p, f, fix, c.source)
+
+
+def _donation(texts: Texts) -> Sequence[Donation]:
+    return texts.stablehlo.donation if texts.stablehlo is not None else ()
+
+
+def _more(found: Sequence[Donation]) -> Message | None:
+    return message("and-more", n=len(found) - 1) if len(found) > 1 else None
+
+
+def _bytes(found: Sequence[Donation]) -> Bytes:
+    return Bytes(sum(d.bytes or 0 for d in found))
+
+
+def _finding(
+    code: str,
+    severity: str,
+    certainty: str,
+    text: Message,
+    p: Program,
+    f: Function,
+    fix: Fix,
+    source: Frame | None = None,
+) -> Finding:
+    line = source or p.compilations[-1].site
+    return Finding(code, severity, certainty, text, f.id, line, evidence(p, text, line), fix)

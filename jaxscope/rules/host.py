@@ -11,8 +11,9 @@ from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, message
 
 FEWEST_STEPS, MOST_STEPS = 8, 0.9  # share of the steps since the first
 FEWEST = 20  # where nobody counts steps
@@ -30,54 +31,56 @@ def host_copy(run: Run) -> Iterator[Finding]:
             continue
         if t.share < (MUCH if t.steps else MUCH_UNCOUNTED):
             continue
-        waited = t.blocked_seconds or 0.0
+        line = message("code-line", file=PurePath(t.source.file).name, line=str(t.source.line))
         views = t.views == t.count
-        what = f"{_expression(t)} at {PurePath(t.source.file).name}:{t.source.line}"
-        verb = "reads from the device" if views else "copies to the host"
-        told = f"{t.count:,} times, {_bytes(t.bytes)}; {t.share:.0%} of the time from the first to the last"
+        copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
         yield Finding(
             code="JX601",
             severity=WARNING,
             certainty=CERTAIN if t.steps else LIKELY,
-            title=f"{what} {verb} {often} and waited {_seconds(waited)} there",
+            title=message(
+                "read-each-step" if views else "copied-each-step",
+                expression=_expression(t),
+                line=line,
+                often=often,
+                seconds=Seconds(t.blocked_seconds or 0.0),
+            ),
             source=t.source,
             evidence=[
-                Evidence(told + (", without a copy on this backend" if views else ""), source=t.source)
+                Evidence(message("copies-without-copy", copies=copies) if views else copies, source=t.source)
             ],
             fix=_instead(t),
-            seconds=waited,
+            seconds=t.blocked_seconds or 0.0,
         )
 
 
-def _in_each_step(run: Run, t: Transfer) -> str | None:
+def _in_each_step(run: Run, t: Transfer) -> Message | None:
     """``in each of 200 steps``, ``200 times``; None: neither so often nor in nearly every step."""
     if t.steps is not None:
         total = model.steps(run, t.process)
         since = total - max(t.first_step or 1, 1) + 1 if total is not None else t.steps
         if t.steps < FEWEST_STEPS or t.steps < MOST_STEPS * since:
             return None
-        return f"in each of {t.steps:,} steps" if t.steps >= since else f"in {t.steps:,} of {since:,} steps"
-    return f"{t.count:,} times" if t.count is not None and t.count >= FEWEST else None
+        if t.steps >= since:
+            return message("in-each-step", steps=t.steps)
+        return message("in-most-steps", steps=t.steps, since=since)
+    return message("so-often", n=t.count) if t.count is not None and t.count >= FEWEST else None
 
 
 def _expression(t: Transfer) -> str:
     return t.text or {"np.asarray": "np.asarray()", "print": "printing"}.get(t.kind, f"{t.kind}()")
 
 
-def _instead(t: Transfer) -> str:
+def _instead(t: Transfer) -> Fix:
     if t.kind == "bool":
-        return "decide on the device (jnp.where, jax.lax.cond), or look every so many steps"
+        return Fix(message("fix-decide-on-device"), "decide_on_device")
     if t.kind in ("print", "format"):
-        return "print every so many steps, or with jax.debug.print inside the jitted function"
-    return "add it up on the device and read it every so many steps, or read the one of the step before"
+        return Fix(message("fix-print-less"), "read_less_often")
+    return Fix(message("fix-read-less"), "read_less_often")
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.1f} s" if value >= 0.95 else f"{value * 1e3:.0f} ms"
-
-
-def _bytes(n: int | None) -> str:
-    return "bytes not known" if n is None else f"{n:,} bytes"
+def _bytes(n: int | None) -> Field:
+    return message("bytes-unknown") if n is None else Count(n, "byte")
 
 
 @rule("JX602", "large-transfer", WARNING)
@@ -91,21 +94,25 @@ def large(run: Run) -> Iterator[Finding]:
         if t.direction == TO_HOST and t.views == t.count:
             continue
         shared = run.platform == "cpu"
-        way = "to the host" if t.direction == TO_HOST else "to the device"
+        to_host = t.direction == TO_HOST
         what = t.text or (f"{', '.join(t.paths[:3])} of {t.function.seen.name}" if t.function else t.kind)
         yield Finding(
             code="JX602",
             severity=NOTE if shared else WARNING,
             certainty=CERTAIN,
-            title=f"{what} at {PurePath(t.source.file).name}:{t.source.line} moves {each:,.0f} bytes {way},"
-            f" {t.count:,} times",
+            title=message(
+                "large-transfer-to-host" if to_host else "large-transfer-to-device",
+                what=what,
+                line=message("code-line", file=PurePath(t.source.file).name, line=str(t.source.line)),
+                bytes=Bytes(each),
+                n=t.count,
+            ),
             function=t.function.id if t.function else None,
             source=t.source,
-            evidence=[Evidence(f"{_bytes(t.bytes)} in all", source=t.source)],
-            fix="copy less of it, or less often: jax.device_get of what is needed, every so many steps"
-            if t.direction == TO_HOST
-            else "put it on the device once, before the loop; where it is new each time, put the next one"
-            " while the device computes",
+            evidence=[Evidence(message("in-all", amount=_bytes(t.bytes)), source=t.source)],
+            fix=Fix(message("fix-copy-less"), "copy_less")
+            if to_host
+            else Fix(message("fix-put-once"), "device_put"),
             seconds=t.blocked_seconds,
         )
 
@@ -127,22 +134,25 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"
-        times = "in each call" if t.count is None else f"{t.count:,} times"
-        one = len(paths) == 1
-        what = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "") if paths else "an argument"
-        verb = "lies" if one or not paths else "lie"
-        amount = "" if t.bytes is None else f": {_bytes(t.bytes)} copied {times}"
+        often = message("in-each-call") if t.count is None else message("so-often", n=t.count)
+        amount = None if t.bytes is None else message("copied-so-often", amount=_bytes(t.bytes), often=often)
         yield Finding(
             code="JX511",
             severity=WARNING if t.count is not None else NOTE,
             certainty=CERTAIN,
-            title=f"{what} of {name} {verb} on another device than its program runs on{amount}",
+            title=message(
+                "argument-on-other-device",
+                paths=Names(paths, 3, "arguments") if paths else "an argument",
+                function=name,
+                is_on="are on" if len(paths) > 1 else "is on",
+                copied=amount,
+            ),
             function=c.function.id if c is not None else None,
             source=t.source,
             evidence=[
                 Evidence(_where(c, paths), compilation=c.id if c is not None else None, source=t.source)
             ],
-            fix="put it once where it is used: jax.device_put(x, w.sharding) with the sharding of what is there",
+            fix=Fix(message("fix-put-where-used"), "device_put"),
             seconds=t.blocked_seconds,
         )
 
@@ -174,13 +184,14 @@ def _paths_elsewhere(c: Compilation) -> tuple[str, ...]:
     return tuple(path for path, at in places if at is not None and target is not None and at != target)
 
 
-def _where(c: Compilation | None, paths: tuple[str, ...]) -> str:
+def _where(c: Compilation | None, paths: tuple[str, ...]) -> Message:
     if c is None or c.key is None:
-        return "copied between devices when it is called"
-    texts = [
-        f"{leaf.path}: {c.key.shardings[leaf.sharding].text}"
+        return message("copied-at-the-call")
+    found = [
+        message("argument-sharding", path=leaf.path, sharding=c.key.shardings[leaf.sharding].text)
         for leaf in c.key.arguments
         if leaf.path in paths and leaf.sharding is not None and leaf.sharding < len(c.key.shardings)
     ]
+    arguments = message("parts", parts=Parts(tuple(found[:3]), between="; "))
     ran = c.compiled.devices if c.compiled is not None else None
-    return "; ".join(texts[:3]) + (f"; the program runs on devices {ran}" if ran else "")
+    return message("program-on-devices", arguments=arguments, devices=ran) if ran else arguments

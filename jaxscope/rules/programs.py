@@ -15,6 +15,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import keeps_callbacks
+from jaxscope.schema.messages import Words
 
 TURNS = 8  # of a loop written out
 TURN = 3  # operations in one turn
@@ -34,7 +35,7 @@ def mib(n: int) -> str:
     return f"{n / MIB:,.1f} MiB" if n >= MIB / 10 else f"{n / 1024:,.0f} KiB"
 
 
-def evidence(p: Program, text: str, source: Frame | None) -> list[Evidence]:
+def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
     c: Compilation = p.compilations[-1]
     return [Evidence(text, compilation=c.id, program=p.id, source=source)]
 

@@ -6,8 +6,14 @@ missing is a field of its own, which is then None, with the punctuation that goe
 
 from __future__ import annotations
 
-from jaxscope.present.messages import check, contexts, recompiles
+from jaxscope.present.messages import check, contexts, donation, recompiles, transfers
 
-FAMILIES = {"contexts": contexts.TEMPLATES, "recompiles": recompiles.TEMPLATES, "check": check.TEMPLATES}
+FAMILIES = {
+    "contexts": contexts.TEMPLATES,
+    "recompiles": recompiles.TEMPLATES,
+    "donation": donation.TEMPLATES,
+    "transfers": transfers.TEMPLATES,
+    "check": check.TEMPLATES,
+}
 TEMPLATES = {slug: template for family in FAMILIES.values() for slug, template in family.items()}
 SHORT = recompiles.SHORT

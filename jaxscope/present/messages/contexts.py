@@ -10,5 +10,7 @@ TEMPLATES = {
     "evidence-with-setting": "with {setting}: {evidence}",
     "not-found-for-target": "not found in what was compiled for {target}",
     "fix-then": "{fix}; {then}",
+    "code-line": "{file}:{line}",
+    "parts": "{parts}",
     "fix-or": "{fix}, or {otherwise}",
 }

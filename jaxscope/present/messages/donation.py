@@ -1,0 +1,18 @@
+"""Memory that a program holds twice, or for nothing (JX505 to JX507)."""
+
+TEMPLATES = {
+    "unused-donation": "{function} cannot reuse the donated {path}{more} ({bytes}){reason}",
+    "unused-donation-reason": ": {reason}",
+    "and-more": " and {n} more",
+    "fix-unused-donation": "do not donate it, or return a result of its shape, dtype and sharding",
+    "possible-donation": (
+        "{path}{more} of {function} ({bytes}) could be donated: no live reference was found {when}"
+    ),
+    "fix-donate": (
+        "jit with donate_argnames={name!r} if nothing reads {name} after the call, under another name either: the"
+        " call deletes it"
+    ),
+    "captured-constant": "{function} captures {constant} ({bytes}) as a constant",
+    "one-of": "one of {names}",
+    "fix-pass-as-argument": "pass {constant} as an argument",
+}

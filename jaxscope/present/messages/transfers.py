@@ -1,0 +1,32 @@
+"""Transfers between host and devices, and between devices (JX601, JX602, JX511)."""
+
+TEMPLATES = {
+    "read-each-step": "{expression} at {line} reads from the device {often} and waited {seconds}",
+    "copied-each-step": "{expression} at {line} copies to the host {often} and waited {seconds}",
+    "in-each-step": "in each of {steps} steps",
+    "in-most-steps": "in {steps} of {since} steps",
+    "so-often": "{n} times",
+    "copies": "{n} times, {amount}; {share} of the time from the first to the last",
+    "copies-without-copy": "{copies}, without a copy on this backend",
+    "fix-decide-on-device": "decide on the device (jnp.where, jax.lax.cond), or read it every so many steps",
+    "fix-print-less": "print every so many steps, or with jax.debug.print inside the jitted function",
+    "fix-read-less": "sum it on the device and read it every so many steps, or read the value of the step before",
+    "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
+    "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
+    "in-all": "{amount} in all",
+    "bytes-unknown": "bytes not known",
+    "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every so many steps",
+    "fix-put-once": (
+        "put it on the device once, before the loop; if it is new each time, put the next one while the device"
+        " computes"
+    ),
+    "argument-on-other-device": "{paths} of {function} {is_on} another device than its program{copied}",
+    "copied-so-often": ": {amount} copied {often}",
+    "in-each-call": "in each call",
+    "copied-at-the-call": "copied between devices at the call",
+    "argument-sharding": "{path}: {sharding}",
+    "program-on-devices": "{arguments}; the program runs on devices {devices}",
+    "fix-put-where-used": (
+        "put it once where it is used: jax.device_put(x, w.sharding) with the sharding of an array that is there"
+    ),
+}
