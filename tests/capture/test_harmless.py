@@ -18,7 +18,7 @@ CAPTURE = TESTS.parent / "jaxscope" / "capture"
 def parts_that_can_fail() -> list[str]:
     """Every name that capture guards: the first argument of ``attempt`` and ``_guarded``."""
     names = set()
-    for path in CAPTURE.glob("*.py"):
+    for path in CAPTURE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 called = getattr(node.func, "attr", getattr(node.func, "id", ""))

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from jaxscope.capture.calls.trace_endings import Endings
+from jaxscope.capture.calls.nested_traces import Endings
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.schema import events as ev

@@ -1,19 +1,60 @@
-"""Traces that JAX announces no end of: those inside another trace, and under a transform.
+"""Traces whose end JAX does not announce: those inside another trace, and under a transform.
 
-Writes Traced or PhaseFailed for each, at the first event after it was left.
+Writes Traced or PhaseFailed for each, at the first event after it was left. Whether it returned or raised is read
+from a local that only its frame holds: the local dies when the frame returns, while the caller is the running frame;
+an exception's traceback keeps it longer, and then another frame runs. Keeps the local, and the frame, no moment longer.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
+import sys
+import weakref
+from collections import defaultdict
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
 from jaxscope.capture import shield
 from jaxscope.capture.calls.in_progress import Call
-from jaxscope.capture.calls.trace_endings import Endings
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
+
+
+class Ending(NamedTuple):
+    """One call that is watched."""
+
+    ref: weakref.ref[Any]
+    caller: CodeType
+
+
+class Endings:
+    """``watch`` a call, and ask ``of`` it later."""
+
+    def __init__(self) -> None:
+        # What runs when the local dies is C code alone: a Ctrl-C that Python code received there
+        # would be printed as "Exception ignored in" and lost to the program.
+        codes = map(operator.attrgetter("f_code"), map(sys._getframe, itertools.repeat(0)))
+        self._left: defaultdict[weakref.ref[Any], CodeType] = defaultdict(functools.partial(next, codes))
+
+    def watch(self, frame: FrameType, local: Any) -> Ending | None:
+        """``local`` is held by ``frame`` alone. None: this one cannot be watched."""
+        if local is None or frame.f_back is None:
+            return None
+        try:
+            ref = weakref.ref(local, self._left.__getitem__)
+            hash(ref)  # while it lives; a dead one has the hash of then
+        except TypeError:
+            return None
+        return Ending(ref, frame.f_back.f_code)
+
+    def of(self, ending: Ending) -> bool | None:
+        """Did the call return? False: it raised. None: it runs, or its exception is still alive."""
+        code = self._left.pop(ending.ref, None)
+        return None if code is None else code is ending.caller
 
 
 class Nested:
