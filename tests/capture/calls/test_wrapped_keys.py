@@ -10,7 +10,7 @@ from jaxscope.analysis.keys import same_static
 
 pytestmark = pytest.mark.capture
 
-PROGRAM = Path(__file__).parents[1] / "programs" / "ordinary_or_static.py"
+PROGRAM = Path(__file__).parents[2] / "programs" / "ordinary_or_static.py"
 
 
 @pytest.fixture(scope="module")

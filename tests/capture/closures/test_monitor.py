@@ -387,7 +387,7 @@ def test_the_labelled_stale_cases_are_all_found(record):
     run = record(
         f"""
 import functools, sys
-sys.path.insert(0, {str(Path(__file__).parents[1] / "data")!r})
+sys.path.insert(0, {str(Path(__file__).parents[2] / "data")!r})
 import jax, jaxscope
 jit = jax.jit
 jax.jit = lambda f, **options: jaxscope.watch(jit(f, **options))
