@@ -23,7 +23,7 @@ from jaxscope.errors import JaxscopeError, RecompileError, UsageError, to_be_rea
 
 if TYPE_CHECKING:
     from jaxscope.capture.session import Session
-    from jaxscope.capture.steps.scope import Block
+    from jaxscope.capture.steps.scope import RecordingScope
     from jaxscope.schema.findings import Finding
 
 __tracebackhide__ = to_be_read
@@ -168,7 +168,7 @@ class Watch:
         self.thread = threading.get_ident()
         self._pid = os.getpid()
         self._session: Session | None = None
-        self._block: Block | None = None
+        self._block: RecordingScope | None = None
         self._raised: set[str] = set()  # compilations that have been raised about
         self._failed: list[str] = []  # parts of the recording that had failed before
 
@@ -207,11 +207,11 @@ class Watch:
     # -- the recording --------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        from jaxscope.capture.steps.scope import Block
+        from jaxscope.capture.steps.scope import RecordingScope
 
         self._session = _Own.join()
         self._failed = parts.failed()
-        self._block = Block(self._session.tally, self._alarm)
+        self._block = RecordingScope(self._session.tally, self._alarm)
 
     def _enter(self) -> None:
         from jaxscope.capture.steps.scope import around

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jaxscope.capture.session import Session
-    from jaxscope.capture.steps.scope import Block
+    from jaxscope.capture.steps.scope import RecordingScope
     from jaxscope.model.load import Tail
     from jaxscope.opened import Opened
     from jaxscope.schema.steps import Step
@@ -23,7 +23,7 @@ NEEDED = ("phase_durations", "miss_event", "trace_event")
 _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
-def read(session: Session, block: Block) -> tuple[Opened, dict[str, Step]]:
+def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
     """The run so far, and the compilations of ``block`` in it with their steps."""
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
@@ -56,7 +56,7 @@ def whole(session: Session) -> Opened:
     return tail.run
 
 
-def alone(session: Session, block: Block) -> Opened:
+def alone(session: Session, block: RecordingScope) -> Opened:
     """A run that holds nothing but ``block``: as if the recording had begun and ended with it."""
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader

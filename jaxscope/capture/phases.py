@@ -13,9 +13,9 @@ from jaxscope import jax_internals
 from jaxscope.capture import shield, texts
 from jaxscope.capture.calls import shardings, signature, statics
 from jaxscope.capture.calls.in_progress import Call, Weak
-from jaxscope.capture.calls.interning import Once
+from jaxscope.capture.calls.interning import Introductions
 from jaxscope.capture.closures import captured_constants
-from jaxscope.capture.closures.monitor import Stale
+from jaxscope.capture.closures.monitor import ClosureMonitor
 from jaxscope.capture.retarget import Retarget
 from jaxscope.jax_internals import first_known, known, known_or_none
 from jaxscope.jax_internals.devices import device_ranges
@@ -40,7 +40,12 @@ class Phases:
     """Writes what the phases made. ``ir``: which texts of user functions are kept."""
 
     def __init__(
-        self, writer: Writer, once: Once, ir: str, stale: Stale, retarget: Retarget | None = None
+        self,
+        writer: Writer,
+        once: Introductions,
+        ir: str,
+        stale: ClosureMonitor,
+        retarget: Retarget | None = None,
     ) -> None:
         self._writer = writer
         self._stale = stale
@@ -58,7 +63,7 @@ class Phases:
         if not call.retraced and heard:
             self._writer.emit(ev.TraceReused(call=call.number, seconds=seconds))
             return
-        call.told = True
+        call.trace_written = True
         constants = jax_internals.const_arrays(jaxpr)
         if self._stale:
             shield.attempt("stale_captures", self._stale.traced, call.number, constants or ())
@@ -179,7 +184,7 @@ class Phases:
 
     def failed(self, call: Call, phase: str, seconds: float) -> None:
         """``phase`` was left by an exception."""
-        call.told = call.told or phase == ev.TRACE
+        call.trace_written = call.trace_written or phase == ev.TRACE
         if phase == ev.TRACE and self._stale:
             shield.attempt("stale_captures", self._stale.failed, call.number)
         self._writer.emit(ev.PhaseFailed(call=call.number, phase=phase, seconds=seconds))

@@ -18,19 +18,19 @@ from typing import Any
 from jaxscope import jax_internals
 from jaxscope.capture import frames, listeners, shield, waiting
 from jaxscope.capture.calls import functions, signature, wrappers
-from jaxscope.capture.calls.buffer_lifetime import Fates
+from jaxscope.capture.calls.buffer_lifetime import BufferLifetimes
 from jaxscope.capture.calls.cache_clearings import Clearings
 from jaxscope.capture.calls.in_progress import MISS_RANK, RANKS, TRACE_RANK, Call, Calls, how_entered, place
-from jaxscope.capture.calls.interning import UNREADABLE, Once
-from jaxscope.capture.calls.nested_traces import Nested
-from jaxscope.capture.calls.repeated_misses import Repeats
-from jaxscope.capture.closures.monitor import Stale
+from jaxscope.capture.calls.interning import UNREADABLE, Introductions
+from jaxscope.capture.calls.nested_traces import NestedTraces
+from jaxscope.capture.calls.repeated_misses import RepeatedMisses
+from jaxscope.capture.closures.monitor import ClosureMonitor
 from jaxscope.capture.live_arrays import allocation_sites
 from jaxscope.capture.phases import Lowering, Phases, Stack, effects
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.steps.step_function import StepFunction
-from jaxscope.capture.steps.tracker import Tally
-from jaxscope.capture.transfers.host_to_device import Puts
+from jaxscope.capture.steps.tracker import StepTracker
+from jaxscope.capture.transfers.host_to_device import DevicePuts
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
@@ -64,24 +64,24 @@ class Probe:
 
     def __init__(self, writer: Writer, ir: str) -> None:
         self._writer = writer
-        self.tally: Tally | None = None  # steps, and call counts to be written before each miss
+        self.tally: StepTracker | None = None  # steps, and call counts to be written before each miss
         self.stepping: StepFunction | None = None  # --step-function
         self.sampler: Sampler | None = None  # live arrays, looked at here where nobody counts steps
-        self.puts: Puts | None = None  # copies to devices
+        self.puts: DevicePuts | None = None  # copies to devices
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
-        self.stale = Stale(writer)
-        self._nested = Nested(writer, self.stale.ended)
+        self.stale = ClosureMonitor(writer)
+        self._nested = NestedTraces(writer, self.stale.ended)
         self._calls = Calls(self._nested.over)
-        self._repeats = Repeats(writer)
+        self._repeats = RepeatedMisses(writer)
         self._clearings = Clearings()
         self._previous: Any = None  # who had the test-event slot before us
         self._impl_code: CodeType | None = None  # of the frame whose locals tell a miss
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
-        self.once = Once(writer)
+        self.once = Introductions(writer)
         self.phases = Phases(writer, self.once, ir, self.stale)
-        self.fates = Fates(writer.emit)
+        self.fates = BufferLifetimes(writer.emit)
         self._sees_traces = True  # frames of jit's own traces are known by their name
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none
 
@@ -258,8 +258,8 @@ class Probe:
         if frame is not None:
             call = self._calls.find(frame, rank)
             if call is not None:
-                if rank >= MISS_RANK and call.retraced and not call.told:
-                    call.told = True  # the end of its trace never reached us
+                if rank >= MISS_RANK and call.retraced and not call.trace_written:
+                    call.trace_written = True  # the end of its trace never reached us
                     self._writer.emit(ev.Traced(call=call.number))
                 return call, stack
         source = jax_internals.source(stack, frame)
@@ -427,10 +427,10 @@ class Probe:
 
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
-        self.once = Once(self._writer)
+        self.once = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.once, ir, self.stale, retarget)
-        self._repeats = Repeats(self._writer)
+        self._repeats = RepeatedMisses(self._writer)
         self._calls = Calls(self._nested.over)
         self.fates.forget()
 

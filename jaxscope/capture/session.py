@@ -27,10 +27,10 @@ from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.steps import step_function
 from jaxscope.capture.steps.step_function import StepFunction
-from jaxscope.capture.steps.tracker import Counter, Tally
+from jaxscope.capture.steps.tracker import Counter, StepTracker
 from jaxscope.capture.transfers.by_line import Transfers
 from jaxscope.capture.transfers.device_to_host import HostCopies
-from jaxscope.capture.transfers.host_to_device import Puts
+from jaxscope.capture.transfers.host_to_device import DevicePuts
 from jaxscope.log import confidential
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
@@ -72,7 +72,7 @@ class Session:
             self.writer.redaction = Redaction(redaction.project(sys.argv[0] if sys.argv else ""))
         shield.reset(self._degraded)
         self.probe = Probe(self.writer, options.ir)
-        self.tally = Tally(
+        self.tally = StepTracker(
             self.writer,
             self.probe.fates,
             lambda: self.probe.look("next_call"),
@@ -90,7 +90,7 @@ class Session:
             self.transfers = Transfers(
                 self.writer.emit, lambda: self.tally.current, lambda: self.tally.marked
             )
-            self.probe.puts = Puts(self.transfers)
+            self.probe.puts = DevicePuts(self.transfers)
             self._copies = HostCopies(self.transfers)
         self._unhook: Callable[[], None] | None = None
         self._handler: Callable[[], object] = lambda: None  # of the exit, after handlers were run early
@@ -194,7 +194,7 @@ class Session:
         self.probe.forked()
         if self.transfers is not None:
             self.transfers.forked()
-            self.probe.puts = Puts(self.transfers)
+            self.probe.puts = DevicePuts(self.transfers)
         if self.sampler is not None and jax_internals.clients():
             # The parent's backend may be locked for ever here, by a thread that is not there any more.
             self.sampler = self.probe.sampler = self.tally.after_step = None

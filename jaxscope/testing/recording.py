@@ -14,7 +14,7 @@ from jaxscope.recording import Recording
 
 if TYPE_CHECKING:
     from jaxscope.capture.session import Session
-    from jaxscope.capture.steps.scope import Block
+    from jaxscope.capture.steps.scope import RecordingScope
     from jaxscope.model.records import Compilation
     from jaxscope.opened import Opened
     from jaxscope.present.causes import WordedCause
@@ -83,7 +83,7 @@ class TestRecording:
 
     def __enter__(self) -> TestRecording:
         from jaxscope.capture import session
-        from jaxscope.capture.steps.scope import Block
+        from jaxscope.capture.steps.scope import RecordingScope
 
         self._suite.start()
         self._session = session.current()
@@ -91,7 +91,7 @@ class TestRecording:
         if self._session is not None:
             self._earlier_blocks += [self._block] if self._block is not None else []
             self._failed_parts = parts.failed()
-            self._block = Block(self._session.tally, own=False)
+            self._block = RecordingScope(self._session.tally, own=False)
             self._session.tally.open(self._block)
         return self
 
@@ -185,16 +185,16 @@ class Pinned:
         self._session = session
         self._baselines = baselines
         self._test, self._name = test, name
-        self._block: Block | None = None
+        self._block: RecordingScope | None = None
 
     def __enter__(self) -> None:
         import jax
 
-        from jaxscope.capture.steps.scope import Block
+        from jaxscope.capture.steps.scope import RecordingScope
 
         clear: Any = jax.clear_caches
         clear()
-        self._block = Block(self._session.tally, own=False)
+        self._block = RecordingScope(self._session.tally, own=False)
         self._session.tally.open(self._block)
 
     def __exit__(

@@ -16,7 +16,7 @@ from jaxscope.schema.events import ArgumentFate
 MAX_PENDING = 64
 
 
-class Fates:
+class BufferLifetimes:
     """Calls whose arguments have not been looked at yet."""
 
     def __init__(self, emit: Callable[[ArgumentFate], None]) -> None:

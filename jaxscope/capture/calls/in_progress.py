@@ -49,7 +49,7 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
 class Call:
     """One miss. ``detail``: a user's function, whose texts are kept."""
 
-    __slots__ = ("cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced", "told")  # fmt: skip
+    __slots__ = ("cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced", "trace_written")  # fmt: skip
 
     def __init__(
         self, number: int, frame: Place, function: str, detail: bool, paths: list[str] | None, rank: int
@@ -61,7 +61,7 @@ class Call:
         self.paths = paths  # of the flat arguments; None: not known
         self.rank = rank  # of the last event
         self.retraced = False  # its Python body ran
-        self.told = False  # and Traced is written
+        self.trace_written = False  # Traced is in the log
         self.ending: Any = None  # of a trace that JAX says no end of
         self.cache: str | None = None  # what the persistent cache said
         self.later = False  # it goes on after the call that traced or lowered it

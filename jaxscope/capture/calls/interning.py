@@ -26,7 +26,7 @@ ACCELERATORS = ("libtpu", "jax_cuda13_plugin", "jax_cuda12_plugin")
 UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
-class Once:
+class Introductions:
     """The things this recording has introduced already."""
 
     def __init__(self, writer: Writer) -> None:

@@ -57,7 +57,7 @@ class Endings:
         return None if code is None else code is ending.caller
 
 
-class Nested:
+class NestedTraces:
     """Watches the calls it is given until they are over."""
 
     def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:
@@ -94,15 +94,15 @@ class Nested:
         """
         if call.ending is not None:
             self._settled(call, bool(self._endings.of(call.ending)))
-        elif call.retraced and not call.told:
-            call.told = True
+        elif call.retraced and not call.trace_written:
+            call.trace_written = True
             self._writer.emit(ev.Traced(call=call.number))
 
     def _settled(self, call: Call, returned: bool | None) -> None:
         if returned is not None:
             call.ending = None
             self.waiting -= 1
-            call.told = True
+            call.trace_written = True
             shield.attempt("stale_captures", self._ended, call.number, returned)
             failed = ev.PhaseFailed(call=call.number, phase=ev.TRACE)
             self._writer.emit(ev.Traced(call=call.number) if returned else failed)

@@ -28,7 +28,7 @@ class _Repeat:
         self.misses = misses
 
 
-class Repeats:
+class RepeatedMisses:
     """By jaxpr: how often in a row its calls missed the fast path and nothing else happened."""
 
     def __init__(self, writer: Writer) -> None:

@@ -44,7 +44,7 @@ class Guard:
       pending: a trace that has begun.
     """
 
-    def __init__(self, stale: Stale, counter: Counter, inside: bool) -> None:
+    def __init__(self, stale: ClosureMonitor, counter: Counter, inside: bool) -> None:
         self.stale = stale
         self.counter = counter
         self.function = counter.function  # its id
@@ -224,7 +224,7 @@ class Pending:
         self.thread = threading.get_ident()
 
 
-class Stale:
+class ClosureMonitor:
     """The guards of one recording, by the function they watch."""
 
     def __init__(self, writer: Writer) -> None:

@@ -35,7 +35,7 @@ class Tracker(Protocol):
 
 # The blocks that the running code is in. Two tasks on one thread are in blocks of their own; a thread that
 # was started inside a block is in none by this, and belongs to all that are open.
-around: ContextVar[tuple[Block, ...]] = ContextVar("jaxscope_blocks", default=())
+around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", default=())
 
 
 class Seen(NamedTuple):
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
     calls: Mapping[Any, int]
 
 
-class Block:
+class RecordingScope:
     """Open between ``tally.open`` and ``tally.close``, as often as its owner likes.
 
     Args:

@@ -16,8 +16,8 @@ from jaxscope import jax_internals
 from jaxscope.capture import frames, shield
 from jaxscope.capture.calls import functions
 from jaxscope.capture.calls.in_progress import Weak
-from jaxscope.capture.calls.interning import Once
-from jaxscope.capture.steps.tracker import Counter, Tally
+from jaxscope.capture.calls.interning import Introductions
+from jaxscope.capture.steps.tracker import Counter, StepTracker
 from jaxscope.schema import libraries
 from jaxscope.schema.events import FunctionSeen
 
@@ -25,7 +25,7 @@ from jaxscope.schema.events import FunctionSeen
 class StepFunction:
     """Counts the calls of the function called ``name``, unless a watched function counts the steps."""
 
-    def __init__(self, name: str, tally: Tally, once: Once) -> None:
+    def __init__(self, name: str, tally: StepTracker, once: Introductions) -> None:
         self._name = name
         self._tally = tally
         self._once = once

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxscope.capture.calls.buffer_lifetime import Fates
+from jaxscope.capture.calls.buffer_lifetime import BufferLifetimes
 from jaxscope.capture.count import INTERVAL_NS, Count
-from jaxscope.capture.steps.scope import Block
+from jaxscope.capture.steps.scope import RecordingScope
 from jaxscope.capture.transfers.numpy_args import Arguments
 from jaxscope.errors import to_be_read
 from jaxscope.log import counts, reader
@@ -37,7 +37,7 @@ class Counter(Count):
         "arguments", "each", "function", "look_at", "next", "rings", "step", "step_at", "tally", "tell_at",
     )  # fmt: skip
 
-    def __init__(self, tally: Tally, function: str, step: bool = False) -> None:
+    def __init__(self, tally: StepTracker, function: str, step: bool = False) -> None:
         super().__init__(
             tally.writer, lambda count, cell: ev.Called(function=function, count=count, cell=cell)
         )
@@ -134,7 +134,7 @@ class MainSteps:
         return counts.step_now(self._log) if self._log is not None else None
 
 
-class Tally:
+class StepTracker:
     """All counters of a recording, and the step we are in.
 
     Steps count from 1. With marks, step k is what runs until the k-th mark. Without, step k begins
@@ -144,7 +144,7 @@ class Tally:
     def __init__(
         self,
         writer: Writer,
-        fates: Fates,
+        fates: BufferLifetimes,
         look: Callable[[], None],
         step_ended: Callable[[], None],
         *,
@@ -161,7 +161,7 @@ class Tally:
         self.waits = (
             True  # the next watched function that is called is the first: for the recording, or a block
         )
-        self.blocks: list[Block] = []  # that are open now
+        self.blocks: list[RecordingScope] = []  # that are open now
         self.alarmed = False  # at the next mark or call of a watched function the blocks are told
         self._explicit = False
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
@@ -251,13 +251,13 @@ class Tally:
 
     # -- blocks: parts of the recording with steps of their own ---------------------------------------
 
-    def open(self, block: Block) -> None:
+    def open(self, block: RecordingScope) -> None:
         """From now on ``block`` is told what leaves the fast path."""
         self.blocks.append(block)
         self.waits = True
         self._all_due()
 
-    def close(self, block: Block) -> None:
+    def close(self, block: RecordingScope) -> None:
         if block in self.blocks:
             self.blocks.remove(block)
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))

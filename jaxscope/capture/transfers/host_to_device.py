@@ -21,7 +21,7 @@ from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, Row, Transfer
 _FRAMES = (jax_internals.DevicePutFrame.function, jax_internals.DeviceCopyFrame.function)
 
 
-class Puts(threading.local):
+class DevicePuts(threading.local):
     """What is being put somewhere on this thread, outermost first."""
 
     def __init__(self, transfers: Transfers) -> None:
