@@ -207,9 +207,7 @@ class _Page:
             yield line(title, ("changed", "bold"), (ids, "dim"), indent=indent)
         # The report of a run says where rematerialization is unknown.
         unknown = [PARTS[name] for name, found in p.parts.items() if found is None and name != "remats"]
-        differing = {name: found for name, found in p.parts.items() if found}
-        if not p.fusions:
-            differing.pop("fusions_by_line", None)
+        differing = _differing(p)
         for name, found in differing.items():
             yield line((PARTS[name], "underline"), indent=indent + 2)
             shown = self._shown(found, SHOWN)
@@ -243,6 +241,16 @@ class _Page:
             return f"{where}: {'+' if d.before is None else '-'}{d.count} {_item(item)}"
         times = f"{d.count} x " if d.count > 1 else ""
         return f"{where}: {times}{_item(d.before)} → {_item(d.after, d.before)}"
+
+
+def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
+    """The parts to print."""
+    parts: dict[str, Any] = dict(p.parts)
+    # The part ``fusions`` has this figure, too.
+    parts["instructions"] = [d for d in p.instructions or () if d.what != "unfused_elementwise"]
+    if not p.fusions:
+        parts["fusions_by_line"] = None
+    return {name: found for name, found in parts.items() if found}
 
 
 def _item(i: Item, unlike: Item | None = None) -> str:

@@ -134,10 +134,10 @@ def test_no_baseline_is_made_of_a_run_that_is_not_whole(jaxscope, home, options,
     [
         ("{", "cannot be read"),
         ('{"jaxscope_baseline": 7}', "version 7 of the format; this jaxscope reads version 1"),
-        ('{"functions": {}}', "is no baseline"),
+        ('{"functions": {}}', "is not a baseline"),
         ('{"jaxscope_baseline": 1, "functions": {"\\u001b[31m": 3}}', "cannot be read"),
         ("[" * 100_000, "cannot be read"),
-        ("<<<<<<< ours\n{}\n", "a merge that was not finished"),
+        ("<<<<<<< ours\n{}\n", "an unfinished merge"),
     ],
 )
 def test_a_damaged_or_foreign_baseline_is_an_error_that_says_what_to_do(

@@ -1,6 +1,7 @@
 """Real programs under ``--vary``, and what the other commands make of the runs within a run."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -46,7 +47,10 @@ def place(tmp_path_factory, clean_env):
 def test_the_settings_stand_side_by_side(place):
     page = place("report").stdout
     table = page[page.index("Side by side") :]
-    rows = {line[:24].strip(): line[24:].split() for line in table.splitlines() if line.startswith("    ")}
+    lines = [
+        re.split("  +", line.strip(), maxsplit=1) for line in table.splitlines() if line.startswith("    ")
+    ]
+    rows = {name: "".join(cells).split() for name, *cells in lines}
     assert rows["MESH"] == ["8x1", "4x2"] and rows["over data"] and rows["over model"][0] == "0"
     assert "◂" in rows["sent over model"] and "MESH=3x3: exit code 1" in table
     assert "nothing was measured" in table and page.splitlines()[1].startswith("with MESH=8x1")

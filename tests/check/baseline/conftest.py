@@ -1,4 +1,4 @@
-"""Runs written by hand, read as a baseline reads them."""
+"""Runs written by hand, and what a baseline keeps of them."""
 
 import pytest
 from written import Log, function
@@ -9,7 +9,7 @@ from jaxscope.model.load import load
 
 
 class Making:
-    """``run(...)``: a recorded run; ``read(...)``: the same."""
+    """``run(...)``: a recorded run; ``read(...)``: its baseline."""
 
     def __init__(self, path):
         self.path = path
