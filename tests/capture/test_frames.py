@@ -4,6 +4,7 @@ import sys
 import weakref
 
 from jaxscope.capture import frames
+from jaxscope.jax_internals import frame_reading
 
 
 class Thing:
@@ -14,20 +15,20 @@ def test_a_local_that_was_read_dies_when_the_program_lets_it_go():
     """Before Python 3.13 ``f_locals`` caches a dict on the frame that would keep it."""
     x = Thing()
     ref = weakref.ref(x)
-    assert frames.read(sys._getframe(), "x", "no_such_name")["x"] is x
+    assert frame_reading.read(sys._getframe(), ("x", "no_such_name"))["x"] is x
     x = None
     assert ref() is None
 
 
 def test_reading_changes_no_local_of_the_program():
     x, y = 1, 2
-    assert frames.read(sys._getframe(), "x") == {"x": 1}
+    assert frame_reading.read(sys._getframe(), ("x",)) == {"x": 1}
     assert (x, y) == (1, 2) and locals()["y"] == 2
 
 
 def test_module_namespaces_are_left_alone():
-    code = compile("import sys\nframe = sys._getframe()\nfound = read(frame, 'frame')\n", "m", "exec")
-    space = {"read": frames.read, "__name__": "m"}
+    code = compile("import sys\nframe = sys._getframe()\nfound = read(frame, ('frame',))\n", "m", "exec")
+    space = {"read": frame_reading.read, "__name__": "m"}
     exec(code, space)
     assert space["found"] == {} and "frame" in space
 

@@ -295,7 +295,7 @@ def lines_to_fold(calls: int) -> int:
 
 def test_an_event_takes_no_longer_to_fold_in_a_long_run_than_in_a_short_one():
     first, second, third = (lines_to_fold(n) for n in (200, 400, 600))
-    assert third - second == second - first
+    assert third - second < 1.01 * (second - first)
 
 
 def facts(run: Run) -> dict:
