@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from jaxscope.capture import frames, shield
-from jaxscope.capture.live_arrays import look
+from jaxscope.capture.live_arrays.look import Look, Lost, lost_as
 from jaxscope.schema import libraries
 from jaxscope.schema.events import ArraysSeen
 
@@ -81,7 +81,7 @@ class Sampler:
         self,
         emit: Callable[[ArraysSeen], None],
         step: Callable[[], int | None],
-        look: Callable[[], Any] = look.Look,
+        look: Callable[[], Any] = Look,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._emit = emit
@@ -90,7 +90,7 @@ class Sampler:
         self.budget = Budget(clock)
         self.looks = 0
         self._clock = clock
-        self._lost: dict[look.Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
+        self._lost: dict[Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
         self._next = 0.0  # by the clock: no look before
         self._asked = 0, clock()  # the step that ended last, and when
         self._due = 0  # the step at whose end a look is due
@@ -174,12 +174,12 @@ class Sampler:
         self._seen = look.count
         self.budget.paid(look.seconds, count=look.count)
 
-    def _remember(self, seen: ArraysSeen, told: Collection[look.Lost]) -> None:
+    def _remember(self, seen: ArraysSeen, told: Collection[Lost]) -> None:
         """Arrays without a name that are more each time are suspects, once."""
-        now: dict[look.Lost, int] = {}
+        now: dict[Lost, int] = {}
         for g in seen.groups:
             if g.path is None:
-                what = look.lost_as(g, g.origin)
+                what = lost_as(g, g.origin)
                 now[what] = now.get(what, 0) + g.count
         rose = {}
         for what, n in now.items():

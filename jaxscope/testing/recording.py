@@ -78,7 +78,7 @@ class TestRecording:
         self._session: Session | None = None
         self._ended = False
         self._block: Any = None
-        self._earlier_blocks: list[Block] = []  # of earlier tries
+        self._earlier_blocks: list[RecordingScope] = []  # of earlier tries
         self._failed_parts: list[str] = []
 
     def __enter__(self) -> TestRecording:

@@ -200,7 +200,7 @@ class _Kinds:
                 both = found.setdefault((alike.kind, path), [0, 0])
                 both[0] += n
                 both[1] += again.get(path, 0)
-                if allocation_sites.setdefault((alike.kind, path), alike.origin) is not alike.origin:
+                if origins.setdefault((alike.kind, path), alike.origin) is not alike.origin:
                     origins[alike.kind, path] = None
             left = sum(n not in within for n in unnamed)
             self.parts += len(unnamed) - left
