@@ -24,7 +24,7 @@ INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 # (verb, what for, an example); grouped by what somebody wants. Each is a module of this package.
 VERBS: dict[str, list[tuple[str, str, str]]] = {
     "Record a program": [
-        ("run", "run it as python would, and record what JAX compiles", "jaxscope run train.py --lr 0.1"),
+        ("run", "run a program as python would, and record what JAX compiles", "jaxscope run train.py --lr 0.1"),
         (
             "compile",
             "compile a function for an accelerator you don't have",
@@ -32,12 +32,12 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "See what happened": [
-        ("report", "what was compiled, how long it took, what differed", "jaxscope report"),
-        ("view", "the terminal interface on a run, over or going on", "jaxscope view"),
-        ("hlo", "what XLA made of a compiled text from anywhere", "jaxscope hlo step.hlo.txt --mesh data=8"),
+        ("report", "print what was compiled, how long it took and why it recompiled", "jaxscope report"),
+        ("view", "open a run in the terminal interface", "jaxscope view"),
+        ("hlo", "analyse a compiled text from anywhere", "jaxscope hlo step.hlo.txt --mesh data=8"),
         (
             "dump",
-            "the texts: StableHLO, HLO and cache keys, as files",
+            "write StableHLO, HLO and cache keys as files",
             "jaxscope dump latest train_step -o out",
         ),
         ("diff", "compare two runs, or two compilations", "jaxscope diff train-1 latest"),
@@ -50,10 +50,10 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "Manage": [
-        ("runs", "list the recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
-        ("targets", "the machines that can be compiled for, and their figures", "jaxscope targets"),
-        ("rule", "explain a finding: what, why, and what to do instead", "jaxscope rule JX101"),
-        ("doctor", "versions, and what can be recorded with this JAX", "jaxscope doctor"),
+        ("runs", "list recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
+        ("targets", "list the accelerators to compile for, with their figures", "jaxscope targets"),
+        ("rule", "explain a finding and how to fix it", "jaxscope rule JX101"),
+        ("doctor", "print versions and what this JAX lets jaxscope record", "jaxscope doctor"),
     ],
 }
 HIDDEN = {"_follow": "run"}  # verb -> the module that adds it
@@ -176,11 +176,11 @@ def overview() -> str:
             lines += [f"  {verb:<8} {what}", f"           $ {example}"]
         lines.append("")
     lines += [
-        "Begin with the command you use already, and put jaxscope run in front of it:",
+        "To begin, write jaxscope run instead of python:",
         "  $ jaxscope run train.py",
         "  $ jaxscope report",
         "",
-        "jaxscope <command> --help says more. Runs are kept in .jaxscope/runs",
+        "jaxscope <command> --help describes each command. Runs are kept in .jaxscope/runs",
         "(or $JAXSCOPE_HOME).",
     ]
     return "\n".join(lines)

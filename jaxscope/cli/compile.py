@@ -1,4 +1,4 @@
-"""``jaxscope compile``: one function for a machine that is not there, from the shapes of its arguments."""
+"""``jaxscope compile``: compile one function for a target from the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 
 DESCRIPTION = """\
-Compile one function for a machine that is not there. It is traced from shapes, in this process, on as many CPU devices
-as the target has; nothing is computed and no array is made. WHERE is a module or a file, FUNCTION a function in it,
-jitted or not. For targets of different sizes it is done once for each, and the programs are compared. The arguments
-(--args) are either
+Compile one function for an accelerator you don't have. It is traced from shapes, in this process, on as many CPU
+devices as the target has; nothing is computed and no array is created. WHERE is a module or a file, FUNCTION a function
+in it, jitted or not. Targets of different sizes are compiled one after the other and compared. The arguments (--args)
+are either
 
   dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]   ("-" is an axis that is not sharded; --mesh)
   a function's name    of the same module, or MODULE:FUNCTION, which returns the tuple of arguments (ShapeDtypeStructs)
 
-The result is recorded like a run: report, view and dump show it. Exit code 1 where it does not fit, or not compile.
+The result is recorded like a run: report, view and dump show it. The exit code is 1 if the program does not fit or does not compile.
 """
 EXAMPLES = """\
 examples:
@@ -53,7 +53,7 @@ _SHAPE = re.compile(r"([a-z0-9]+)\[((?:\d{1,15}(?:,\d{1,15})*)?)\](?:@(.+))?")
 def add_parser(subparsers: Any) -> None:
     """Add ``compile``."""
     parser = subparsers.add_parser(
-        "compile", help="compile for a machine that is not there", description=DESCRIPTION, epilog=EXAMPLES
+        "compile", help="compile for an accelerator you don't have", description=DESCRIPTION, epilog=EXAMPLES
     )
     parser.add_argument(
         "function", metavar="WHERE:FUNCTION", nargs="?", help="train.py:step, or package.train:step"
@@ -70,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
         nargs="?",
         const="latest",
         metavar="RUN",
-        help="nothing new: what a run for a target still waits for, because its compiler's process ended",
+        help="compile nothing new, but what a run with targets still waits for because the compiler's process ended",
     )
     parser.add_argument("--args", nargs="*", default=[], metavar="ARG", help="see above")
     parser.add_argument("--mesh", type=mesh, metavar="AXES", help="of --args with @, e.g. data=4,model=4")

@@ -27,10 +27,10 @@ from jaxscope.log import store
 # Of GPUs (the second in Windows' subsystem for Linux), and of TPUs.
 DEVICE_FILES = (("nvidia[0-9]*", "dxg"), ("accel*", "vfio/[0-9]*"))
 DESCRIPTION = """\
-Versions, where runs are kept, and every place where jaxscope looks into JAX: whether this JAX has it,
-what is lost where it has not, and why. Nothing is compiled and no device is started, but with --probe: it
-records a small program in a process of its own and checks that every field of its log is filled.
-Exit code 1 where something is missing.
+Print versions, where runs are kept, and each part of JAX that jaxscope reads: whether this JAX has it and
+what cannot be recorded without it. Nothing is compiled and no device is started, except with --probe, which
+records a small program in another process and checks that every field of its log is filled. The exit code is
+1 if something is missing.
 """
 
 

@@ -15,9 +15,9 @@ from jaxscope.cli.output import deliver
 from jaxscope.errors import JaxscopeError, UsageError
 
 DESCRIPTION = """\
-What XLA made of a program: fusions, collectives over the mesh axes, loops, memory, donation. FILE is a compiled
-text: of `compiled.as_text()`, from an --xla_dump_to folder, from a pod. .gz is read as it is, - is stdin.
-With the lowered text (--stablehlo) constants, casts, callbacks and loops written out are told too.
+Print what XLA made of a program: fusions, collectives over the mesh axes, loops, memory, donation. FILE is a compiled
+text: from `compiled.as_text()`, an --xla_dump_to folder, a pod. A .gz file is read as it is; - is stdin.
+With the lowered text (--stablehlo) also constants, casts, callbacks and unrolled loops.
 """
 EXAMPLES = """\
 examples:
@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--mesh", metavar="AXES", type=mesh, help="the mesh of its devices in order, e.g. data=4,model=2"
     )
-    parser.add_argument("--all", action="store_true", help="open what is folded")
+    parser.add_argument("--all", action="store_true", help="show everything")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)

@@ -15,27 +15,27 @@ from jaxscope.errors import UsageError
 USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...]"
 
 DESCRIPTION = """\
-Run a program in the Python that jaxscope is installed in, exactly as python would, and record every
-function that JAX traces, lowers and compiles: from which of your lines, with which arguments, how long.
-The program is not changed; its output, exit code and signals are its own.
+Run a program as python would, and record every function that JAX traces, lowers and compiles: the line
+that called it, its arguments and the time it took. The program runs in the Python that jaxscope is
+installed in and is not changed. It keeps its output, its exit code and its signals.
 """
 
 EXAMPLES = """\
 examples:
-  jaxscope run train.py --lr 0.1          put it before the command you use; --lr is the program's
+  jaxscope run train.py --lr 0.1          --lr is an option of train.py
   jaxscope run -m package.train           a module, as with python -m
   jaxscope run --live train.py            one line on stderr per recompile, as it happens
   jaxscope run --detach train.py          leave it running, even when this terminal closes
-  jaxscope run -q -o out/run1 train.py    record into a directory of your choice, say nothing
-  jaxscope run --target v5e:4x4 --vary 'MESH=8x2,4x4' train.py    once for each, side by side
+  jaxscope run -q -o out/run1 train.py    record into this directory, print no summary
+  jaxscope run --target v5e:4x4 --vary 'MESH=8x2,4x4' train.py    run once per mesh and compare the programs
   jaxscope run --no-tui train.py          the program keeps the terminal: input(), breakpoint()
 afterwards:
   jaxscope report                         what was compiled, what differed, what it cost
 
-Options before the script are jaxscope's, everything after it is the program's. Options of Python itself
-go before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: they inherit
-PYTHONPATH, which begins with a directory of jaxscope's while the program runs. Ctrl-C, kill and exit
-codes reach and leave the program as without jaxscope; in the view Ctrl-C asks first, as q does.
+Options before the script are for jaxscope; everything after the script is for the program. Options of
+Python come before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: while
+the program runs, PYTHONPATH begins with a directory of jaxscope, and they inherit it. Signals reach the
+program as without jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
 """
 
 PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put behind `run`
@@ -69,94 +69,94 @@ class OptionsParser(Parser):
 def parser() -> OptionsParser:
     """One entry an option. What is not given is None: then the configuration is asked."""
     parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
-    where = parser.add_argument_group("where it is recorded")
+    where = parser.add_argument_group("where to record")
     where.add_argument(
         "-o",
         "--out",
         metavar="DIR",
-        help="this directory, new or empty (default: a new one in .jaxscope/runs)",
+        help="record into DIR, which is new or empty (default: a new directory in .jaxscope/runs)",
     )
-    where.add_argument("--overwrite", action="store_true", help="replace the run that DIR holds")
-    where.add_argument("--name", help="what the run is called (default: from the script)")
-    what = parser.add_argument_group("what is recorded")
+    where.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
+    where.add_argument("--name", help="name of the run (default: made from the script's name)")
+    what = parser.add_argument_group("what to record")
     what.add_argument(
-        "--ir", choices=config.IR, help="which texts of your functions' programs are kept (default: all)"
+        "--ir", choices=config.IR, help="program texts to keep of your functions (default: all)"
     )
     what.add_argument(
         "--step-function",
         metavar="NAME",
-        help="count the calls of this function as steps (one that is not jitted: from Python 3.12 on)",
+        help="count the calls of this function as steps (a function that is not jitted needs Python 3.12)",
     )
     what.add_argument(
         "--arrays",
         action=argparse.BooleanOptionalAction,
-        help="look at the live arrays at the ends of steps, for at most 1%% of the time (default: yes)",
+        help="record the live arrays at the end of steps, in at most 1%% of the time (default: yes)",
     )
     what.add_argument(
         "--transfers",
         action=argparse.BooleanOptionalAction,
-        help="count what is copied between host and devices; for copies to the host, methods of JAX's arrays"
-        " are replaced while the program runs (default: yes)",
+        help="count copies between host and devices; to see copies to the host, methods of JAX's arrays are"
+        " replaced while the program runs (default: yes)",
     )
     what.add_argument(
         "--redact",
         action=argparse.BooleanOptionalAction,
-        help="leave out the values of static arguments, lines of source and paths outside the project (default: no)",
+        help="do not record values of static arguments, lines of source and paths outside the project (default: no)",
     )
     what.add_argument(
         "--check",
         metavar="SPEC",
-        help="afterwards, as jaxscope check: no-recompiles-after=2,max-compile-seconds=60; "
-        "exit code 3 where the program succeeded and this fails; with --target of what was compiled for it, "
-        "which is waited for",
+        help="check the run when it has ended, as jaxscope check does: no-recompiles-after=2,max-compile-seconds=60. "
+        "The exit code is 3 if the program succeeded and the check failed. With --target, wait for the target's "
+        "programs and check them",
     )
-    for_ = parser.add_argument_group("for a machine that is not there")
+    for_ = parser.add_argument_group("compile for another accelerator")
     for_.add_argument(
         "--target",
         action="append",
         metavar="TARGET",
-        help="also compile your functions for it: v5e:16x16, v5p:8x8x8, 2*v5e:4x4; the script gets as many CPU "
-        "devices (repeatable; all: jaxscope targets)",
+        help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4. The script runs on "
+        "as many CPU devices (repeatable; jaxscope targets lists all)",
     )
     for_.add_argument(
         "--wait-targets",
         action="store_true",
         default=None,
-        help="return when all is compiled (default: what is left goes on in the background)",
+        help="wait until all targets are compiled (default: they are compiled in the background)",
     )
     for_.add_argument(
         "--dry-run",
         action="store_true",
-        help="end the script when its step (--step-function, or watch(step=True)) has been lowered: nothing of it runs",
+        help="end the script when its step function (--step-function, or watch(step=True)) has been lowered, before it runs",
     )
     for_.add_argument(
         "--vary",
         action="append",
         metavar="NAME=A,B",
-        help="run the script once for each value, of an environment variable ('MESH=64x4,32x8') or of a flag of the"
-        " script's own ('--mesh=64x4,32x8'), and compare what is compiled; with --target or without (repeatable: every"
-        " combination; a comma within a value: '\"a,b\"' or a\\,b)",
+        help="run the script once per value of an environment variable ('MESH=64x4,32x8') or of an option of the"
+        " script ('--mesh=64x4,32x8'), and compare the programs (repeatable: every combination; a comma within a value:"
+        " '\"a,b\"' or a\\,b)",
     )
     how = parser.add_argument_group("how it runs")
     how.add_argument(
         "--tui",
         action=argparse.BooleanOptionalAction,
-        help="show the run in this terminal as it goes (default: where stdin and stdout are one), the program's"
-        " output kept beside it; --no-tui leaves the program the terminal, to read from it too",
+        help="show the run in the terminal interface and keep the program's output in a file (default: if stdin and"
+        " stdout are a terminal). --no-tui leaves the terminal to the program, which can then read from it",
     )
     how.add_argument(
-        "--live", action="store_true", default=None, help="one line on stderr per recompile, as it happens"
+        "--live", action="store_true", default=None, help="print a line on stderr when a function recompiles"
     )
     how.add_argument(
         "--tee-stderr",
         action="store_true",
         default=None,
-        help="also keep what the program and XLA print on stderr",
+        help="also record what the program and XLA print on stderr",
     )
     how.add_argument(
-        "--detach", action="store_true", help="return at once; the program goes on without this terminal"
+        "--detach", action="store_true", help="return at once and leave the program running without this terminal"
     )
-    how.add_argument("-q", "--quiet", action="store_true", default=None, help="no summary at the end")
+    how.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
     return parser
 
 

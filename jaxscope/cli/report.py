@@ -13,16 +13,16 @@ from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 
 DESCRIPTION = """\
-What a run traced, lowered and compiled, the slowest functions first, and what was different each time
-one of them compiled again. A run that is still going on is shown as far as it is.
+Print what a run traced, lowered and compiled, the slowest functions first, and what changed each time a
+function recompiled. A run that is not over is shown as far as it has come.
 """
 EXAMPLES = """\
 examples:
   jaxscope report                          the latest run
   jaxscope report train-20260102-0304      a run by name (or the beginning of it), or its directory
-  jaxscope report --function train_step    its cache keys one below the other
+  jaxscope report --function train_step    one function in full, with its cache keys
   jaxscope report --function train.py:88   the function defined there
-  jaxscope report --all                    library-internal and eager compilations too
+  jaxscope report --all                    also compilations of libraries and of eager operations
   jaxscope report --format json -o run.json
   jaxscope report --schema                 the JSON Schema of that file
 """
@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--function", metavar="NAME", help="one function in full: name, name#3, file or file:line"
     )
-    parser.add_argument("--all", action="store_true", help="open what is folded, read texts of any size")
+    parser.add_argument("--all", action="store_true", help="show everything, read program texts of any size")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the JSON report")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BESIDE = 72  # columns from which what a rule finds stands beside its name
 DESCRIPTION = """\
-What a rule looks for, why that is bad, a program that has the problem and one that has not.
+Print a rule's page: what it finds, why that is bad, a program that has the problem and one that does not.
 """
 EXAMPLES = """\
 examples:

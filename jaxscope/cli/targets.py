@@ -10,9 +10,9 @@ from typing import Any
 from jaxscope.cli.output import deliver
 
 DESCRIPTION = """\
-The machines that `run --target`, `compile` and `compile_for` know. A target is a machine and its grid of chips:
+List the accelerators that `run --target`, `compile` and `compile_for` compile for. A target is a machine and its grid of chips:
 v5e:4x4, v5p:8x8x8, 2*v5e:4x4 (two slices), h100:8 (one host), h100:128x8 (128 hosts). All figures are peaks that the
-vendor states for one chip, none is a measurement; "not stated" is what no public page says.
+vendor states for one chip, not measurements; "not stated" means that no public page has the figure.
 """
 EXAMPLES = """\
 examples:
@@ -25,10 +25,10 @@ examples:
 def add_parser(subparsers: Any) -> None:
     """Add ``targets``."""
     parser = subparsers.add_parser(
-        "targets", help="machines that can be compiled for", description=DESCRIPTION, epilog=EXAMPLES
+        "targets", help="list the accelerators to compile for", description=DESCRIPTION, epilog=EXAMPLES
     )
     parser.add_argument("machine", nargs="?", metavar="MACHINE", help="only this one, e.g. v5e")
-    parser.add_argument("--sources", action="store_true", help="the page of each figure")
+    parser.add_argument("--sources", action="store_true", help="also print the page that states each figure")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)

@@ -22,15 +22,15 @@ from jaxscope.model.run import Run
 TERMINATED = 128 + signal.SIGTERM
 
 DESCRIPTION = """\
-Look around in a run: what compiles now, every function with its compilations and the cause of each, your
-lines beside their StableHLO and HLO, collectives, findings, output. A run that goes on is followed as it
-is written; leaving does not touch it. Without a terminal the text report is printed instead.
+Open a run in the terminal interface: what compiles now, every function with its compilations and their
+causes, source lines beside StableHLO and HLO, collectives, live arrays, findings and the program's output.
+A run that is not over is followed; leaving does not stop it. Without a terminal the text report is printed.
 """
 EXAMPLES = """\
 examples:
   jaxscope view                            the latest run
   jaxscope view train-20260102-0304        a run by name (or the beginning of it), or its directory
-inside: 1 to 7 are the screens, ? is help for the focused pane, ctrl+p finds every command, q or Ctrl-C leaves
+keys: 1 to 7 open the screens, ? explains the focused pane, ctrl+p lists all commands, q or Ctrl-C leaves
 """
 
 
