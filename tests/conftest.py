@@ -25,9 +25,8 @@ for _name in ("SIGHUP", "SIGINT", "SIGQUIT"):
             getattr(signal, _name), signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL
         )
 
-settings.register_profile(
-    "suite", deadline=None, max_examples=50
-)  # machines are shared: no test asserts on a clock
+# Machines are shared: no test asserts on a clock.
+settings.register_profile("suite", deadline=None, max_examples=50)
 settings.load_profile("suite")
 
 processes.watch()
