@@ -38,7 +38,7 @@ def main() -> int:
 
 def measure(folder: Path, options: argparse.Namespace) -> int:
     began = time.monotonic()
-    baseline = folder / "baseline.json"
+    baseline = folder / "first" / "baseline.json"  # beside the program: files are named from there
     record(folder / "first", PROGRAM.read_text())
     check(folder / "first", baseline, "--update-baseline")
     clean = []

@@ -356,11 +356,11 @@ MISTAKES = [
     ("no_recompiles(after=-1)", "after=-1: the step must be 0, 1, 2"),
     ("no_recompiles(after='2')", "after='2': the step must be 0, 1, 2"),
     ("no_recompiles(1, None, 3)", "too many positional arguments"),
-    ("no_recompiles(functions=[])", "is no name, nor a list of names"),
+    ("no_recompiles(functions=[])", "is neither a name nor a list of names"),
     ("max_compilations()", "missing a required argument: 'n'"),
     ("max_compilations(-1)", "n=-1 is not a whole number, 0 or more"),
     ("max_compile_seconds('long')", "a number of seconds"),
-    ("max_collectives()", "it allows neither a count nor bytes"),
+    ("max_collectives()", "it limits neither count nor bytes"),
     ("max_collectives(kind='all-gater', count=1)", "did you mean all-gather?"),
     ("max_collectives(bytes='2 apples')", "is not a size"),
 ]
