@@ -170,7 +170,9 @@ def _names(what: str, value: str | Sequence[str] | None) -> list[str] | None:
     )
     found = [v if isinstance(v, str) else getattr(v, "__qualname__", None) for v in listed]
     if not found or any(not isinstance(v, str) or not v.strip() for v in found):
-        raise UsageError(f"{what}={value!r} is neither a name nor a list of names", hint=f"{what}='train_step'")
+        raise UsageError(
+            f"{what}={value!r} is neither a name nor a list of names", hint=f"{what}='train_step'"
+        )
     return [str(v) for v in found]
 
 

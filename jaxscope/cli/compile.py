@@ -152,7 +152,7 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
 
     from jaxscope.model import retargeted
     from jaxscope.model.load import load
-    from jaxscope.report import comparison_table, elsewhere, targets, variants
+    from jaxscope.report import comparison_table, target_programs, targets, variants
     from jaxscope.report.console import console
     from jaxscope.report.lines import put
     from jaxscope.report.machine import dumps
@@ -172,7 +172,7 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
         for run, p in found:
             put(to, targets.whole(run, p, Places(run), everything=args.all))
         for f, _ in variants.by_function(parts):
-            put(to, elsewhere.of_function(f, parts, to.width))
+            put(to, target_programs.of_function(f, parts, to.width))
         deliver(text.getvalue(), args.output)
         sys.stderr.write(f"recorded in {record.path}\n")
     fits = [getattr(retargeted.fit(run, p), "fits", None) for run, p in found]

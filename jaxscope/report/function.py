@@ -21,7 +21,7 @@ from jaxscope.model.names import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds, size
-from jaxscope.report import elsewhere, entries, made, phrases, targets, variants
+from jaxscope.report import entries, made, phrases, target_programs, targets, variants
 from jaxscope.report import intent as intents
 from jaxscope.report.escape import escape
 from jaxscope.report.lines import BLANK, Line, line, put
@@ -51,7 +51,7 @@ def render_function(
         if i:
             put(to, [BLANK])
         put(to, _function(run, f, number, places, everything=everything))
-        put(to, elsewhere.of_function(f, variants.of(run, directory), to.width))
+        put(to, target_programs.of_function(f, variants.of(run, directory), to.width))
 
 
 def _function(

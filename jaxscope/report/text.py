@@ -23,7 +23,7 @@ from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds
-from jaxscope.report import arrays, elsewhere, entries, findings, phrases, targets, transfers, variants
+from jaxscope.report import arrays, entries, findings, phrases, target_programs, targets, transfers, variants
 from jaxscope.report.console import console
 from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
@@ -97,7 +97,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
         yield line("Nothing was compiled in this run.")
         if not run.processes:
             yield line(_nothing_recorded(directory), indent=2)
-    yield from elsewhere.section(parts, places, width=width, everything=everything)
+    yield from target_programs.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run, places)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
@@ -370,7 +370,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
     yield from _slow_again(run, others, places, indent=2)
     for part in parts:
         yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
-    yield from elsewhere.failed(parts)
+    yield from target_programs.failed(parts)
     if len(parts) > 1:
         yield line((f"{len(parts)} runs, side by side in the report", "dim"), indent=2)
     if run.main is not None and run.main.backend is not None and run.main.backend.in_vain:
