@@ -27,4 +27,4 @@ def lines(words: Sequence[str] = ()) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(lines(sys.argv[1:])))
+    sys.stdout.write("".join(f"{line}\n" for line in lines(sys.argv[1:])))

@@ -14,7 +14,7 @@ from jaxscope.schema.keys import Frame
 # -- values ----------------------------------------------------------------------------------------------
 
 
-class _Value(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
+class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="kind"):
     pass
 
 

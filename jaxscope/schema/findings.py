@@ -50,7 +50,7 @@ class Fix(msgspec.Struct, frozen=True):
     arguments: dict[str, Any] = {}
 
 
-class Contexts(msgspec.Struct, frozen=True):
+class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """In which forms of the program a finding was made.
 
     Attributes:

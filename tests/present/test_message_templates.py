@@ -8,6 +8,7 @@ import pytest
 
 import jaxscope
 from jaxscope.present import render
+from jaxscope.present.__main__ import lines
 from jaxscope.present.messages import FAMILIES, SHORT, TEMPLATES
 from jaxscope.schema.causes import ArrayType, Cause
 from jaxscope.schema.findings import CERTAIN
@@ -90,3 +91,10 @@ def test_each_type_of_field_has_its_text(value, text):
 
 def test_braces_in_a_value_are_no_fields():
     assert render.text(message("made-there", path="{x[0]}")) == "{x[0]} was created here"
+
+
+def test_the_templates_are_listed_by_slug_and_found_by_a_word():
+    listed = list(lines())
+    assert all(any(line.split()[:1] == [slug] for line in listed) for slug in TEMPLATES)
+    found = list(lines(["keep", "sharding"]))
+    assert found[0].startswith("recompiles (") and all("keep" in line or "(" in line for line in found)
