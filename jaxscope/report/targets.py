@@ -27,6 +27,15 @@ LARGEST = 5
 
 def bounds_line(found: Bounds) -> Line:
     """``bounds: no call takes less than 4.1 ms (compute); memory 0.4 ms, data 3.0 ms``."""
+    least = f"no call takes less than {short(found.least)} ({escape(found.binds or '?')})"
+    others = bounds_besides(found)
+    return line(
+        (f"bounds from peak rates: {least}{f'; {others}' if others else ''}", "dim"), indent=6, hang=2
+    )
+
+
+def bounds_besides(found: Bounds) -> str:
+    """``memory 0.4 ms, data 3.0 ms``: the bounds that do not bind, and where rates are second-hand; may be empty."""
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     why = {"compute": f" ({escape(found.uncounted, 120)})"} if found.uncounted else {}
     others = ", ".join(
@@ -34,14 +43,11 @@ def bounds_line(found: Bounds) -> Line:
         for n, v in rest.items()
         if n != found.binds and (v is None or v > 0)
     )
-    least = f"no call takes less than {short(found.least)} ({escape(found.binds or '?')})"
     if found.quoted:
         others += (
             f"{'; ' if others else ''}with rates from secondary sources: {escape(', '.join(found.quoted))}"
         )
-    return line(
-        (f"bounds from peak rates: {least}{f'; {others}' if others else ''}", "dim"), indent=6, hang=2
-    )
+    return others
 
 
 def short(value: float | None) -> str:

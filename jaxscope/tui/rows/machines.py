@@ -252,7 +252,7 @@ def verdict(seen: Seen) -> list[Part]:
             parts.append(f"{size(fit.used)} of {room} on a device")
     bounds = retargeted.bounds_of(seen.run, seen.program)
     if bounds is not None and bounds.binds is not None:
-        rest = targets.bounds_line(bounds).text.plain.partition("; ")[2]
+        rest = targets.bounds_besides(bounds)
         parts += [" · " if parts else "", ("bound ", "dim"), targets.least(bounds), (f"; {rest}" if rest else "", "dim")]  # fmt: skip
     cycles = seen.texts.hlo.estimated_cycles if seen.texts.hlo is not None else None
     if cycles:
