@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxscope.errors import JaxscopeError
-from jaxscope.log import reader, store
+from jaxscope.log import files, reader, store
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
@@ -87,7 +87,7 @@ def probe() -> list[Field]:
         run = Path(folder) / "run"
         env = {k: v for k, v in os.environ.items() if not k.startswith("JAXSCOPE")}
         program = Path(folder) / "probe.py"
-        program.write_text(PROGRAM)
+        files.write(program, PROGRAM)
         try:
             done = subprocess.run(
                 [sys.executable, str(program), str(run)],

@@ -250,7 +250,7 @@ def test_every_format_is_what_its_name_says(jaxscope, worse):
         assert code == 1
         return text
 
-    assert "train.py:140: JX101 step was traced" in out("concise")
+    assert "train.py:140: JX101 step recompiled" in out("concise")
     assert " --> " in out("full") and " = help: " in out("full")
     assert json.loads(out("json"))["findings"][0]["code"] == "JX101"
     assert out("github").startswith("::warning file=")

@@ -32,7 +32,7 @@ def test_a_copy_in_each_step_is_told_with_line_count_and_seconds(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) at train.py:31 copies to the host in each of 200 steps and waited 1.3 s there"
+        == "float(loss) at train.py:31 copies to the host in each of 200 steps and waited 1.3 s"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
     assert words.evidence(f.evidence[0]) == "200 times, 800 bytes; 65% of the time from the first to the last"
@@ -75,7 +75,7 @@ def test_what_does_not_hold_the_program_up_is_no_finding(log, harmless):
 def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     log.say(copied(steps=None, first_step=None))
     [f] = found(log, "JX601")
-    assert words.title(f) == "float(loss) at train.py:31 copies to the host 200 times and waited 1.3 s there"
+    assert words.title(f) == "float(loss) at train.py:31 copies to the host 200 times and waited 1.3 s"
     assert f.certainty == "likely"
 
 
@@ -110,7 +110,7 @@ def test_large_data_that_goes_to_the_device_again_and_again_is_told(log):
     [f] = found(log, "JX602")
     assert (
         words.title(f)
-        == "jax.device_put(batch) at train.py:31 moves 16,777,216 bytes to the device, 10 times"
+        == "jax.device_put(batch) at train.py:31 copies 16.0 MiB to the device, 10 times"
     )
     assert f.severity == "warning"
 
@@ -146,7 +146,7 @@ def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
     [f] = found(log, "JX602")
     assert (
         words.title(f)
-        == "images of train_step at train.py:140 moves 16,777,216 bytes to the device, 50 times"
+        == "images of train_step at train.py:140 copies 16.0 MiB to the device, 50 times"
     )
     assert f.function == F.function
 
@@ -158,7 +158,7 @@ def test_an_argument_from_another_device_is_told_by_name(log):
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX511")
     assert words.title(f) == (
-        "u of train_step lies on another device than its program runs on: 3,200 bytes copied 50 times"
+        "u of train_step is on another device than its program: 3,200 bytes copied 50 times"
     )
     assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
 
