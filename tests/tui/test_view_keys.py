@@ -817,7 +817,7 @@ def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp
 
     async def steps(pilot, app):
         await press(pilot, "6")
-        await seen_soon(pilot, app, "(with --model=4)")
+        await seen_soon(pilot, app, "to f32[5] (with --model=")
         said = screen(app)
         assert said.count("JX101") >= 2 and "to f32[3]" in said and "to f32[5]" in said
         table = app.screen.table
