@@ -24,7 +24,11 @@ INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 # (verb, what for, an example); grouped by what somebody wants. Each is a module of this package.
 VERBS: dict[str, list[tuple[str, str, str]]] = {
     "Record a program": [
-        ("run", "run a program as python would, and record what JAX compiles", "jaxscope run train.py --lr 0.1"),
+        (
+            "run",
+            "run a program as python would, and record what JAX compiles",
+            "jaxscope run train.py --lr 0.1",
+        ),
         (
             "compile",
             "compile a function for an accelerator you don't have",

@@ -154,7 +154,9 @@ def parser() -> OptionsParser:
         help="also record what the program and XLA print on stderr",
     )
     how.add_argument(
-        "--detach", action="store_true", help="return at once and leave the program running without this terminal"
+        "--detach",
+        action="store_true",
+        help="return at once and leave the program running without this terminal",
     )
     how.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
     return parser
