@@ -19,7 +19,7 @@ _WHERE = {
     "no_recompiles": "jaxscope.guard",
     "RecompileError": "jaxscope.errors",
     "compile_for": "jaxscope.compiling",
-    "open_run": "jaxscope.opened",
+    "open_run": "jaxscope.recorded_run",
     "JaxscopeError": "jaxscope.errors",
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }

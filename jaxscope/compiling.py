@@ -14,10 +14,10 @@ from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.log import store
 
 if TYPE_CHECKING:
-    from jaxscope.analysis.fitting import Fit
+    from jaxscope.analysis.memory_fit import Fit
     from jaxscope.analysis.programs import Texts
     from jaxscope.model.records import Program
-    from jaxscope.opened import Opened
+    from jaxscope.recorded_run import Opened
 
 
 class CompiledFor:
@@ -51,9 +51,9 @@ class CompiledFor:
     @property
     def fit(self) -> Fit | None:
         """Its memory on one device beside what a device has; None where it was not compiled."""
-        from jaxscope.model import retargeted
+        from jaxscope.model import target_programs
 
-        return retargeted.fit(self.run, self.program)
+        return target_programs.fit(self.run, self.program)
 
     @property
     def fits(self) -> bool | None:
@@ -89,7 +89,7 @@ class CompiledFor:
 
         from jaxscope.report import targets
         from jaxscope.report.console import console
-        from jaxscope.report.lines import put
+        from jaxscope.report.layout import put
         from jaxscope.report.phrases import Places
 
         lines = targets.whole(self.run, self.program, Places(self.run), everything=everything)
@@ -150,9 +150,9 @@ def compile_for(
         if active is None:
             session.stop("stop")
     Worker(directory).once()
-    from jaxscope import opened
+    from jaxscope import recorded_run
 
-    run = opened.open_run(directory.path)
+    run = recorded_run.open_run(directory.path)
     return CompiledFor(run, directory, _program(run, wanted.name, program))
 
 

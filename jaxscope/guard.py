@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jaxscope import parts
+from jaxscope import recorded_part
 from jaxscope.errors import JaxscopeError, RecompileError, UsageError, to_be_read
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class Watch:
         from jaxscope.capture.steps.scope import RecordingScope
 
         self._session = _Own.join()
-        self._failed = parts.failed()
+        self._failed = recorded_part.failed()
         self._block = RecordingScope(self._session.tally, self._alarm)
 
     def _enter(self) -> None:
@@ -277,19 +277,19 @@ class Watch:
         allowed = not steps or (self._after and all(s is not None and s <= self._after for s in steps))
         if allowed and not names:
             return []
-        run, part = parts.read(session, self._block)
+        run, part = recorded_part.read(session, self._block)
         since = "this block" if session.options.passing == "block" else None
         found = gate.of_part(run, self._after, names, part, since)
         return [f for f in found if f.severity == ERROR]
 
     def _raise_for(self, found: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:
-        from jaxscope.report import sentences
+        from jaxscope.report import plain_text
 
         if found:
             for f in found:
                 self._raised.update(_seen_in(f))
-            raise RecompileError(sentences.told(found), found)
-        blind = parts.blind(session, self._failed) if at_end else None
+            raise RecompileError(plain_text.told(found), found)
+        blind = recorded_part.blind(session, self._failed) if at_end else None
         if blind:
             raise JaxscopeError(
                 f"no_recompiles: unknown whether anything was compiled: {blind}",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jaxscope.log import store
 
 if TYPE_CHECKING:
-    from jaxscope.opened import Opened
+    from jaxscope.recorded_run import Opened
 
 
 class Recording:
@@ -136,9 +136,9 @@ class Recording:
 
     def read(self) -> Opened:
         """What has been recorded so far: functions, compilations, programs, findings."""
-        from jaxscope import opened
+        from jaxscope import recorded_run
 
-        return opened.open_run(self._directory().path)
+        return recorded_run.open_run(self._directory().path)
 
     def report(self, *, file: Any = None, **options: Any) -> None:
         """Print the report (to ``file``, default stdout), as ``jaxscope report`` does."""

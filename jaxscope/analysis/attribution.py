@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from jaxscope.schema.file_owner import STANDING, Standing, standing_of
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.standings import STANDING, Standing, standing_of
 
 
 class Blame(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from jaxscope.analysis import fabric
+from jaxscope.analysis import interconnect
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.machines import GPU, MACHINES, Figure, Machine
 from jaxscope.schema.targets import Target
@@ -61,7 +61,7 @@ def of_program(
     flops: Mapping[str, int] | None,
     moved_bytes: int | None,
     collectives: Sequence[Collective],
-    mesh: fabric.Mesh | None,
+    mesh: interconnect.Mesh | None,
     partitions: int | None,
     in_order: bool = True,
     uncounted: str | None = None,
@@ -83,7 +83,7 @@ def of_program(
     memory = None
     if machine.hbm is not None and moved_bytes:  # 0: nothing is sure to move
         memory = moved_bytes / (machine.hbm.value / machine.devices_per_chip)
-    if not in_order and fabric.parts_of(target) != 1:
+    if not in_order and interconnect.parts_of(target) != 1:
         mesh = None
     axes = _axes(machine, target, collectives, mesh, partitions == target.devices)
     known = {COMPUTE: compute, MEMORY: memory, **axes}
@@ -106,15 +106,15 @@ def _axes(
     machine: Machine,
     target: Target,
     collectives: Sequence[Collective],
-    mesh: fabric.Mesh | None,
+    mesh: interconnect.Mesh | None,
     everyone: bool,
 ) -> dict[str, float | None]:
     """Seconds by axes; None of those with a collective whose least time is not known."""
-    total: dict[str, fabric.Load | None] = {}
+    total: dict[str, interconnect.Load | None] = {}
     for found in collectives:
         name = "?" if found.axes is None else ",".join(found.axes)
-        before = total.get(name, fabric.Load())
-        one = fabric.load(machine, target, found, mesh, everyone)
+        before = total.get(name, interconnect.Load())
+        one = interconnect.load(machine, target, found, mesh, everyone)
         known = before is not None and one is not None and found.executions is not None
         total[name] = before.plus(one, found.executions) if known else None  # type: ignore[union-attr, arg-type]
     return {name: each.seconds if each is not None else None for name, each in total.items() if name}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jaxscope.analysis.alike import folded
+from jaxscope.analysis.cause_grouping import folded
 from jaxscope.analysis.keys import (
     BY_IDENTITY,
     SEE_FIELDS,
@@ -34,8 +34,8 @@ from jaxscope.analysis.levels import (
     sharding_level,
     whole_level,
 )
-from jaxscope.analysis.spelling import below, tokens
-from jaxscope.analysis.structure import structure
+from jaxscope.analysis.paths import below, tokens
+from jaxscope.analysis.pytree_diff import structure
 from jaxscope.schema.causes import (
     FUNCTION,
     NO_EQ,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from jaxscope.analysis import remats
+from jaxscope.analysis import rematerialization
 from jaxscope.analysis.hlo import program as compiled
 from jaxscope.analysis.hlo import shardings
 from jaxscope.analysis.hlo.collectives import Collective
@@ -50,7 +50,7 @@ class Texts(msgspec.Struct, frozen=True):
 
     hlo: compiled.Program | None
     stablehlo: lowered.Reading | None
-    remats: list[remats.Remat] | None = None
+    remats: list[rematerialization.Remat] | None = None
 
 
 NOTHING = Texts(None, None)
@@ -77,7 +77,7 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
             made = msgspec.structs.replace(made, collectives=_beside(found, read))
     said = None
     if around.heard is not None:
-        said = remats.find(around.heard, hlo_text, around.mesh or _mesh(made, read))
+        said = rematerialization.find(around.heard, hlo_text, around.mesh or _mesh(made, read))
     return Texts(made, read, said)
 
 

@@ -14,9 +14,9 @@ from jaxscope.jax_internals.frame_reading import module_of as module_of
 from jaxscope.jax_internals.frame_reading import root as root
 from jaxscope.jax_internals.frame_reading import walk as walk
 from jaxscope.jax_internals.names import TRIMS_TRACEBACKS
+from jaxscope.schema.file_owner import Standing, standing_of, standings
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import DECORATOR_ROOTS, JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
-from jaxscope.schema.standings import Standing, standing_of, standings
 
 MAX_STACK = 12
 _RUN_WHAT_THEY_GET = DECORATOR_ROOTS | sys.stdlib_module_names

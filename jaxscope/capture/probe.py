@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, listeners, shield, waiting
+from jaxscope.capture import frames, listeners, shield, waiting_thread
 from jaxscope.capture.calls import functions, signature, wrappers
 from jaxscope.capture.calls.buffer_lifetime import BufferLifetimes
 from jaxscope.capture.calls.cache_clearings import Clearings
@@ -330,7 +330,7 @@ class Probe:
         above = frames.users(frames.walk(outermost))
         stack_above = [frames.location(f) for f in above]
         if not stack_above:
-            stack_above = shield.attempt("waiting_threads", waiting.user_frames, outermost) or []
+            stack_above = shield.attempt("waiting_threads", waiting_thread.user_frames, outermost) or []
         paths = [leaf.path for leaf in key.arguments] if key is not None else None
         detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
         entrance: tuple[int | None, str | None] = (None, None)

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import announce, dying, frames, redaction, shield
+from jaxscope.capture import announce, frames, last_exception, redaction, shield
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures.monitor import Guard
 from jaxscope.capture.probe import Probe
@@ -31,7 +31,7 @@ from jaxscope.capture.steps.tracker import Counter, StepTracker
 from jaxscope.capture.transfers.by_line import Transfers
 from jaxscope.capture.transfers.device_to_host import HostCopies
 from jaxscope.capture.transfers.host_to_device import DevicePuts
-from jaxscope.log import confidential
+from jaxscope.log import secret_values
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
@@ -169,7 +169,7 @@ class Session:
                 "no step was compiled, the program ran to its end: name its function with --step-function"
             )
             self._degraded("dry_run", reason)
-        died = shield.attempt("uncaught", dying.uncaught) if how == "exit" else None
+        died = shield.attempt("uncaught", last_exception.uncaught) if how == "exit" else None
         if died is not None:
             self.writer.emit(died)
         self.writer.emit(ev.RunEnded(how=how))
@@ -263,7 +263,7 @@ class Session:
         return ev.RunStarted(
             name=self.run.path.name,
             how="fork" if forked else self._how,
-            argv=confidential.words([str(a) for a in getattr(sys, "orig_argv", sys.argv)]),
+            argv=secret_values.words([str(a) for a in getattr(sys, "orig_argv", sys.argv)]),
             cwd=_cwd(),
             python=sys.version.split()[0],
             jax=jax.__version__,

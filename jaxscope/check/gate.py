@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from jaxscope.analysis.alike import same_change
+from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.check import unknown
 from jaxscope.errors import UsageError
 from jaxscope.model import causes
-from jaxscope.model.names import matches, number_of
+from jaxscope.model.function_lookup import matches, number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
-from jaxscope.rules import recompiles, registry, resized
-from jaxscope.rules.resized import Change, Miss, eager
+from jaxscope.rules import recompiles, registry, root_cause
+from jaxscope.rules.root_cause import Change, Miss, eager
 from jaxscope.schema.causes import Cause, RecordingBegan
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame
@@ -122,7 +122,7 @@ def late_after(
     return [
         *(
             Late(_finding(run, n, change, since), frozenset(m.compilation.id for m in change.every))
-            for change in resized.together(run, _grouped(_outermost(run, late)))
+            for change in root_cause.together(run, _grouped(_outermost(run, late)))
         ),
         *map(Late, _unplaced(n, [c for c in unplaced if not _of_library(c)], part)),
         *map(Late, _missing(run, functions)),
@@ -249,11 +249,13 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
             done=_done(group),
             when=_when(n, group),
             cause=last.cause,
-            also=resized.also(change),
+            also=root_cause.also(change),
         ),
         function=f.id,
         source=last.compilation.site,
-        evidence=[e for _, e in sorted([*apart, *resized.evidence(run, change)], key=lambda item: item[0])],
+        evidence=[
+            e for _, e in sorted([*apart, *root_cause.evidence(run, change)], key=lambda item: item[0])
+        ],
         fix=_fix(run, n, change, since),
         seconds=change.seconds,
         subject=(last.cause.kind, last.cause.path, last.compilation.site if eager(f) else None),
@@ -272,7 +274,7 @@ def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
     text = message(
         "recompiled-call",
         call=f"{name}#{number_of(run, c)}",
-        at=resized.at_steps([x]) if where else None,
+        at=root_cause.at_steps([x]) if where else None,
         cause=x.cause,
         than=None,
     )

@@ -17,7 +17,7 @@ from jaxscope.check import budgets, gate, limits, program_limits, unknown
 from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.model.run import Run
 from jaxscope.present.findings import title
-from jaxscope.report import sentences
+from jaxscope.report import plain_text
 from jaxscope.schema.findings import NOTE, Finding
 
 
@@ -154,7 +154,7 @@ def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
 def _outcome(found: Sequence[Finding]) -> Outcome:
     wrong = [f for f in found if f.severity != NOTE]
     if wrong:
-        return Outcome(sentences.told(wrong), surely=any(f.code != unknown.CODE for f in wrong))
+        return Outcome(plain_text.told(wrong), surely=any(f.code != unknown.CODE for f in wrong))
     return Outcome(None, [title(f) for f in found])
 
 

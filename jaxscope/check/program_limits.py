@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from jaxscope.analysis import fitting
+from jaxscope.analysis import memory_fit
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.check.gate import Part, within
 from jaxscope.check.limits import ANY, Limits
 from jaxscope.check.unknown import not_known
 from jaxscope.log.jobs import EXHAUSTED
-from jaxscope.model import metrics, retargeted
-from jaxscope.model.names import number_of
+from jaxscope.model import metrics, target_programs
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.present.figures import size
@@ -95,7 +95,7 @@ def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Fi
         return
     for p in run.retargeted.values():
         c = p.compilations[0] if p.compilations else None
-        fit = retargeted.fit(run, p) if p.target == target and p.function is f else None
+        fit = target_programs.fit(run, p) if p.target == target and p.function is f else None
         if c is None or fit is None:
             continue
         memory, peak = metrics.memory_of(p, fit)
@@ -157,7 +157,7 @@ def _parts(memory: Memory, peak: int | None) -> str:
         return text
     if memory.alias_bytes:
         text += f", minus {size(memory.alias_bytes)} that arguments and results share"
-    rest = fitting.undivided(memory, peak)
+    rest = memory_fit.undivided(memory, peak)
     if not rest:
         return text
     if rest < 0:

@@ -15,7 +15,7 @@ from jaxscope.check.limits import Limits
 from jaxscope.check.unknown import not_known
 from jaxscope.errors import UsageError
 from jaxscope.log.jobs import EXHAUSTED, OK
-from jaxscope.model.names import matches, number_of
+from jaxscope.model.function_lookup import matches, number_of
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging, registry

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from jaxscope import __version__
-from jaxscope.cli.wrapping import Help
+from jaxscope.cli.help import Help
 from jaxscope.errors import JaxscopeError, UsageError
 
 MAX_WORDS = 300  # letters of an error that nobody expected

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jaxscope.launch import keeper
 from jaxscope.launch.keeper import Kept
-from jaxscope.launch.vitals import Ended
+from jaxscope.launch.program_events import Ended
 from jaxscope.log import files
 from jaxscope.log.store import RunDir
 

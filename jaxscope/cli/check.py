@@ -241,13 +241,13 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
 
 def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
     """Print the findings on ``stream``, and their number on stderr."""
-    from jaxscope.report import lines
+    from jaxscope.report import layout
     from jaxscope.report.console import console
     from jaxscope.report.findings import entry
     from jaxscope.report.phrases import Places
 
     places = Places(run, whole=True)
-    lines.put(console(stream), (line for f in found for line in entry(f, places)))
+    layout.put(console(stream), (line for f in found for line in entry(f, places)))
     _summary(found)
 
 

@@ -84,9 +84,9 @@ def add_parser(subparsers: Any) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Compile and print. 1: something does not fit, or does not compile."""
     if args.rest is not None:
-        from jaxscope.cli import rest
+        from jaxscope.cli import resume
 
-        return rest.handle(args.rest)
+        return resume.handle(args.rest)
     if args.function is None or not args.target:
         what = "--target" if args.function is not None else "a function"
         raise UsageError(f"compile: {what} is missing", hint="jaxscope compile train.py:step --target v5e:4x4 --args shapes", slug="usage")  # fmt: skip
@@ -150,16 +150,16 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
     """Print what was compiled in ``record`` and the runs within it, and several programs side by side."""
     import io
 
-    from jaxscope.model import retargeted
+    from jaxscope.model import target_programs
     from jaxscope.model.load import load
-    from jaxscope.report import comparison_table, target_programs, targets, variants
+    from jaxscope.report import comparison_table, targets, targets_section, variants
     from jaxscope.report.console import console
-    from jaxscope.report.lines import put
-    from jaxscope.report.machine import dumps
+    from jaxscope.report.json_report import dumps
+    from jaxscope.report.layout import put
     from jaxscope.report.phrases import Places
 
     parts = variants.of(load(record), record)
-    found = [(v.run, p) for v in parts for _, programs in retargeted.of_run(v.run) for p in programs]
+    found = [(v.run, p) for v in parts for _, programs in target_programs.of_run(v.run) for p in programs]
     if args.format == "json":
         programs = [targets.program_json(run, p) for run, p in found]
         deliver(
@@ -172,10 +172,10 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
         for run, p in found:
             put(to, targets.whole(run, p, Places(run), everything=args.all))
         for f, _ in variants.by_function(parts):
-            put(to, target_programs.of_function(f, parts, to.width))
+            put(to, targets_section.of_function(f, parts, to.width))
         deliver(text.getvalue(), args.output)
         sys.stderr.write(f"recorded in {record.path}\n")
-    fits = [getattr(retargeted.fit(run, p), "fits", None) for run, p in found]
+    fits = [getattr(target_programs.fit(run, p), "fits", None) for run, p in found]
     return 0 if found and all(p.state == "ok" for _, p in found) and False not in fits else 1
 
 

@@ -76,7 +76,7 @@ def handle(args: argparse.Namespace) -> int:
         found = diff.runs(before.run, after.run, only)
     pair = report.Pair(before.run, before.directory, after.run, after.directory)
     if args.format == "json":
-        from jaxscope.report.machine import dumps
+        from jaxscope.report.json_report import dumps
 
         deliver(dumps(report.as_json(found, pair)), args.output)
     else:

@@ -51,7 +51,7 @@ def handle(args: argparse.Namespace) -> int:
     from jaxscope.report import phrases
     from jaxscope.report.console import console
     from jaxscope.report.escape import escape
-    from jaxscope.report.lines import BLANK, line, put
+    from jaxscope.report.layout import BLANK, line, put
 
     page = console(sys.stdout)
     well = True

@@ -82,7 +82,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.format == "json":
         import msgspec
 
-        from jaxscope.report.machine import dumps
+        from jaxscope.report.json_report import dumps
         from jaxscope.report.programs import texts_json
 
         deliver(
@@ -99,10 +99,10 @@ def _page(texts: Any, *, everything: bool) -> str:
 
     from jaxscope.model.run import Run
     from jaxscope.present.figures import count
-    from jaxscope.report import made
+    from jaxscope.report import compiled_program
     from jaxscope.report.console import console
     from jaxscope.report.escape import escape
-    from jaxscope.report.lines import line, put
+    from jaxscope.report.layout import line, put
     from jaxscope.report.phrases import Places
 
     to = console(sys.stdout)
@@ -111,7 +111,7 @@ def _page(texts: Any, *, everything: bool) -> str:
     on = f"  {count(program.num_partitions, 'partition')}" if program.num_partitions is not None else ""
     across = ", ".join(f"{escape(axis)}={size}" for axis, size in program.mesh or ())
     put(to, [line((escape(program.module), "bold"), on, (f"  mesh {across}" if across else "", "dim"))])
-    put(to, made.section(texts, None, Places(Run()), everything=everything))
+    put(to, compiled_program.section(texts, None, Places(Run()), everything=everything))
     if program.mesh is None and any(c.group_size and c.group_size > 1 for c in program.collectives):
         put(to, [line(("the mesh axes are not known: --mesh data=4,model=2 names them", "dim"), indent=2)])
     return str(to.file.getvalue())

@@ -49,12 +49,12 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
     Raises:
       UsageError: there is none.
     """
-    from jaxscope.model import names
+    from jaxscope.model import function_lookup
     from jaxscope.report.phrases import Places, function_name
 
-    found, number = names.find_compilations(run, text)
+    found, number = function_lookup.find_compilations(run, text)
     typed = text if number is None else text.rpartition("#")[0]
-    if len(found) > 1 or not names.is_called(found[0], typed):
+    if len(found) > 1 or not function_lookup.is_called(found[0], typed):
         places = Places(run)
         shown = [
             function_name(f) + (f" ({site})" if (site := places.function(f)) else "") for f in found[:NAMED]

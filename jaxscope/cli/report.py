@@ -53,7 +53,7 @@ def handle(args: argparse.Namespace) -> int:
 
     if args.schema:
         from jaxscope.report import contract
-        from jaxscope.report.machine import dumps
+        from jaxscope.report.json_report import dumps
 
         if args.run:
             raise UsageError("--schema is the same for every run: leave RUN out", slug="usage")
@@ -64,7 +64,7 @@ def handle(args: argparse.Namespace) -> int:
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.format == "json":
-        from jaxscope.report.machine import pieces
+        from jaxscope.report.json_report import pieces
 
         if args.function:
             raise UsageError(

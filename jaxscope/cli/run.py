@@ -15,14 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxscope.cli import check, following, options, rounds, targeting, varying, view
-from jaxscope.cli.rounds import Round
-from jaxscope.cli.saying import say
+from jaxscope.cli import check, live, options, sweep, sweep_values, targeting, view
+from jaxscope.cli.stderr import say
+from jaxscope.cli.sweep import Round
 from jaxscope.errors import JaxscopeError, LogError, UsageError
-from jaxscope.launch import command, runner, vitals
+from jaxscope.launch import command, program_events, runner
 from jaxscope.launch.command import Command
 from jaxscope.log import files, store
-from jaxscope.log.alive import Heartbeat
+from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
 
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
     follow = subparsers.add_parser("_follow")
     follow.add_argument("directory", type=Path)
     follow.add_argument("pid", type=int)
-    follow.set_defaults(handler=following.handle_follow)
+    follow.set_defaults(handler=live.handle_follow)
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -56,16 +56,16 @@ def handle(args: argparse.Namespace) -> int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        opts = parser.parse_args(varying.joined(ours))
+        opts = parser.parse_args(sweep_values.joined(ours))
     except SystemExit:  # --help; a complaint is a UsageError
         return 0
     program = command.parse(words)
     if opts.tui and not view.on_a_terminal():
         say("no terminal to show the run in: it goes on without --tui")
     options.configure(opts)
-    every = rounds.asked(opts, program)
+    every = sweep.asked(opts, program)
     first = every[0]
-    wishes = None if opts.check is None else check.options(rounds.checks(opts.check, every))
+    wishes = None if opts.check is None else check.options(sweep.checks(opts.check, every))
     if wishes is not None and first.targets:
         opts.wait_targets = True  # what is not compiled yet is not checked
     if opts.detach:
@@ -79,7 +79,7 @@ def handle(args: argparse.Namespace) -> int:
     record = _make_run(first, opts)
     if record is not None and len(every) < 2 and _to_be_shown(program, opts):
         return _attach(first, opts, record, wishes)
-    ended = rounds.all_of(
+    ended = sweep.all_of(
         every, record, lambda each, where: _once(each, opts, where), options=lambda each: _wishes(opts, each)
     )
     read = _read(record)
@@ -91,9 +91,9 @@ def handle(args: argparse.Namespace) -> int:
     return _checked(record, ended, wishes, read)
 
 
-def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> vitals.Ended:
+def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
     """Run the program, with what is compiled beside it for the targets of ``each``."""
-    more = varying.environment(each.settings)
+    more = sweep_values.environment(each.settings)
     env = {**os.environ, **more} if record is None else _environment(record, opts, each)
     worker = targeting.begin(record, env) if record is not None and each.targets else None
     ended = runner.run(
@@ -101,7 +101,7 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> vital
         env,
         record,
         tee=opts.tee_stderr,
-        beside=following.live(record) if opts.live and record else None,
+        beside=live.live(record) if opts.live and record else None,
     )
     targeting.aborted(each.targets, ended, opts)
     if record is not None and worker is not None:
@@ -123,7 +123,7 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
     if each.targets:
         targeting.begin(record, env)
-    keeper.start(program.argv, env, record, beside=following.live(record) if opts.live else None)
+    keeper.start(program.argv, env, record, beside=live.live(record) if opts.live else None)
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
         say(
@@ -224,7 +224,7 @@ def _wishes(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
 
 def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[str, str]:
     wished = _wishes(opts, each)
-    env = command.environment(record.path, wished, varying.environment(each.settings))
+    env = command.environment(record.path, wished, sweep_values.environment(each.settings))
     if each.targets:
         forced = targeting.force(env, each.targets)
         if forced is not None:
@@ -245,12 +245,14 @@ def _read(record: RunDir | None) -> Callable[[], Ended]:
     return read
 
 
-def _report(record: RunDir, ended: vitals.Ended, read: Callable[[], Ended], *, unseen: bool = False) -> None:
+def _report(
+    record: RunDir, ended: program_events.Ended, read: Callable[[], Ended], *, unseen: bool = False
+) -> None:
     try:
         if not _something(record, ended, read):
-            from jaxscope.launch import evidence
+            from jaxscope.launch import recording_check
 
-            say(*evidence.say(evidence.look(record, ended.pid), ended))
+            say(*recording_check.say(recording_check.look(record, ended.pid), ended))
             return
         from jaxscope.report import text
 
@@ -264,18 +266,21 @@ def _report(record: RunDir, ended: vitals.Ended, read: Callable[[], Ended], *, u
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
 
 
-def _something(record: RunDir, ended: vitals.Ended, read: Callable[[], Ended]) -> bool:
+def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
     """Is anything recorded that can be reported? Where no process began to record, the model is not imported."""
     if not record.recorded:
-        from jaxscope.launch import evidence
+        from jaxscope.launch import recording_check
 
-        if not evidence.look(record, ended.pid).something:
+        if not recording_check.look(record, ended.pid).something:
             return False
     return read().something
 
 
 def _checked(
-    record: RunDir | None, ended: vitals.Ended, wishes: dict[str, Any] | None, read: Callable[[], Ended]
+    record: RunDir | None,
+    ended: program_events.Ended,
+    wishes: dict[str, Any] | None,
+    read: Callable[[], Ended],
 ) -> int:
     """The program's own exit code; CHECK_FAILED where it succeeded and what was asked for does not hold."""
     if wishes is None or not ended.succeeded:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxscope.errors import LogError, UsageError
 from jaxscope.log import removal, store
-from jaxscope.log.alive import STALE_S, beat_of
 from jaxscope.log.counts import SUFFIX
 from jaxscope.log.jobs import Queue
+from jaxscope.log.liveness import STALE_S, beat_of
 from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxscope.cli.saying import say
+from jaxscope.cli.stderr import say
 from jaxscope.errors import UsageError
-from jaxscope.launch.vitals import Ended
+from jaxscope.launch.program_events import Ended
 from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
@@ -97,9 +97,9 @@ def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:
 
 def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
     """As many CPU devices as the targets have; None where the environment has a number of its own."""
-    from jaxscope.launch import forced
+    from jaxscope.launch import forced_devices
 
-    return forced.force(env, targets[0].devices)
+    return forced_devices.force(env, targets[0].devices)
 
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:

@@ -52,16 +52,16 @@ def handle(args: argparse.Namespace) -> int:
             )
         chosen = [machines.MACHINES[name]]
     if args.format == "json":
-        from jaxscope.report.catalogue import machine_json
-        from jaxscope.report.machine import dumps
+        from jaxscope.report.json_report import dumps
+        from jaxscope.report.machines import machine_json
 
         deliver(dumps({"schema": 1, "machines": [machine_json(m) for m in chosen]}), args.output)
         return 0
     import io
 
-    from jaxscope.report.catalogue import machine_lines
     from jaxscope.report.console import console
-    from jaxscope.report.lines import put
+    from jaxscope.report.layout import put
+    from jaxscope.report.machines import machine_lines
 
     to = console(sys.stdout)
     to.file = io.StringIO()

@@ -18,14 +18,14 @@ import time
 from typing import NamedTuple
 
 from jaxscope.errors import JaxscopeError
-from jaxscope.launch import vitals
-from jaxscope.launch.apart import fork_apart
-from jaxscope.launch.overhear import Listener
+from jaxscope.launch import program_events
+from jaxscope.launch.detached import fork_apart
+from jaxscope.launch.program_events import Ended
 from jaxscope.launch.runner import FORWARDED, LINGER_S, Beside, spawn
 from jaxscope.launch.tee import open_terminal, read_some
-from jaxscope.launch.vitals import Ended
+from jaxscope.launch.xla_warnings import Listener
 from jaxscope.log import files
-from jaxscope.log.alive import Heartbeat
+from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 
 QUIET_S = 0.2
@@ -123,7 +123,7 @@ def _keep(
     # to it does: the program's end is written down before, their output afterwards.
     os.close(terminal)
     open_still = _drain(pty, QUIET_S, listener)
-    vitals.write_end(run, end)
+    program_events.write_end(run, end)
     ended.set()
     if thread:
         thread.join(LINGER_S)
@@ -151,7 +151,7 @@ def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: 
     while True:
         now = time.monotonic()
         if now >= beat_at:
-            beat_at = now + vitals.HEARTBEAT_S
+            beat_at = now + program_events.HEARTBEAT_S
             heartbeat.beat()
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxscope.errors import JaxscopeError
-from jaxscope.launch import vitals
+from jaxscope.launch import program_events
+from jaxscope.launch.group_signals import Witness
+from jaxscope.launch.program_events import Ended
 from jaxscope.launch.tee import Tee
-from jaxscope.launch.vitals import Ended
-from jaxscope.launch.witness import Witness
-from jaxscope.log.alive import Heartbeat
+from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 
 Beside = Callable[[threading.Event], None]
@@ -104,7 +104,7 @@ def run(
         if copy:
             copy.finish()
         if record is not None:
-            vitals.write_end(record, end)
+            program_events.write_end(record, end)
         watch.over()
         ended.set()
         if thread:
@@ -167,7 +167,7 @@ class _Watch:
         while True:
             now = time.monotonic()
             if now >= beat_at:
-                beat_at = now + vitals.HEARTBEAT_S
+                beat_at = now + program_events.HEARTBEAT_S
                 if self.heartbeat is not None:
                     self.heartbeat.beat()
             # Asked each time round, not only on SIGCHLD: several of them may be one by the time we look.

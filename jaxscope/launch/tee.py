@@ -18,8 +18,8 @@ import time
 import tty
 from collections.abc import Mapping
 
-from jaxscope.launch.apart import fork_apart
-from jaxscope.launch.overhear import Listener
+from jaxscope.launch.detached import fork_apart
+from jaxscope.launch.xla_warnings import Listener
 from jaxscope.log import files
 from jaxscope.log.store import RunDir
 

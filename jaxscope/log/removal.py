@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxscope.errors import LogError
-from jaxscope.log import alive, files
+from jaxscope.log import files, liveness
 
 META, MOST_META = "meta.json", 1 << 20
 _PART = r"|\.[0-9a-f]{16}\.part|[0-9a-f]{16,64}(\.[a-z]+)?(\.\d+\.[0-9a-f]{6})?\.part"
@@ -53,14 +53,14 @@ def is_run(path: Path) -> bool:
 
 def in_use(path: Path) -> bool:
     """Does a process of this machine still write in the run directory ``path``, or watch its program?"""
-    beat = alive.beat_of(path / "heartbeat")
+    beat = liveness.beat_of(path / "heartbeat")
     if beat is not None and beat.going:
         return True
     try:
         logs = [name for name in files.names(path / "events", within=path) if name.endswith(".jsonl")]
     except OSError:
         return False
-    return any(alive.locked(path / "events" / name) for name in logs)
+    return any(liveness.locked(path / "events" / name) for name in logs)
 
 
 def foreign(path: Path) -> Iterator[str]:

@@ -31,7 +31,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from jaxscope.errors import LogError, RunNotFound
-from jaxscope.log import confidential, files, removal
+from jaxscope.log import files, removal, secret_values
 
 HOME = ".jaxscope"
 SCHEMA = 1  # of meta.json and the logs
@@ -128,10 +128,10 @@ def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
     argv, settings = meta.get("argv"), meta.get("settings")
     found = dict(meta)
     if isinstance(argv, list):
-        found["argv"] = confidential.words([str(word) for word in argv])
+        found["argv"] = secret_values.words([str(word) for word in argv])
     if isinstance(settings, dict):
         found["settings"] = {
-            name: confidential.value(name, text) if isinstance(text, str) else text
+            name: secret_values.value(name, text) if isinstance(text, str) else text
             for name, text in settings.items()
         }
     return found

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from jaxscope.log import alive, files
+from jaxscope.log import files, liveness
 from jaxscope.log.counts import SUFFIX, Cells
 from jaxscope.log.store import LAST, LAST_BYTES, RunDir
 from jaxscope.schema.events import Event, RecordingStopped, RunStarted
@@ -163,13 +163,13 @@ class Writer:
         self._path = path
         self._file = _file(self._fd)
         self._cells = Cells(path.with_suffix(SUFFIX))
-        locked = self._of_program and alive.lock(self._fd)
+        locked = self._of_program and liveness.lock(self._fd)
         if self._of_program:
             with contextlib.suppress(OSError):
                 files.write(path.with_suffix(LAST), bytes(LAST_BYTES), within=self.run.path)
         first = self._first(self._forked)
         if isinstance(first, RunStarted) and self._of_program:
-            first = msgspec.structs.replace(first, machine=alive.machine(), locked=locked)
+            first = msgspec.structs.replace(first, machine=liveness.machine(), locked=locked)
         self._append(first)
 
     def _append(self, event: Event) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from jaxscope.analysis import causes
 from jaxscope.analysis.keys import Facts, flatten
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest, reached_level
-from jaxscope.model import earlier, sources
-from jaxscope.model.earlier import shapes
-from jaxscope.model.names import number_of
+from jaxscope.model import key_index, sources
+from jaxscope.model.function_lookup import number_of
+from jaxscope.model.key_index import shapes
 from jaxscope.model.records import Comparison, Compilation, Function, asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
@@ -158,7 +158,7 @@ def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set
     The latest, and of those before the latest with the shapes, or the static values, of ``c``: in which keys
     come by the hundred, while dtypes, settings and containers do not.
     """
-    its = earlier.of(run, c)
+    its = key_index.of(run, c)
     end = its.before(c.call)
     one = its.entries == {c.entry} != {"transform"}  # by far the most
     for fits in [None] if one else _fitting(c):
@@ -171,7 +171,7 @@ def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set
     return [], set()
 
 
-def _fitting(c: Compilation) -> list[earlier.Fits]:
+def _fitting(c: Compilation) -> list[key_index.Fits]:
     """What may be compared with ``c``, the best first: the next where there is none."""
 
     def alike(o: Compilation) -> bool:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from jaxscope.analysis.hlo.program import Program as Compiled
-from jaxscope.analysis.remats import Remat
+from jaxscope.analysis.rematerialization import Remat
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.model import metrics

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.analysis.closure import Results
+from jaxscope.analysis.feedback import Results
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.programs import NOTHING, Texts
+from jaxscope.model.interning import Shared
 from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program, StaleCapture
-from jaxscope.model.shared import Shared
 from jaxscope.schema import events as ev
-from jaxscope.schema.counted import Counted
+from jaxscope.schema.counters import Counted
 from jaxscope.schema.keys import Key
 from jaxscope.schema.targets import Target
 

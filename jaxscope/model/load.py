@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from jaxscope.log import alive, reader
+from jaxscope.log import liveness, reader
 from jaxscope.log.jobs import Queue
 from jaxscope.log.store import RunDir
 from jaxscope.model.programs import Reader
@@ -102,7 +102,7 @@ class Tail:
 
     def _look_whether_it_lives(self) -> None:
         how = state(self.run, self.directory)
-        beat = alive.beat_of(self.directory.heartbeat)
+        beat = liveness.beat_of(self.directory.heartbeat)
         self.run.going_on = how == "running"
         self.run.alive_ns = None  # without a heartbeat only the events say
         if beat is not None and how in ("running", "lost"):
@@ -136,18 +136,18 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # what it had no lock for has been watched to its end
-    if alive.beat_of(directory.heartbeat) is not None:
+    if liveness.beat_of(directory.heartbeat) is not None:
         signs.append(_watched(directory))
     elif not signs and directory.meta.get("how") is not None:
-        signs.append(alive.recent(directory.started))  # made in code, which imports jax before it writes
+        signs.append(liveness.recent(directory.started))  # made in code, which imports jax before it writes
     return True if True in signs else None if None in signs else False
 
 
 def _watched(directory: RunDir) -> bool | None:
-    beat = alive.beat_of(directory.heartbeat)
+    beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False
-    return beat.going if beat.going is not None else alive.recent(beat.at) or None
+    return beat.going if beat.going is not None else liveness.recent(beat.at) or None
 
 
 def _writes(directory: RunDir, log: str, process: Process) -> bool | None:
@@ -156,5 +156,5 @@ def _writes(directory: RunDir, log: str, process: Process) -> bool | None:
     if process.ended is not None or said is None:
         return False
     path = directory.events / f"{log}.jsonl"
-    found = alive.holds(path, said.machine, said.locked) if said.machine is not None else None
-    return found if found is not None else alive.recent(process.last_ns / 1e9) or None
+    found = liveness.holds(path, said.machine, said.locked) if said.machine is not None else None
+    return found if found is not None else liveness.recent(process.last_ns / 1e9) or None

@@ -15,9 +15,9 @@ import msgspec
 
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.bounds import Bounds
-from jaxscope.analysis.fitting import Fit
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.analysis.memory_fit import Fit
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.analysis.stablehlo.constants import Constant
@@ -25,7 +25,7 @@ from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.precision import Upcast
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.log.jobs import EXHAUSTED, OK
-from jaxscope.model import retargeted
+from jaxscope.model import target_programs
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.model.stable_names import clean, pattern, root
@@ -228,7 +228,7 @@ TOLERANCE = {m.name: m.tolerance for m in METRICS if m.tolerance}
 def of(run: Run, p: Program) -> ProgramMetrics:
     """Extract the figures of ``p``, a program of ``run`` that ran or was compiled for a target."""
     texts, target = run.texts_of(p), run.retargeted.get(p.id) is p
-    fit = retargeted.fit(run, p) if target else None
+    fit = target_programs.fit(run, p) if target else None
     memory, peak = memory_of(p, fit)
     saved = {
         "argument": memory.argument_bytes,
@@ -247,7 +247,7 @@ def of(run: Run, p: Program) -> ProgramMetrics:
         unsaved_memory=_present(unsaved) if known else None,
         cost=_present(costs),
         fit=fit,
-        bounds=retargeted.bounds_of(run, p) if target else None,
+        bounds=target_programs.bounds_of(run, p) if target else None,
         state=p.state if target else OK,
         seconds=p.made.seconds if p.made is not None else None,
         **_of_hlo(texts.hlo),

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from jaxscope.analysis import causes as analysis
-from jaxscope.analysis.closure import Fed, Result, Results, fed_back
+from jaxscope.analysis.feedback import Fed, Result, Results, fed_back
 from jaxscope.analysis.keys import Facts, placed
 from jaxscope.analysis.levels import FAST_PATH, distance
-from jaxscope.analysis.spelling import below
-from jaxscope.model import causes, earlier
+from jaxscope.analysis.paths import below
+from jaxscope.model import causes, key_index
 from jaxscope.model.records import Compilation, asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
@@ -132,7 +132,7 @@ def results_of(run: Run, c: Compilation) -> Results:
                 and [(x.path, x.shape, x.dtype) for x in o.key.arguments] == [(x.path, x.shape, x.dtype) for x in key.arguments]
             )  # fmt: skip
 
-        its = earlier.of(run, c)
+        its = key_index.of(run, c)
         found_at = its.same_shapes(key, its.before(c.call), returned)
         traced = its.compilations[found_at].traced if found_at is not None else None
     if traced is None or c.compiled is None:
@@ -160,7 +160,7 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
     """Would a call like that find what an earlier one left?"""
-    its = earlier.of(run, c)
+    its = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
         return False

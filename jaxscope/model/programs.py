@@ -17,8 +17,8 @@ from jaxscope.analysis.hlo.fusions import Fusion
 from jaxscope.analysis.programs import NOTHING, Around, Texts
 from jaxscope.log import files
 from jaxscope.log.store import RunDir
-from jaxscope.model.overheard import Overheard
 from jaxscope.model.records import Compilation, Program
+from jaxscope.model.xla_warnings import Overheard
 
 PIECE = 4_000  # fusions: about 4 ms
 MAX_KEPT = 64 << 20  # bytes of what was made of a text; a text of 64 MiB makes half of that

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from jaxscope.analysis.keys import Facts
-from jaxscope.model.occupied import Occupied
+from jaxscope.model.intervals import Occupied
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import (
     COMPILE,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from jaxscope.model.fold import Fold
-from jaxscope.model.overheard import Overheard
 from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, asked_once
+from jaxscope.model.xla_warnings import Overheard
 from jaxscope.schema.events import MAIN
 from jaxscope.schema.keys import Device
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxscope.analysis import makers
-from jaxscope.analysis.makers import Maker
+from jaxscope.analysis import rewrap_site
+from jaxscope.analysis.rewrap_site import Maker
 from jaxscope.log import files
 
 if TYPE_CHECKING:
@@ -74,5 +74,5 @@ def where_called(file: str, name: str, site: int, recorded: frozenset[str] = fro
 
 
 @functools.lru_cache(64)
-def _makers(source: str) -> makers.Makers:
-    return makers.Makers(source)
+def _makers(source: str) -> rewrap_site.Makers:
+    return rewrap_site.Makers(source)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from jaxscope.analysis.avals import short_aval, short_dtype, type_text
-from jaxscope.analysis.spelling import excerpt
+from jaxscope.analysis.paths import excerpt
 from jaxscope.present import meshes
 from jaxscope.present.figures import article, count, line
 from jaxscope.schema.causes import (

@@ -8,13 +8,13 @@ from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
-from jaxscope.model.intent import OfArrays
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.model.sharding_audit import OfArrays
 from jaxscope.present.figures import count, size
 from jaxscope.report import contract
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.shards import drawing
 from jaxscope.schema.events import COMPILE, Died

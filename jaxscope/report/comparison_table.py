@@ -18,7 +18,7 @@ from jaxscope.model.metrics import UNKNOWN_AXES, ProgramMetrics, Traffic
 from jaxscope.present.figures import seconds, size
 from jaxscope.report import contract
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.targets import bounds_json, least, short
 from jaxscope.report.variants import Column, Variant, by_function
 

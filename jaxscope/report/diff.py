@@ -12,15 +12,15 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.changes import Changed, Changes, Entry, Item
 from jaxscope.model.diff import CompilationDiff, FunctionDiff, RunDiff
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.metrics import Difference
-from jaxscope.model.names import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds, size
 from jaxscope.report import figures, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.header import cut_short
-from jaxscope.report.lines import BLANK, Line, line, put
+from jaxscope.report.layout import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, function_name
 
 SHOWN = 6  # lines of one part of a program
@@ -324,7 +324,7 @@ def _side_json(f: Function | None) -> dict[str, Any] | None:
 
 
 def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
-    from jaxscope.report.machine import cause_json
+    from jaxscope.report.json_report import cause_json
 
     def side(run: Run, c: Compilation) -> dict[str, Any]:
         return {

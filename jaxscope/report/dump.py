@@ -17,7 +17,7 @@ from jaxscope.log import files
 from jaxscope.log.store import RunDir, clean_name
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.report.machine import compilation_json, dumps, function_json
+from jaxscope.report.json_report import compilation_json, dumps, function_json
 from jaxscope.report.phrases import function_name
 
 STAGES = (("stablehlo", "stablehlo.mlir"), ("hlo", "hlo.txt"))

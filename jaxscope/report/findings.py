@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxscope.model import sizes
+from jaxscope.model import observed_sizes
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds
 from jaxscope.present.findings import fix_text
 from jaxscope.present.findings import title as title_of
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.phrases import Places, function_name
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 
@@ -76,8 +76,8 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 def buckets(run: Run, places: Places) -> Iterator[Line]:
     """Sizes to pad to, for every axis that took several; axes of one argument together, as padding multiplies."""
-    together: dict[tuple[str, str], list[sizes.Varying]] = {}
-    for v in sizes.varying(run):
+    together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
+    for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)
     for axes in together.values():
         first, several = axes[0], sorted(axes, key=lambda v: v.axis)
@@ -94,7 +94,7 @@ def buckets(run: Run, places: Places) -> Iterator[Line]:
             hang=4,
         )
         yield line((_weighing(several), "dim"), indent=4, hang=2)
-        for j in sizes.joint(several):
+        for j in observed_sizes.joint(several):
             yield line(
                 f"{count(j.compilations, 'compilation'):>15}  {j.padding_share:>4.0%} padding  ",
                 (" x ".join(", ".join(f"{s:,}" for s in of) for of in j.sizes), "bold"),
@@ -103,7 +103,7 @@ def buckets(run: Run, places: Places) -> Iterator[Line]:
             )
 
 
-def _weighing(axes: Sequence[sizes.Varying]) -> str:
+def _weighing(axes: Sequence[observed_sizes.Varying]) -> str:
     calls = axes[0].calls
     if calls is not None:
         return f"padding of {count(calls, 'call')}"

@@ -13,18 +13,18 @@ from rich.console import Console
 
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.keys import Facts, LeafFacts
-from jaxscope.analysis.spelling import common_prefix, tokens
+from jaxscope.analysis.paths import common_prefix, tokens
 from jaxscope.log.store import RunDir
-from jaxscope.model import devices, intent, retargeted
+from jaxscope.model import devices, sharding_audit, target_programs
 from jaxscope.model.causes import compared
-from jaxscope.model.names import find_compilations, number_of
+from jaxscope.model.function_lookup import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds, size
-from jaxscope.report import entries, made, phrases, target_programs, targets, variants
-from jaxscope.report import intent as intents
+from jaxscope.report import compiled_program, function_summary, phrases, targets, targets_section, variants
+from jaxscope.report import sharding_audit as intents
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import BLANK, Line, line, put
+from jaxscope.report.layout import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, function_name
 
 KEYS = 10  # keys shown unless all are asked for
@@ -51,7 +51,7 @@ def render_function(
         if i:
             put(to, [BLANK])
         put(to, _function(run, f, number, places, everything=everything))
-        put(to, target_programs.of_function(f, variants.of(run, directory), to.width))
+        put(to, targets_section.of_function(f, variants.of(run, directory), to.width))
 
 
 def _function(
@@ -70,7 +70,7 @@ def _function(
     kind += [f"through {', '.join(map(escape, f.seen.wrappers))}"] if f.seen.wrappers else []
     if f.seen.signature:
         yield line((f"{escape(f.seen.name)}{escape(f.seen.signature, 300)}", "dim"), indent=4, hang=4)
-    yield line(" · ".join([*kind, entries.work(f)]), indent=4, hang=2)
+    yield line(" · ".join([*kind, function_summary.work(f)]), indent=4, hang=2)
     shown = [(n, c) for n, c in run.numbered(f) if number is None or n == number]
     total = len(shown)
     if not everything and number is None and total > KEYS:
@@ -112,10 +112,10 @@ def _shardings(
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
         return
-    if not intent.at_stake(c):
+    if not sharding_audit.at_stake(c):
         return
-    found = intent.latest(run, f) if number is None else None
-    told = found[1] if found is not None and found[0] is c else intent.of_compilation(run, c)
+    found = sharding_audit.latest(run, f) if number is None else None
+    told = found[1] if found is not None and found[0] is c else sharding_audit.of_compilation(run, c)
     yield BLANK
     yield line((f"Asked, compiled, actual: the shardings of #{n}", "underline"))
     yield from intents.section(told, places, everything=everything)
@@ -132,19 +132,19 @@ def _made(
             yield BLANK
             yield line((f"What XLA made of #{n}", "underline"))
             memory = c.compiled.memory if c.compiled is not None else None
-            yield from made.section(texts, memory, places, everything=everything)
+            yield from compiled_program.section(texts, memory, places, everything=everything)
             yield from _room(c, everything=everything)
             return
 
 
 def _elsewhere(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
     """The same function's programs for machines that are not there."""
-    for p in next((ps for g, ps in retargeted.of_run(run) if g is f), []):
+    for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "underline"))
         yield from targets.program_lines(run, p, places, everything=everything)
         memory = p.made.memory if p.made is not None else None
-        yield from made.section(
+        yield from compiled_program.section(
             run.texts_of(p),
             memory,
             places,
@@ -194,7 +194,7 @@ def _key(
             seconds(c.seconds)
             + (f" ({', '.join(parts)})" if len(parts) > 1 else f" of {parts[0].split()[0]}")
         )
-    how = entries.level(c)
+    how = function_summary.level(c)
     facts += [how] if how else []
     open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
     if open_phase is not None and run.last_ns is not None:
@@ -350,7 +350,7 @@ def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool
         said = phrases.why(run, c)
         yield line(
             phrases.first_and_more(said, 2)[0],
-            (f"  ({entries.circumstances(c, places)})", "dim"),
+            (f"  ({function_summary.circumstances(c, places)})", "dim"),
             indent=2,
             hang=4,
         )

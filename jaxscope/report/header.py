@@ -13,7 +13,7 @@ from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds
 from jaxscope.report import phrases
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import Line, line
+from jaxscope.report.layout import Line, line
 
 OTHERS = 3
 

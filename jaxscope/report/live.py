@@ -5,16 +5,16 @@ from __future__ import annotations
 from jaxscope.log.store import RunDir
 from jaxscope.model import predictions
 from jaxscope.model.causes import recompiled
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import Tail
-from jaxscope.model.names import number_of
 from jaxscope.model.predictions import PENDING
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present.render import text
-from jaxscope.report import entries, phrases
+from jaxscope.report import function_summary, phrases
 from jaxscope.report.escape import escape
 from jaxscope.report.phrases import Places, function_name
-from jaxscope.rules.carried import fix
+from jaxscope.rules.carried_state import fix
 from jaxscope.schema.events import Compiled, PhaseFailed
 
 DIFFERENCES = 3
@@ -59,4 +59,4 @@ def live_line(run: Run, c: Compilation) -> str:
     n = number_of(run, c)
     said = "; ".join(phrases.first_and_more(phrases.why(run, c), DIFFERENCES))
     mark = f" #{n}" if n else ""
-    return f"jaxscope: {function_name(c.function)}{mark} ({entries.circumstances(c, Places(run))}): {said}"
+    return f"jaxscope: {function_name(c.function)}{mark} ({function_summary.circumstances(c, Places(run))}): {said}"

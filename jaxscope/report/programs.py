@@ -8,7 +8,7 @@ import msgspec
 
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
-from jaxscope.analysis.remats import Remat
+from jaxscope.analysis.rematerialization import Remat
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.model import devices
 from jaxscope.model.records import Program

@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.analysis import fitting, machines
+from jaxscope.analysis import machines, memory_fit
 from jaxscope.analysis.bounds import Bounds
-from jaxscope.analysis.fitting import Fit
+from jaxscope.analysis.memory_fit import Fit
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.model.records import Program
-from jaxscope.model.retargeted import bounds_of, fit, of_run
 from jaxscope.model.run import Run
+from jaxscope.model.target_programs import bounds_of, fit, of_run
 from jaxscope.present.figures import count, seconds, size
-from jaxscope.report import contract, made
+from jaxscope.report import compiled_program, contract
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import Line, line
+from jaxscope.report.layout import Line, line
 from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.programs import texts_json
 
@@ -70,7 +70,7 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
     for f, programs in of_run(run)[:most]:
         for p in programs:
             said, style = state(p)
-            short = made.in_short(run.texts_of(p), None) if p.state == OK else ""
+            short = compiled_program.in_short(run.texts_of(p), None) if p.state == OK else ""
             yield line(
                 (f"for {escape(p.target or '?', 40)}{f', {escape(label, 80)}' if label else ''}: ", "bold"),
                 f"{function_name(f)}  {short}".rstrip(),
@@ -105,7 +105,7 @@ def program_lines(
     """Print one program: its state, and what it consists of if it was compiled. ``label``: the settings of its run."""
     said, style = state(p)
     texts = run.texts_of(p)
-    short = made.in_short(texts, None) if p.state == OK else ""
+    short = compiled_program.in_short(texts, None) if p.state == OK else ""
     name = f"{escape(p.target or '?', 40)}{f', {escape(label, 80)}' if label else ''}"
     yield line((name, "bold"), f"  {short}" if short else "", (f"  {said}" if said else "", style), indent=4, hang=4)  # fmt: skip
     found = fit(run, p)
@@ -127,7 +127,7 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
         yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
     yield from program_lines(run, p, places, everything=everything)
     memory = p.made.memory if p.made is not None else None
-    yield from made.section(
+    yield from compiled_program.section(
         run.texts_of(p),
         memory,
         places,
@@ -144,7 +144,9 @@ def state(p: Program) -> tuple[str, str]:
         return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "yellow"
     return {
         OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
-        EXHAUSTED: ("", "red") if fitting.of_message(None, error).used else (f"does not fit: {error}", "red"),
+        EXHAUSTED: ("", "red")
+        if memory_fit.of_message(None, error).used
+        else (f"does not fit: {error}", "red"),
         FAILED: (f"not compiled{_unlisted(p)}: {error}", "yellow"),
         CRASHED: (f"the compiler crashed{_unlisted(p)}: {error}", "yellow"),
         LATE: (error, "yellow"),
@@ -192,13 +194,13 @@ def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator
     for a in found.largest[: None if everything else LARGEST]:
         where = f"  {escape(a.file.rpartition('/')[2], 60)}:{a.line}" if a.file and a.line else ""
         yield line(f"{size(a.bytes)}  {escape(a.shape or '', 80)}  {escape(a.operation or '', 120)}", (where, "dim"), indent=8, hang=4)  # fmt: skip
-    for c in (fitting.contributors(texts.stablehlo) or [])[: None if everything else LARGEST]:
+    for c in (memory_fit.contributors(texts.stablehlo) or [])[: None if everything else LARGEST]:
         if c.bytes:
             yield line(f"{size(c.bytes)}  {c.of} {escape(c.path or '?', 100)}", indent=8, hang=4)
 
 
 def _by_path(texts: Texts) -> list[contract.Contributor] | None:
-    found = fitting.contributors(texts.stablehlo)
+    found = memory_fit.contributors(texts.stablehlo)
     return None if found is None else [contract.Contributor.copy_of(c) for c in found]
 
 

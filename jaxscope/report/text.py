@@ -18,17 +18,26 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import deaths, ledger
 from jaxscope.model.causes import recompilations
 from jaxscope.model.diff import changed_programs
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import load, state
-from jaxscope.model.names import number_of
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds
-from jaxscope.report import arrays, entries, findings, phrases, target_programs, targets, transfers, variants
+from jaxscope.report import (
+    arrays,
+    findings,
+    function_summary,
+    phrases,
+    targets,
+    targets_section,
+    transfers,
+    variants,
+)
 from jaxscope.report.console import console
-from jaxscope.report.entries import by_site
 from jaxscope.report.escape import escape
+from jaxscope.report.function_summary import by_site
 from jaxscope.report.header import compiling, ending, header
-from jaxscope.report.lines import BLANK, Line, line, put
+from jaxscope.report.layout import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, function_name
 
 FUNCTIONS = 10
@@ -84,7 +93,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
         yield line(("Your functions, slowest first", "underline"))
         shown = users if everything else users[:FUNCTIONS]
         for f in shown:
-            yield from entries.entry(run, f, places, everything=everything)
+            yield from function_summary.entry(run, f, places, everything=everything)
         rest = users[len(shown) :]
         if rest:
             spent = seconds(sum(f.seconds for f in rest))
@@ -97,7 +106,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
         yield line("Nothing was compiled in this run.")
         if not run.processes:
             yield line(_nothing_recorded(directory), indent=2)
-    yield from target_programs.section(parts, places, width=width, everything=everything)
+    yield from targets_section.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run, places)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
@@ -201,8 +210,12 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
             continue
         spent = sum(f.seconds for f in functions)
         sites = by_site(compilations, places)
-        most = ", ".join(f"{s} ({n:,}x, {seconds(t)})" for s, t, n in sites[: entries.SITES])
-        more = f" and {count(len(sites) - entries.SITES, 'more line')}" if len(sites) > entries.SITES else ""
+        most = ", ".join(f"{s} ({n:,}x, {seconds(t)})" for s, t, n in sites[: function_summary.SITES])
+        more = (
+            f" and {count(len(sites) - function_summary.SITES, 'more line')}"
+            if len(sites) > function_summary.SITES
+            else ""
+        )
         yield line(
             (title, "bold"),
             f"  {count(compiled, 'compilation')}"
@@ -216,9 +229,9 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
             for f in functions:
                 yield line(
                     function_name(f),
-                    (f"  {entries.work(f)}", "dim"),
+                    (f"  {function_summary.work(f)}", "dim"),
                     (
-                        f"  at {', '.join(s for s, _, _ in by_site(f.compilations, places)[: entries.SITES])}",
+                        f"  at {', '.join(s for s, _, _ in by_site(f.compilations, places)[: function_summary.SITES])}",
                         "dim",
                     ),
                     indent=4,
@@ -238,7 +251,7 @@ def _slow_again(run: Run, functions: list[Function], places: Places, *, indent: 
         ("costliest recompile inside: ", "yellow"),
         (f"{function_name(c.function)} #{number_of(run, c)}", "bold"),
         f"  {phrases.why(run, c)[0]}",
-        (f"  ({entries.circumstances(c, places)}){more}", "dim"),
+        (f"  ({function_summary.circumstances(c, places)}){more}", "dim"),
         indent=indent,
         hang=2,
     )
@@ -352,7 +365,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         yield line(
             (function_name(f), "bold"),
             (f"  {site}" if site else "", "dim"),
-            f"  {entries.outcome(f)}",
+            f"  {function_summary.outcome(f)}",
             right=seconds(f.seconds),
             indent=2,
             hang=4,
@@ -363,14 +376,14 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
             yield line(
                 ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "yellow"),
                 phrases.why(run, c)[0],
-                (f"  ({entries.circumstances(c, places)})", "dim"),
+                (f"  ({function_summary.circumstances(c, places)})", "dim"),
                 indent=6,
                 hang=2,
             )
     yield from _slow_again(run, others, places, indent=2)
     for part in parts:
         yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
-    yield from target_programs.failed(parts)
+    yield from targets_section.failed(parts)
     if len(parts) > 1:
         yield line((f"{len(parts)} runs, side by side in the report", "dim"), indent=2)
     if run.main is not None and run.main.backend is not None and run.main.backend.in_vain:

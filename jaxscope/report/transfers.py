@@ -10,7 +10,7 @@ from jaxscope.model.transfers import BETWEEN, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.present.figures import count, seconds, size
 from jaxscope.report import contract
 from jaxscope.report.escape import escape
-from jaxscope.report.lines import BLANK, Line, line
+from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.phrases import Places, function_name
 
 SHOWN = 6

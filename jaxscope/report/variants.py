@@ -10,8 +10,8 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.model.records import Function, Program
-from jaxscope.model.retargeted import of_run
 from jaxscope.model.run import Run
+from jaxscope.model.target_programs import of_run
 from jaxscope.rules import merging
 from jaxscope.schema.findings import Finding
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Hashable
 from itertools import pairwise
 
-from jaxscope.analysis import buckets
-from jaxscope.analysis.spelling import below, root
+from jaxscope.analysis import bucketing
+from jaxscope.analysis.paths import below, root
 from jaxscope.rules.recompiles import Group, container, recompile_rule
 from jaxscope.schema.causes import ArrayType, AxisSizes, Container, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
@@ -68,7 +68,7 @@ def _settled(group: Group) -> bool:
     sizes = len(set(_shapes(group)))
     return (
         calls is not None and then is not None
-        and sizes <= buckets.MOST and calls >= max(2 * then, CALLS_A_SIZE * sizes)
+        and sizes <= bucketing.MOST and calls >= max(2 * then, CALLS_A_SIZE * sizes)
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
-    return len(changing) == 1 and buckets.creeps(changing[0])
+    return len(changing) == 1 and bucketing.creeps(changing[0])
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:

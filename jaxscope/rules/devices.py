@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.model import arrays, devices, retargeted
+from jaxscope.model import arrays, devices, target_programs
 from jaxscope.model.devices import Want
 from jaxscope.model.run import Run
 from jaxscope.rules.programs import MIB, mib, name_of
@@ -62,7 +62,7 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 def _stood_in(run: Run) -> set[str]:
     """Programs of which it is known how they fit into the machine that they are meant for."""
     made = [p for p in run.retargeted.values() if p.of is not None]
-    return {p.of.id for p in made if p.of is not None and retargeted.fit(run, p) is not None}
+    return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 
 
 def _finding(w: Want) -> Finding:

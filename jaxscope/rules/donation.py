@@ -8,7 +8,7 @@ from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.everywhere import of_compiled, users
+from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.programs import MIB, evidence, name_of
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix

@@ -10,7 +10,7 @@ from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
-from jaxscope.rules.everywhere import of_compiled, users
+from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from jaxscope.analysis.alike import same_change
+from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.analysis.levels import LEVELS
-from jaxscope.analysis.spelling import root, tokens
-from jaxscope.model import causes, lengthened, predictions, sources
-from jaxscope.model.names import number_of
+from jaxscope.analysis.paths import root, tokens
+from jaxscope.model import causes, growing_args, predictions, sources
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import registry, resized
-from jaxscope.rules.resized import SIZES, Change, Miss
+from jaxscope.rules import registry, root_cause
+from jaxscope.rules.root_cause import SIZES, Change, Miss
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
@@ -88,7 +88,7 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     last, cause = compilations[-1], found[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
-    longer = lengthened.mostly(run, list(zip(compilations, found, strict=True)))
+    longer = growing_args.mostly(run, list(zip(compilations, found, strict=True)))
     return Group(last.function, compilations, found, back, longer, sources.of(run))
 
 
@@ -137,7 +137,7 @@ def recompile_rule(
             # Without steps two loops that end in odd batches cannot be told from one.
             apart = [m for _, _, m in met.values() if any(x.step is None for x in m)]
             near = [m for _, _, m in met.values() if not any(x.step is None for x in m)]
-            for change in (*resized.together(run, near), *(Change(m, []) for m in apart)):
+            for change in (*root_cause.together(run, near), *(Change(m, []) for m in apart)):
                 group, fix, _ = met[id(change.group)]
                 weight = severity_of(group) if severity_of else severity
                 yield finding(run, code, weight, group, fix, also=change)
@@ -176,7 +176,7 @@ def finding(
             Evidence(_call(run, c, cause), compilation=c.id, source=c.site, step=c.step)
             for c, cause in list(zip(group.compilations, group.causes, strict=True))[-EVIDENCE:]
         ]
-        + [e for _, e in (resized.evidence(run, also) if also is not None else [])]
+        + [e for _, e in (root_cause.evidence(run, also) if also is not None else [])]
         + _maker(last, group.cause),
         fix=_with_others(run, group, fix),
         seconds=group.seconds if also is None else also.seconds,
@@ -192,7 +192,7 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
         "function": group.name,
         "cause": group.cause,
         "than": than(run, last),
-        "also": resized.also(also) if also is not None else None,
+        "also": root_cause.also(also) if also is not None else None,
     }
     if n == 1:
         return message("recompiled", **fields)

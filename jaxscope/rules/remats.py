@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.model.run import Run
-from jaxscope.rules.everywhere import users
+from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import evidence, mib, name_of
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding

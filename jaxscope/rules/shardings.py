@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from jaxscope.analysis import refusals
+from jaxscope.analysis import placement_errors
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
-from jaxscope.analysis.intent import (
+from jaxscope.analysis.sharding_audit import (
     MOVED,
     NOT_AS_ASKED,
     RESULT,
@@ -21,25 +21,25 @@ from jaxscope.analysis.intent import (
     parts,
     spelled,
 )
-from jaxscope.model import intent
+from jaxscope.model import sharding_audit
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules.everywhere import users
+from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import MIB, evidence, mib, name_of
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame, Sharding
 
-R = TypeVar("R", bound=refusals.Refusal)
+R = TypeVar("R", bound=placement_errors.Refusal)
 Told = tuple[Intent, Disagreement]
 
 
 def differing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list[Told]]]:
     """The user's functions with what disagrees so in their latest program, the largest first."""
     for f in run.functions.values():
-        if not f.user or not any(intent.at_stake(c) for c in f.compilations):
+        if not f.user or not any(sharding_audit.at_stake(c) for c in f.compilations):
             continue
-        found = intent.latest(run, f)
+        found = sharding_audit.latest(run, f)
         if found is None:
             continue
         told = [(i, d) for i in found[1] if (d := disagreement(i)) is not None and d.kind == kind]
@@ -86,7 +86,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
 
 
 def _died_of_mismatch(run: Run) -> Iterator[Finding]:
-    found = refused(run, refusals.Mismatch)
+    found = refused(run, placement_errors.Mismatch)
     if found is None:
         return
     said, source, words = found
@@ -129,7 +129,7 @@ def _pad(i: Intent, wanted: Sharding) -> str | None:
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
     """What JAX refused when the program died of it, at which line, in which words."""
     died = run.main.died if run.main is not None else None
-    found = refusals.read(died.message) if died is not None else None
+    found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):
         return None
     return found, died.stack[0] if died.stack else None, died.message[:300]
@@ -162,7 +162,7 @@ def uneven_split(run: Run) -> Iterator[Finding]:
 
 
 def _died_of_it(run: Run) -> Iterator[Finding]:
-    found = refused(run, refusals.Indivisible)
+    found = refused(run, placement_errors.Indivisible)
     if found is None:
         return
     said, source, words = found
@@ -213,7 +213,7 @@ def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Told]]]]
 
 
 def _died_apart(run: Run) -> Iterator[Finding]:
-    found = refused(run, refusals.Apart)
+    found = refused(run, placement_errors.Apart)
     if found is None:
         return
     said, source, words = found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxscope.analysis import mutated
+from jaxscope.analysis import mutation
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, UNSTABLE_HASH, StaticDetail, StaticValue
 from jaxscope.schema.findings import NOTE, WARNING, Fix
@@ -102,7 +102,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
     name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
     files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]
     texts = [text for file in dict.fromkeys(files) if file and (text := group.source(file)) is not None]
-    changes = [found for text in texts if (found := mutated.changed(text, name)) is not None]
+    changes = [found for text in texts if (found := mutation.changed(text, name)) is not None]
     method = (
         path == (group.function.seen.signature or "(").lstrip("(").partition(",")[0].partition(")")[0].strip()
     )
@@ -111,7 +111,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
         return message("fix-pass-its-parts", path=path, because=why)
     if not changes:
         return message("fix-eq-and-hash", path=path)
-    if any(mutated.holds_itself(text, name) for text in texts):
+    if any(mutation.holds_itself(text, name) for text in texts):
         return message("fix-frozen-fields", path=path, name=name)
     return message("fix-frozen-dataclass", path=path, name=name)
 

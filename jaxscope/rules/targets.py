@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxscope.analysis import fitting
-from jaxscope.analysis.fitting import Contributor, Fit
+from jaxscope.analysis import memory_fit
 from jaxscope.analysis.machines import GPU, MACHINES
+from jaxscope.analysis.memory_fit import Contributor, Fit
 from jaxscope.log.jobs import EXHAUSTED
-from jaxscope.model import retargeted
+from jaxscope.model import target_programs
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
@@ -27,7 +27,7 @@ _BY_LETTER = "aefhilmnorsx"  # an h100, a v5e: letters whose names begin with a 
 def too_large(run: Run) -> Iterator[Finding]:
     worst: dict[tuple[str, str], list[tuple[float, Program, Fit]]] = {}
     for p in run.retargeted.values():
-        fit = retargeted.fit(run, p)
+        fit = target_programs.fit(run, p)
         if fit is not None and fit.fits is False:
             who = p.function.id if p.function is not None else p.id
             share = (fit.used or 0) / fit.capacity if fit.capacity else 0.0
@@ -39,11 +39,11 @@ def too_large(run: Run) -> Iterator[Finding]:
 
 def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
     f, c = p.function, p.compilations[-1] if p.compilations else None
-    target, site = retargeted.target_of(run, p), c.site if c is not None else None
+    target, site = target_programs.target_of(run, p), c.site if c is not None else None
     memory = p.made.memory if p.made is not None else None
     name, where = name_of(f) if f is not None else p.module or "a program", p.target or "its target"
     text = f"{name} does not fit into {where}: {_figures(fit, target, memory)}"
-    given = fitting.contributors(run.texts_of(p).stablehlo) or []
+    given = memory_fit.contributors(run.texts_of(p).stablehlo) or []
     again = f" (and {more} more of its programs {'does' if more == 1 else 'do'} not)" if more else ""
     call = c.id if c is not None else None
     return Finding(

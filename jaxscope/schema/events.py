@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
-from jaxscope.schema.counted import Brought as Brought
-from jaxscope.schema.counted import Called as Called
-from jaxscope.schema.counted import MissesCounted as MissesCounted
-from jaxscope.schema.counted import Step as Step
+from jaxscope.schema.counters import Brought as Brought
+from jaxscope.schema.counters import Called as Called
+from jaxscope.schema.counters import MissesCounted as MissesCounted
+from jaxscope.schema.counters import Step as Step
 from jaxscope.schema.event import Event as Event
 from jaxscope.schema.keys import Captured, Device, Frame, Key, Memory, OutLeaf, Sharding
-from jaxscope.schema.retargeting import Retargeted as Retargeted
-from jaxscope.schema.retargeting import TargetCompiled as TargetCompiled
-from jaxscope.schema.retargeting import TargetCompiling as TargetCompiling
-from jaxscope.schema.retargeting import TargetsWanted as TargetsWanted
-from jaxscope.schema.transferred import Transferred as Transferred
+from jaxscope.schema.target_events import Retargeted as Retargeted
+from jaxscope.schema.target_events import TargetCompiled as TargetCompiled
+from jaxscope.schema.target_events import TargetCompiling as TargetCompiling
+from jaxscope.schema.target_events import TargetsWanted as TargetsWanted
+from jaxscope.schema.transfers import Transferred as Transferred
 
 SCHEMA = 1
 MAIN = ("run", "record", "env")  # RunStarted.how of the process that the user started

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from jaxscope.log.alive import beat_of
 from jaxscope.log.jobs import CRASHED, FAILED, LATE, Job, Queue, Result
+from jaxscope.log.liveness import beat_of
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import TargetCompiled, TargetCompiling

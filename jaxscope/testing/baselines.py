@@ -54,7 +54,7 @@ class Baselines:
         """
         from jaxscope.check.baseline import comparison, file, update
         from jaxscope.check.selection import Filter, selection
-        from jaxscope.report import sentences
+        from jaxscope.report import plain_text
 
         path = self.folder / f"{_stem(test)}{f'{_BLOCK}{_stem(name)}' if name else ''}.json"
         if not any(f.user and f.compiled for f in run.functions.values()):
@@ -77,7 +77,7 @@ class Baselines:
             )
         wrong = comparison.failing(comparison.findings(file.read(path), now, everything), strict=False)
         if wrong:
-            raise NotAsPinned(f"differs from {path.name}\n{sentences.told(wrong)}")
+            raise NotAsPinned(f"differs from {path.name}\n{plain_text.told(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
         """Remove the baselines of all tests except ``tests``; return the removed files."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jaxscope import parts
+from jaxscope import recorded_part
 from jaxscope.errors import UsageError, to_be_read
 from jaxscope.recording import Recording
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from jaxscope.capture.session import Session
     from jaxscope.capture.steps.scope import RecordingScope
     from jaxscope.model.records import Compilation
-    from jaxscope.opened import Opened
     from jaxscope.present.causes import WordedCause
+    from jaxscope.recorded_run import Opened
     from jaxscope.schema.steps import Step
     from jaxscope.testing.baselines import Baselines
 
@@ -90,7 +90,7 @@ class TestRecording:
         self.entered, self.raised = True, False
         if self._session is not None:
             self._earlier_blocks += [self._block] if self._block is not None else []
-            self._failed_parts = parts.failed()
+            self._failed_parts = recorded_part.failed()
             self._block = RecordingScope(self._session.tally, own=False)
             self._session.tally.open(self._block)
         return self
@@ -121,9 +121,9 @@ class TestRecording:
                 hint="the recording could not begin, or the test ended it: see stderr",
                 slug="not-started",
             )
-        run, part = parts.read(self._session, self._block)
+        run, part = recorded_part.read(self._session, self._block)
         for block in self._earlier_blocks if tries else ():
-            part = {**parts.read(self._session, block)[1], **part}
+            part = {**recorded_part.read(self._session, block)[1], **part}
         return run, part
 
     def unreliable(self) -> str | None:
@@ -132,7 +132,7 @@ class TestRecording:
             return "the test is not recorded"
         if self._ended:
             return "the test began or ended a recording of its own (jaxscope.record)"
-        return parts.blind(self._session, self._failed_parts)
+        return recorded_part.blind(self._session, self._failed_parts)
 
     def read(self) -> Opened:
         """The whole recording so far, including earlier tests: functions, compilations, programs, findings."""
@@ -204,4 +204,4 @@ class Pinned:
         if block is not None:
             self._session.tally.close(block)
             if error is None:
-                self._baselines.check(parts.alone(self._session, block), self._test, self._name)
+                self._baselines.check(recorded_part.alone(self._session, block), self._test, self._name)

@@ -26,8 +26,9 @@ from jaxscope.report.escape import escape
 from jaxscope.report.header import ending
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, style
+from jaxscope.tui.app_actions import Verbs
 from jaxscope.tui.feed import PERIOD_S, Feed
-from jaxscope.tui.garbage import Collector
+from jaxscope.tui.gc_pauses import Collector
 from jaxscope.tui.palette import Commands
 from jaxscope.tui.rows.output import Output
 from jaxscope.tui.screens.arrays import Arrays
@@ -38,7 +39,6 @@ from jaxscope.tui.screens.functions import Functions
 from jaxscope.tui.screens.output import OutputView
 from jaxscope.tui.screens.overview import Overview
 from jaxscope.tui.screens.program import ProgramView
-from jaxscope.tui.verbs import Verbs
 
 CLOCK_S = 1.0
 PATIENCE_S = 3.0

@@ -23,7 +23,7 @@ def free(directory: RunDir, ending: str) -> Path:
 def report(directory: RunDir, path: Path) -> None:
     """What ``jaxscope report --format json`` prints. Reads the run anew: for a process of its own."""
     from jaxscope.model.load import load
-    from jaxscope.report.machine import pieces
+    from jaxscope.report.json_report import pieces
 
     files.write(path, pieces(load(directory), directory), mode=files.SHARED)
 

@@ -24,7 +24,7 @@ from jaxscope.report.phrases import Places
 from jaxscope.report.variants import Variant
 from jaxscope.rules import merging, registry
 from jaxscope.schema.findings import Finding
-from jaxscope.tui.apart import Others
+from jaxscope.tui.worker_process import Others
 
 PERIOD_S = 0.1
 SLICE = 500  # events folded at once: about 5 ms

@@ -19,8 +19,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from jaxscope.report.escape import escape
-from jaxscope.tui.abstract import AbstractMeta
 from jaxscope.tui.actions import bindings
+from jaxscope.tui.metaclass import AbstractMeta
 
 PAUSE_S, PAUSE_HURRIED_S = 0.005, 0.04
 TOLD_S = 0.1  # how often the reader hears how far it has come

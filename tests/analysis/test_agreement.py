@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxscope.analysis.intent import (
+from jaxscope.analysis.sharding_audit import (
     ARGUMENT,
     CONSTRAINT,
     IN_SHARDINGS,

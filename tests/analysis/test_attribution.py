@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis.attribution import blame
+from jaxscope.schema.file_owner import Standing, standings
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.standings import Standing, standings
 
 standing = standings()
 

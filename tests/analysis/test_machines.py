@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxscope.analysis import machines
 from jaxscope.errors import UsageError
-from jaxscope.report.catalogue import machine_lines
+from jaxscope.report.machines import machine_lines
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis.avals import short_aval, short_dtype
-from jaxscope.analysis.spelling import common_prefix, excerpt, tokens
+from jaxscope.analysis.paths import common_prefix, excerpt, tokens
 
 
 @pytest.mark.parametrize(

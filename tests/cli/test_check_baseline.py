@@ -121,7 +121,7 @@ def test_no_baseline_is_made_of_a_run_that_is_not_whole(jaxscope, home, options,
     if options.get("end") is False:
         from jaxscope.log import store as log_store
 
-        monkeypatch.setattr("jaxscope.log.alive.STALE_S", 1e12)
+        monkeypatch.setattr("jaxscope.log.liveness.STALE_S", 1e12)
         assert log_store
     bad = made(home / "bad", *sizes, **options)
     code, _, err = jaxscope("check", bad, "--update-baseline")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxscope.cli import rest
+from jaxscope.cli import resume
 from jaxscope.errors import UsageError
 from jaxscope.log import store
 
@@ -17,11 +17,11 @@ def run(tmp_path):
 def test_flags_are_never_taken_from_a_run(run, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     with pytest.raises(UsageError) as error:
-        rest.require_same_flags(run, "latest")
+        resume.require_same_flags(run, "latest")
     assert "XLA_FLAGS=--xla_dump_to=/etc" in error.value.message
     assert error.value.hint.endswith("XLA_FLAGS=--xla_dump_to=/etc jaxscope compile --rest latest")
 
 
 def test_flags_that_the_user_set_are_those_of_the_run(run, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/etc")
-    rest.require_same_flags(run, "latest")
+    resume.require_same_flags(run, "latest")

@@ -7,7 +7,7 @@ import pytest
 from written import Log, function, key, leaf
 
 from jaxscope.cli import run as command
-from jaxscope.launch.vitals import Ended
+from jaxscope.launch.program_events import Ended
 from jaxscope.log import reader, store
 from jaxscope.model import load
 from jaxscope.rules import registry

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from jaxscope.cli import targeting
-from jaxscope.launch.vitals import Ended
+from jaxscope.launch.program_events import Ended
 
 
 def asked(*targets, dry_run=False, quiet=False):

@@ -5,7 +5,7 @@ import time
 import pytest
 from launching import until
 
-from jaxscope.launch import overhear
+from jaxscope.launch import xla_warnings
 from jaxscope.log import store
 from jaxscope.log.reader import read
 from jaxscope.schema.events import CompilerWarned, StderrWatched
@@ -28,7 +28,7 @@ def said(run):
 @pytest.fixture
 def listening(tmp_path):
     run = store.create(tmp_path / "run")
-    return run, overhear.Listener(run, {})
+    return run, xla_warnings.Listener(run, {})
 
 
 def stamped(at=None, tid=1, text=TEXT):
@@ -99,20 +99,20 @@ def test_lines_without_end_are_not_kept_and_what_follows_is_heard(listening):
     run, listener = listening
     for _ in range(40):
         listener.hear(b"y" * 65536)
-    assert len(listener._rest) <= overhear.MAX_LINE
+    assert len(listener._rest) <= xla_warnings.MAX_LINE
     listener.hear(b"\n" + stamped() + b"\n")
     assert len(said(run)) == 1
 
 
 def test_a_flood_of_warnings_is_cut(listening, monkeypatch):
-    monkeypatch.setattr(overhear, "MAX_WARNINGS", 3)
+    monkeypatch.setattr(xla_warnings, "MAX_WARNINGS", 3)
     run, listener = listening
     listener.hear((stamped() + b"\n") * 10)
     assert len(said(run)) == 3
 
 
 def test_a_run_directory_that_is_gone_stops_the_listening_and_nothing_else(tmp_path):
-    listener = overhear.Listener(store.RunDir(tmp_path / "nowhere"), {})
+    listener = xla_warnings.Listener(store.RunDir(tmp_path / "nowhere"), {})
     listener.hear(stamped() + b"\n")
     assert not (tmp_path / "nowhere").exists()
 

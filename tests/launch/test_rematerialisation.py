@@ -8,7 +8,7 @@ import pytest
 
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
-from jaxscope.report.machine import as_json
+from jaxscope.report.json_report import as_json
 
 pytestmark = pytest.mark.capture
 

@@ -7,8 +7,8 @@ import pytest
 
 from jaxscope.errors import LogError
 from jaxscope.log import files, removal, store
-from jaxscope.log.alive import Heartbeat
 from jaxscope.log.jobs import Queue
+from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 

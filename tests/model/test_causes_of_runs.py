@@ -8,7 +8,7 @@ from jaxscope.analysis import levels
 from jaxscope.analysis.keys import flatten
 from jaxscope.log import store
 from jaxscope.log.reader import Reader
-from jaxscope.model import causes, earlier
+from jaxscope.model import causes, key_index
 from jaxscope.model.load import load
 from jaxscope.model.run import Run
 from jaxscope.present.causes import clause
@@ -79,7 +79,7 @@ def test_keys_that_are_known_to_have_other_shapes_are_passed_over_without_a_chan
 
     for _ in range(300):
         before, now = [one() for _ in range(12)], one()
-        unlike = {n for n, k in enumerate(before) if earlier.shapes(k) != earlier.shapes(now)}
+        unlike = {n for n, k in enumerate(before) if key_index.shapes(k) != key_index.shapes(now)}
         flat = [flatten(k) for k in before]
         for level in ("trace", "lower", "compile", "fast_path"):
             assert levels.nearest(flatten(now), flat, level, unlike) == levels.nearest(

@@ -12,7 +12,7 @@ from jaxscope.log import store
 from jaxscope.model import arrays, devices
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
-from jaxscope.report import machine
+from jaxscope.report import json_report
 from jaxscope.report.console import console
 from jaxscope.report.function import render_function
 from jaxscope.rules import registry
@@ -160,7 +160,7 @@ def test_devices_of_a_cpu_share_what_the_host_has(run_of):
 def test_where_no_capacity_is_known_nothing_is_said(run_of):
     run = run_of(look(), lambda log: program(log, Memory(GIB, 1 << 60, 0, 0, None), entry="aot"))
     assert devices.wants(run) == [] and found(run, "JX510") == []
-    assert machine.as_json(run)["programs"][0]["memory"]["capacity_bytes"] is None
+    assert json_report.as_json(run)["programs"][0]["memory"]["capacity_bytes"] is None
 
 
 def test_a_device_that_was_nearly_full_is_a_note(run_of):
@@ -173,7 +173,7 @@ def test_a_device_that_was_nearly_full_is_a_note(run_of):
 
 def test_json_has_what_the_allocators_say(run_of):
     run = run_of(look(memory=LIMIT[:1]), lambda log: program(log, Memory(1, 2, 0, 3, None)))
-    data = machine.as_json(run)
+    data = json_report.as_json(run)
     assert data["arrays"]["snapshots"][0]["memory"] == [
         {"device": 0, "in_use_bytes": GIB, "peak_bytes": 2 * GIB, "limit_bytes": 8 * GIB}
     ]

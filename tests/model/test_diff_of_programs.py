@@ -4,8 +4,8 @@ import pytest
 
 from jaxscope.log.store import RunDir
 from jaxscope.model import diff
+from jaxscope.model.function_lookup import find_compilations
 from jaxscope.model.load import load
-from jaxscope.model.names import find_compilations
 
 pytestmark = pytest.mark.capture
 

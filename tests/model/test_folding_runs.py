@@ -16,7 +16,7 @@ from jaxscope.model.load import Tail, load, state
 from jaxscope.model.records import asked_once
 from jaxscope.model.run import Run
 from jaxscope.present.causes import values
-from jaxscope.report.machine import as_json, dumps
+from jaxscope.report.json_report import as_json, dumps
 from jaxscope.schema import events as ev
 
 F, G = function("step"), function("other", line=7)

@@ -6,8 +6,8 @@ from written import Log, function, key, leaf
 
 from jaxscope.errors import UsageError
 from jaxscope.log import store
+from jaxscope.model.function_lookup import find_compilations, find_functions, number_of
 from jaxscope.model.load import load
-from jaxscope.model.names import find_compilations, find_functions, number_of
 
 
 @pytest.fixture

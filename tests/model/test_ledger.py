@@ -6,7 +6,7 @@ import pytest
 from written import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
-from jaxscope.model import ledger, sizes
+from jaxscope.model import ledger, observed_sizes
 from jaxscope.model.load import load
 from jaxscope.present.causes import clause
 from jaxscope.report.text import print_report
@@ -56,7 +56,7 @@ def test_sizes_are_offered_for_an_axis_that_took_several(run):
     log.say(F)
     for n in (32, 31, 17, 32, 5):
         log.compiled(F, key(leaf("w", 8, 8), leaf("batch['x']", n, 4), leaf("batch['y']", n)))
-    [v] = sizes.varying(load(run))
+    [v] = observed_sizes.varying(load(run))
     assert (v.path, v.axis, v.observed) == ("batch", 0, {5: 1, 17: 1, 31: 1, 32: 2})
     assert [c.sizes for c in v.choices][:2] == [[32], [5, 32]] or v.choices[1].sizes == [17, 32]
 
@@ -66,7 +66,7 @@ def test_two_sizes_leave_nothing_to_choose(run):
     log.say(F)
     for n in (32, 31):
         log.compiled(F, key(leaf("x", n)))
-    assert sizes.varying(load(run)) == []
+    assert observed_sizes.varying(load(run)) == []
 
 
 def test_the_line_that_makes_a_partial_anew_is_named_where_the_source_is_at_hand(run, tmp_path, monkeypatch):
@@ -109,7 +109,7 @@ def watched(log, sizes_seen, brought):
 
 def test_sizes_count_as_often_as_calls_had_them_where_what_calls_brought_tells_it(run):
     watched(Log(run), (10, 100, 20, 90), {160: 500, 1600: 2, 320: 10, 1440: 1})
-    [v] = sizes.varying(load(run))
+    [v] = observed_sizes.varying(load(run))
     assert (v.observed, v.calls) == ({10: 500, 20: 10, 90: 1, 100: 2}, 513)
     padded = 513 * 100
     assert v.choices[0].padding_share == (padded - (5000 + 200 + 90 + 200)) / padded
@@ -121,7 +121,7 @@ def test_sizes_count_as_often_as_calls_had_them_where_what_calls_brought_tells_i
 )
 def test_where_the_calls_of_a_size_are_not_known_each_compilation_counts_once(run, brought):
     watched(Log(run), (10, 100, 20, 90), brought)
-    [v] = sizes.varying(load(run))
+    [v] = observed_sizes.varying(load(run))
     assert (v.observed, v.calls) == ({10: 1, 20: 1, 90: 1, 100: 1}, None)
 
 
@@ -131,8 +131,8 @@ def test_padding_of_several_axes_is_told_together(run):
     for n in (20, 30, 40, 50):
         log.compiled(F, key(leaf("x", n, n)))
     read = load(run)
-    axes = sizes.varying(read)
-    one, *_, all_sizes = sizes.joint(axes)
+    axes = observed_sizes.varying(read)
+    one, *_, all_sizes = observed_sizes.joint(axes)
     held = sum(n * n for n in (20, 30, 40, 50))
     assert (one.sizes, one.compilations) == ([[50], [50]], 1)
     assert one.padding_share == (4 * 2500 - held) / (4 * 2500)

@@ -13,7 +13,7 @@ from jaxscope.log import store
 from jaxscope.model import programs
 from jaxscope.model.load import load
 from jaxscope.model.programs import circumstances, mesh_of
-from jaxscope.report.machine import as_json
+from jaxscope.report.json_report import as_json
 from jaxscope.report.text import print_report
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Captured, Sharding

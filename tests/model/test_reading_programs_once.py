@@ -13,7 +13,7 @@ from jaxscope.analysis import programs
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.report.console import console
-from jaxscope.report.machine import as_json
+from jaxscope.report.json_report import as_json
 from jaxscope.report.text import render
 
 pytestmark = pytest.mark.capture

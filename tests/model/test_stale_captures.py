@@ -6,7 +6,7 @@ from written import Log, exited, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
-from jaxscope.report import machine
+from jaxscope.report import json_report
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
@@ -50,7 +50,7 @@ def test_a_call_that_was_served_with_the_old_value_is_an_error_at_its_line(tmp_p
     assert "0.1 " in words.title(finding) and "0.01 now" in words.title(finding)
     assert finding.evidence[0].source == READ and finding.evidence[0].compilation == "1000.1"
     assert finding.evidence[1].step == 7
-    [told] = machine.as_json(run)["stale_captures"]
+    [told] = json_report.as_json(run)["stale_captures"]
     assert (told["status"], told["ended_by"], told["after_compilation"]) == ("stale", None, "1000.1")
     assert told["read"]["line"] == 90 and told["seen_at"]["line"] == 140
 
@@ -63,7 +63,7 @@ def test_a_new_trace_ends_it_or_shows_that_nothing_came_of_it(tmp_path, seen, ca
     run = run_of(tmp_path, ev.CaptureRenewed(function=STEP.function, call=1, by=2, calls=calls), seen=seen)
     assert [s.status for s in run.stale] == [status]
     assert len(findings(run)) == (status == "ended")
-    assert machine.as_json(run)["stale_captures"][0]["ended_by"] == "1000.2"
+    assert json_report.as_json(run)["stale_captures"][0]["ended_by"] == "1000.2"
 
 
 def test_a_new_trace_for_another_object_does_not_end_it(tmp_path):

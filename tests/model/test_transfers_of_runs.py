@@ -8,7 +8,7 @@ from written import ONE_CPU, TWO_CPU, Log, copied, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model import transfers
 from jaxscope.model.load import load
-from jaxscope.report.machine import as_json, dumps
+from jaxscope.report.json_report import as_json, dumps
 from jaxscope.schema import events as ev
 
 F = function("step")

@@ -12,7 +12,7 @@ from jaxscope.model.load import load
 from jaxscope.report import comparison_table, variants
 from jaxscope.report.console import console
 from jaxscope.report.function import render_function
-from jaxscope.report.machine import as_json
+from jaxscope.report.json_report import as_json
 from jaxscope.report.text import render, summary
 
 MESHES = ["8x2", "4x4", "2x8"]

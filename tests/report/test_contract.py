@@ -12,7 +12,7 @@ import runs_to_see
 from jaxscope import cli
 from jaxscope.model.load import load
 from jaxscope.report import contract
-from jaxscope.report.machine import pieces
+from jaxscope.report.json_report import pieces
 
 RUNS = {**runs_to_see.ALL, **runs_to_see.ELSEWHERE}
 

@@ -10,7 +10,7 @@ from written import Log, function
 from jaxscope import __version__
 from jaxscope.log import store
 from jaxscope.model.load import load
-from jaxscope.report.machine import as_json, dumps
+from jaxscope.report.json_report import as_json, dumps
 from jaxscope.schema import events as ev
 
 # The contract's keys; more may be there, none of these may go.

@@ -5,14 +5,17 @@ from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model.run import Run
-from jaxscope.report import made
+from jaxscope.report import compiled_program
 from jaxscope.report.phrases import Places
 
 WHY = "if XLA shards the output like the argument"
 
 
 def said(**what):
-    return [one.text.plain.strip() for one in made.section(Texts(None, Reading(**what)), None, Places(Run()))]
+    return [
+        one.text.plain.strip()
+        for one in compiled_program.section(Texts(None, Reading(**what)), None, Places(Run()))
+    ]
 
 
 def donations(*reasons):

@@ -12,9 +12,9 @@ from jaxscope.analysis import keys as analysis
 from jaxscope.log import reader, store
 from jaxscope.model import causes
 from jaxscope.model.load import load
-from jaxscope.report import machine
+from jaxscope.report import json_report
 from jaxscope.report.console import console
-from jaxscope.report.machine import as_json, dumps, pieces
+from jaxscope.report.json_report import as_json, dumps, pieces
 from jaxscope.report.text import render
 
 FUNCTIONS, EACH = 30, 8
@@ -41,7 +41,7 @@ def directory(tmp_path_factory):
 def test_the_document_in_pieces_is_the_document(directory, monkeypatch):
     whole = dumps(as_json(load(directory), directory))
     assert "".join(pieces(load(directory), directory)) == whole
-    monkeypatch.setattr(machine, "PIECE", 1)
+    monkeypatch.setattr(json_report, "PIECE", 1)
     assert "".join(pieces(load(directory), directory)) == whole
     assert len(json.loads(whole)["compilations"]) == FUNCTIONS * EACH
 
@@ -67,14 +67,14 @@ def test_a_name_that_is_no_utf_8_is_written(tmp_path):
 
 def test_the_document_is_written_while_it_is_made(directory, monkeypatch):
     made = Counter()
-    entry = machine.compilation_json
+    entry = json_report.compilation_json
 
     def counting(run, c, number):
         made["compilations"] += 1
         return entry(run, c, number)
 
-    monkeypatch.setattr(machine, "compilation_json", counting)
-    monkeypatch.setattr(machine, "PIECE", 1)
+    monkeypatch.setattr(json_report, "compilation_json", counting)
+    monkeypatch.setattr(json_report, "PIECE", 1)
     text = ""
     most = 0
     for piece in pieces(load(directory), directory):

@@ -18,9 +18,9 @@ from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
 from jaxscope.model.load import Tail, load
 from jaxscope.model.run import Run
-from jaxscope.report import lines, targets
+from jaxscope.report import layout, targets
 from jaxscope.report.console import console
-from jaxscope.report.machine import as_json, dumps
+from jaxscope.report.json_report import as_json, dumps
 from jaxscope.report.phrases import Places
 from jaxscope.report.text import render
 from jaxscope.schema import events as ev
@@ -144,7 +144,7 @@ def test_what_the_compilers_peak_has_beside_its_parts_is_named(tmp_path, peak, t
     (p,) = loaded.retargeted.values()
     to = console(io.StringIO())
     to.width = 200
-    lines.put(to, targets.whole(loaded, p, Places(loaded)))
+    layout.put(to, targets.whole(loaded, p, Places(loaded)))
     assert told in " ".join(to.file.getvalue().split())
 
 

@@ -6,7 +6,7 @@ import pytest
 from written import Log, function, key, leaf
 
 from jaxscope.log import store
-from jaxscope.model import sizes
+from jaxscope.model import observed_sizes
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
@@ -172,7 +172,9 @@ for n in range(1, 6):
 def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
     before, after = load(record(GROWING).run), load(record(FINAL_SIZE).run)
     [f] = [f for f in registry.findings(before) if f.code == "JX101"]
-    assert words.fix_text(f).startswith("allocate keys with its final length") and not sizes.varying(before)
+    assert words.fix_text(f).startswith("allocate keys with its final length") and not observed_sizes.varying(
+        before
+    )
     assert not [f for f in registry.findings(after) if f.code.startswith("JX1")]
 
 

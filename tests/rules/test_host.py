@@ -108,10 +108,7 @@ def test_large_data_that_goes_to_the_device_again_and_again_is_told(log):
     put = {"direction": "host_to_device", "via": "device_put", "text": "jax.device_put(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))
     [f] = found(log, "JX602")
-    assert (
-        words.title(f)
-        == "jax.device_put(batch) at train.py:31 copies 16.0 MiB to the device, 10 times"
-    )
+    assert words.title(f) == "jax.device_put(batch) at train.py:31 copies 16.0 MiB to the device, 10 times"
     assert f.severity == "warning"
 
 
@@ -144,10 +141,7 @@ def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
     log.phase(call, "compile", 1.0, devices="0")
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX602")
-    assert (
-        words.title(f)
-        == "images of train_step at train.py:140 copies 16.0 MiB to the device, 50 times"
-    )
+    assert words.title(f) == "images of train_step at train.py:140 copies 16.0 MiB to the device, 50 times"
     assert f.function == F.function
 
 

@@ -5,7 +5,7 @@ from aimed_runs import EARLY, GIB, STEP, Aimed
 
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
-from jaxscope.report.machine import as_json
+from jaxscope.report.json_report import as_json
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Memory

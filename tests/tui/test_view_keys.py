@@ -423,7 +423,9 @@ def test_the_editor_opens_at_the_line(typical, monkeypatch):
     opened = []
     monkeypatch.setenv("EDITOR", "vim -R")
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setattr("jaxscope.tui.verbs.subprocess.run", lambda command, **_: opened.append(command))
+    monkeypatch.setattr(
+        "jaxscope.tui.app_actions.subprocess.run", lambda command, **_: opened.append(command)
+    )
 
     async def steps(pilot, app):
         monkeypatch.setattr(app, "suspend", contextlib.nullcontext)
@@ -812,7 +814,9 @@ def test_a_run_within_is_found_when_it_begins_while_one_looks(made):
 
 def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr("jaxscope.tui.verbs.subprocess.run", lambda command, **_: opened.append(command))
+    monkeypatch.setattr(
+        "jaxscope.tui.app_actions.subprocess.run", lambda command, **_: opened.append(command)
+    )
     directory = runs_to_see.varied_with_findings(tmp_path / "run")
 
     async def steps(pilot, app):

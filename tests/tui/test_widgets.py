@@ -9,7 +9,7 @@ import runs_to_see
 from textual.app import App, ComposeResult
 
 from jaxscope.model.load import load
-from jaxscope.tui import apart, links
+from jaxscope.tui import links, worker_process
 from jaxscope.tui.cells import Column
 from jaxscope.tui.lines import Growing, Lines
 from jaxscope.tui.style import CSS, DARK
@@ -249,7 +249,7 @@ def test_a_long_filter_goes_on_between_keys_and_takes_in_new_rows(monkeypatch):
 
 @pytest.mark.subprocess
 def test_another_process_answers_in_one_piece_or_in_many_and_says_when_it_failed():
-    others = apart.Others()
+    others = worker_process.Others()
     assert others.call(len, "four") == 4
     assert list(others.each(iter, [0, 1, 2])) == [0, 1, 2]
     with pytest.raises(RuntimeError, match="int ended with 1 in another process"):

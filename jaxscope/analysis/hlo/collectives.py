@@ -19,15 +19,15 @@ from typing import NamedTuple
 import msgspec
 
 from jaxscope.analysis.hlo import axes, groups, shapes
+from jaxscope.analysis.hlo.async_chains import Chains
 from jaxscope.analysis.hlo.attribution import Attribution, op_name
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.chains import Chains
+from jaxscope.analysis.hlo.fsdp_gathers import Gathered, Weights
 from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.analysis.hlo.origin import is_manual, origin
 from jaxscope.analysis.hlo.schedule import Schedule
-from jaxscope.analysis.hlo.weights import Gathered, Weights
-from jaxscope.analysis.hlo.wire import wire_bytes
+from jaxscope.analysis.hlo.wire_bytes import wire_bytes
 from jaxscope.schema.keys import Frame
 
 KINDS = frozenset(

@@ -21,8 +21,8 @@ from jaxscope.analysis.stablehlo import (
 )
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Problem
 from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Captured
-from jaxscope.schema.standings import STANDING, Standing
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -14,8 +14,8 @@ import msgspec
 from jaxscope.analysis.attribution import NOBODY, Blame, blame
 from jaxscope.analysis.stablehlo.locations import MAX_FRAMES, NOWHERE, Locations, Place
 from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
+from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.standings import STANDING, Standing
 
 MAX_SITES = 64  # lines one function is called from
 MANY = 10**9  # calls of calls of calls multiply

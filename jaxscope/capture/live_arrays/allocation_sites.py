@@ -10,8 +10,8 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames
+from jaxscope.schema.file_owner import Standing
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.standings import Standing
 
 MAX_ARRAYS = 4000
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, paths, waiting
+from jaxscope.capture import frames, paths, waiting_thread
 from jaxscope.jax_internals import frame_reading
 from jaxscope.schema import libraries
-from jaxscope.schema.standings import Standing
+from jaxscope.schema.file_owner import Standing
 
 NODES_BESIDE = 30_000  # objects looked at that lead to no array, and four for each array
 MAX_DEPTH = 32
@@ -361,7 +361,7 @@ def stacks(frame: FrameType | None) -> list[list[FrameType]]:
     here = threading.get_ident()
     others = [
         [f for f in frames.walk(top) if frames.standing(f) == Standing.USER]
-        for thread, top in waiting.tops().items()
+        for thread, top in waiting_thread.tops().items()
         if thread != here
     ]
     return [own, *filter(None, others)]

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from jaxscope import jax_internals
 from jaxscope.capture import frames
 from jaxscope.schema.events import Transferred
+from jaxscope.schema.file_owner import Standing
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.standings import Standing
 
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 

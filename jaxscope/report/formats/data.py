@@ -9,7 +9,7 @@ import msgspec
 
 from jaxscope import __version__
 from jaxscope.report.formats.placed import Placed
-from jaxscope.report.machine import SCHEMA, dumps, finding_json
+from jaxscope.report.json_report import SCHEMA, dumps, finding_json
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:

@@ -13,7 +13,7 @@ from jaxscope.present.findings import evidence, fix_text
 from jaxscope.report.escape import escape
 from jaxscope.report.formats.concise import title
 from jaxscope.report.formats.placed import Placed, relative
-from jaxscope.report.machine import dumps
+from jaxscope.report.json_report import dumps
 from jaxscope.rules.registry import Rule
 from jaxscope.schema.findings import ERROR, NOTE
 from jaxscope.schema.keys import Frame

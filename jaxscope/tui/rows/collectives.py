@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
-from jaxscope.model.names import number_of
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, size

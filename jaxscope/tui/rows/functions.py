@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from jaxscope.model import diff
 from jaxscope.model.causes import compared, facts_of
-from jaxscope.model.names import number_of
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds
-from jaxscope.report import entries, phrases
+from jaxscope.report import function_summary, phrases
 from jaxscope.report.function import key_rows
 from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Cell, Column, Part
@@ -74,7 +74,7 @@ def attempt_columns(run: Run, found: Sequence[Attempt]) -> list[Column[Attempt]]
 
     def cause(a: Attempt, _: int) -> Cell:
         said = known_cause(run, a.compilation)
-        how = entries.level(a.compilation)
+        how = function_summary.level(a.compilation)
         style = "dim" if said in ("first", "…") else "retrace"
         return [(said, style), (f"  {how}" if how else "", "error" if a.compilation.failed else "dim")]
 

@@ -14,12 +14,12 @@ from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import NOTHING, Texts, peak_bytes
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.log.store import RunDir, label_of
-from jaxscope.model import retargeted
-from jaxscope.model.names import number_of
+from jaxscope.model import target_programs
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, size
-from jaxscope.report import made, targets
+from jaxscope.report import compiled_program, targets
 from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.text import which
 from jaxscope.tui.cells import Column, Part, plain
@@ -222,7 +222,7 @@ def summary(seen: Seen) -> list[Part]:
         return parts if seen.program.made is None else [*parts, ("  reading …", "dim")]
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
-    short = made.in_short(texts, None)
+    short = compiled_program.in_short(texts, None)
     return [*parts, f" · {short}"] if short else parts
 
 
@@ -238,7 +238,7 @@ def verdict(seen: Seen) -> list[Part]:
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
     parts: list[Part] = []
-    fit = retargeted.fit(seen.run, seen.program)
+    fit = target_programs.fit(seen.run, seen.program)
     if fit is not None and fit.used is not None:
         room = size(fit.capacity) if fit.capacity is not None else "?"
         if fit.fits is False:
@@ -250,7 +250,7 @@ def verdict(seen: Seen) -> list[Part]:
             ]
         else:
             parts.append(f"{size(fit.used)} of {room} on a device")
-    bounds = retargeted.bounds_of(seen.run, seen.program)
+    bounds = target_programs.bounds_of(seen.run, seen.program)
     if bounds is not None and bounds.binds is not None:
         rest = targets.bounds_besides(bounds)
         parts += [" · " if parts else "", ("bound ", "dim"), targets.least(bounds), (f"; {rest}" if rest else "", "dim")]  # fmt: skip
@@ -311,7 +311,7 @@ def _never(seen: Seen) -> str:
 def _filling(seen: Seen) -> Iterator[str]:
     """What fills the memory of a device, as the report has it."""
     assert seen.program is not None
-    fit = retargeted.fit(seen.run, seen.program)
+    fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:
         error = seen.program.made.error if seen.program.made is not None else None
         yield f"It does not fit: {' '.join((error or 'the compiler does not say by how much').split())}"
@@ -373,7 +373,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
             own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled
             used = peak_bytes(own.memory) if own is not None and own.memory is not None else None
         elif s.program is not None:
-            fit = retargeted.fit(s.run, s.program)
+            fit = target_programs.fit(s.run, s.program)
             used, capacity = (fit.used, fit.capacity) if fit is not None else (None, None)
             if fit is not None and fit.fits is False and used is not None:
                 return f"does not fit: {size(used)}"
@@ -384,7 +384,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
     def bound(s: Seen, _: int) -> str:
         if s.machine.target is None or s.program is None or s.texts is None:
             return ""
-        found = retargeted.bounds_of(s.run, s.program)
+        found = target_programs.bounds_of(s.run, s.program)
         return targets.least(found) if found is not None else ""
 
     return [

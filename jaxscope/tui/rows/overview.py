@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
-from jaxscope.model.names import number_of
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import waits

@@ -11,12 +11,12 @@ from jaxscope.analysis.hlo.fusions import Fusion
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.store import RunDir
 from jaxscope.model import diff
-from jaxscope.model.names import number_of
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
 from jaxscope.present.figures import count, seconds, size
+from jaxscope.report import compiled_program
 from jaxscope.report import diff as report
-from jaxscope.report import made
 from jaxscope.report.console import console
 from jaxscope.report.dump import why_not
 from jaxscope.report.phrases import Places, function_name
@@ -66,7 +66,7 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
     compiled = c.compiled or program.compiled
-    said = made.in_short(texts, compiled.memory if compiled is not None else None)
+    said = compiled_program.in_short(texts, compiled.memory if compiled is not None else None)
     if said:
         parts.append(f" · {said}")
     if texts.stablehlo is not None:

@@ -18,10 +18,10 @@ from textual.widgets import Input, Static
 
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, style
-from jaxscope.tui.abstract import AbstractMeta
 from jaxscope.tui.cells import Button, Part
 from jaxscope.tui.feed import Feed
 from jaxscope.tui.lineview import LineView
+from jaxscope.tui.metaclass import AbstractMeta
 from jaxscope.tui.navigator import Navigator
 from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import chrome

@@ -8,7 +8,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from jaxscope.model.causes import compared
-from jaxscope.model.names import number_of
+from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Function
 from jaxscope.report.phrases import function_name
 from jaxscope.schema.keys import Frame

@@ -7,7 +7,7 @@ from hlo_cases import module
 
 from jaxscope.analysis.hlo.origin import origin
 from jaxscope.analysis.hlo.program import analyse
-from jaxscope.analysis.hlo.wire import wire_bytes
+from jaxscope.analysis.hlo.wire_bytes import wire_bytes
 
 HEADER = "HloModule jit_f, is_scheduled=true, num_partitions=8"
 PARAMETER = "%a = f32[16] parameter(0)"

@@ -7,12 +7,12 @@ import io
 import pytest
 from places import PROGRAMS
 
-from jaxscope.analysis.intent import disagreement, spelled
+from jaxscope.analysis.sharding_audit import disagreement, spelled
 from jaxscope.log.store import RunDir
-from jaxscope.model import intent
+from jaxscope.model import sharding_audit
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
-from jaxscope.report import machine
+from jaxscope.report import json_report
 from jaxscope.report.console import console
 from jaxscope.report.function import render_function
 from jaxscope.rules import registry
@@ -40,9 +40,9 @@ def run(recorded):
 def told(run, name, number=None):
     """(path, asked, by what, compiled, as what it came, what is wrong) of each argument and result."""
     [f] = [f for f in run.functions.values() if f.seen.qualname == name]
-    c = dict(run.numbered(f))[number] if number else intent.latest(run, f)[0]
+    c = dict(run.numbered(f))[number] if number else sharding_audit.latest(run, f)[0]
     rows = []
-    for i in intent.of_compilation(run, c):
+    for i in sharding_audit.of_compilation(run, c):
         d = disagreement(i)
         asked, compiled, actual = (
             s and spelled(s, len(i.shape)) for s in (i.asked, i.compiled, i.actual)
@@ -144,7 +144,7 @@ def test_findings_name_the_line_the_reason_and_the_cost(run):
 
 
 def test_live_arrays_carry_what_was_asked_of_them(run):
-    [look] = [s for s in machine.as_json(run)["arrays"]["snapshots"] if s["count"] > 8][-1:]
+    [look] = [s for s in json_report.as_json(run)["arrays"]["snapshots"] if s["count"] > 8][-1:]
     groups = {g["path"]: (g["asked"], g["compiled"]) for g in look["groups"]}
     assert groups["right"] == ("P('data', None) on data=8", "P('data',) on data=8")
     assert groups["wrong"] == ("P('data', None) on data=8", "P() on data=8")
@@ -169,7 +169,7 @@ def test_a_functions_report_has_the_table(run, recorded):
 
 
 def test_json_tells_each_argument_and_result_of_a_compilation(run):
-    entries = machine.as_json(run)["compilations"]
+    entries = json_report.as_json(run)["compilations"]
     [odd] = [c for c in entries if c["function"].startswith("odd@") and c["shardings"]]
     x, result = odd["shardings"]
     assert result == {
@@ -184,7 +184,7 @@ def test_on_one_device_nothing_is_written_that_follows_by_itself(record):
     done = record("import jax, jax.numpy as jnp\njax.jit(lambda x: x + 1)(jnp.ones(3))")
     assert all(e.asked == [] and e.asked_in == [] for e in done.of(ev.Lowered))
     assert all(e.in_shardings == [] and e.in_sharding_of == [] for e in done.of(ev.Compiled))
-    assert all(c["shardings"] is None for c in machine.as_json(load(done.run))["compilations"])
+    assert all(c["shardings"] is None for c in json_report.as_json(load(done.run))["compilations"])
 
 
 DEATHS = {

@@ -1,0 +1,73 @@
+"""Leaves that changed alike are one cause: ``148 leaves under state.params changed dtype from f32 to bf16``.
+
+Pure; works on the causes of single leaves.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.analysis.paths import FOLD_FROM, common_prefix, root
+from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, FunctionObject, StaticValue, Value
+
+
+def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
+    """Leaves below one argument that changed alike are one cause from FOLD_FROM on."""
+    groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
+    for path, c in found:
+        groups.setdefault((root(path), c.kind, c.level, *_change(c)), []).append((path, c))
+    single: list[Cause] = []
+    for members in groups.values():
+        if len(members) < FOLD_FROM:
+            single += [c for _, c in members]
+        else:
+            prefix = common_prefix([p for p, _ in members])
+            (_, c), *_ = members
+            before, after = _change(c)
+            single.append(
+                msgspec.structs.replace(c, path=prefix, before=before, after=after, count=len(members))
+            )
+    return single
+
+
+def same_change(a: Cause, b: Cause) -> bool:
+    """Are they one cause, whatever the numbers of the objects that they are about?"""
+    return _unnumbered(a) == _unnumbered(b)
+
+
+def _unnumbered(c: Cause) -> Cause:
+    before, after = (_without_number(value) for value in (c.before, c.after))
+    return msgspec.structs.replace(c, before=before, after=after)
+
+
+def _without_number(value: Value | None) -> Value | None:
+    if isinstance(value, (FunctionObject, StaticValue)):
+        return msgspec.structs.replace(value, serial=None)
+    return value
+
+
+def _change(c: Cause) -> tuple[Value | None, Value | None]:
+    """What makes two leaves' changes alike: for shapes the axes that changed, not the whole shape."""
+    a, b = c.before, c.after
+    if isinstance(a, Commitment) and isinstance(b, Commitment):
+        return Commitment(a.committed), Commitment(b.committed)
+    if not isinstance(a, ArrayType) or not isinstance(b, ArrayType):
+        return a, b
+    if c.kind == "shape":
+        return _axes(a, b) or (a, b)
+    if c.kind in ("dtype", "weak_type", "prng"):
+        return _without_shape(a, c.kind), _without_shape(b, c.kind)
+    return a, b
+
+
+def _without_shape(value: ArrayType, kind: str) -> ArrayType:
+    return ArrayType(None, value.dtype, value.weak_type if kind == "weak_type" else None)
+
+
+def _axes(a: ArrayType, b: ArrayType) -> tuple[AxisSizes, AxisSizes] | None:
+    """The sizes of the axes that differ in two shapes of one rank."""
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return None
+    axes = [i for i, (m, n) in enumerate(zip(a.shape, b.shape, strict=True)) if m != n]
+    x, y = (AxisSizes(tuple((i, of.shape[i]) for i in axes if of.shape is not None)) for of in (a, b))
+    return x, y

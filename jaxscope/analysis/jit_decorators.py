@@ -1,0 +1,74 @@
+"""How a call that stands on a line of the user's is written under jit: ``jax.jit(f.init, static_argnums=2)``.
+
+Reads source as text. What is written out among the arguments, a bool, a string, a size, a shape, is for
+Python and stays static; of a name nobody knows what it holds.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from jaxscope.analysis.rewrap_site import parsed
+
+ELSE = (
+    "static_argnums or static_argnames for what is a Python bool, a string, a size or a function among its"
+    " arguments"
+)
+GENERAL = f"as in jax.jit(net.init)(key, x), with {ELSE}"
+FIRST = frozenset(
+    {"init", "init_with_output", "apply", "tabulate"}
+)  # of several calls on a line the library's
+MODULES = {
+    "equinox": "eqx.filter_jit",
+    "flax": "nnx.jit",
+}  # a class: what it makes is no tree of arrays alone
+MOST = 60  # characters of a function's name
+
+
+def advice(source: str | None, line: int, library: str | None) -> str:
+    """What to write instead of the call on ``line``, from ``as in`` on; in general where it cannot be
+    told."""
+    tree = parsed(source) if source is not None else None
+    calls = (
+        [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == line]
+        if tree is not None
+        else []
+    )
+    named = [c for c in calls if _last(c.func) in FIRST]
+    inner = {id(n) for c in calls for n in ast.walk(c) if n is not c}
+    chosen = named or [c for c in calls if id(c) not in inner]
+    if len(chosen) != 1:
+        return GENERAL
+    call = chosen[0]
+    name, last = ast.unparse(call.func), _last(call.func) or ""
+    if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
+        return GENERAL
+    if last[:1].isupper():
+        if library not in MODULES:
+            return GENERAL
+        return f"as in {MODULES[library]}(lambda: {name}(...))()"
+    if library in MODULES and last not in FIRST:
+        return GENERAL  # an object of theirs is called: what it holds is no array
+    numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
+    names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
+    options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
+    options += f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""
+    if options:
+        return f"as in jax.jit({name}{options})(...)"
+    return f"as in jax.jit({name})(...), with {ELSE}"
+
+
+def _for_python(node: ast.expr) -> bool:
+    """Is it written out, and neither a float, which may well be traced, nor None, which is no argument to
+    jit?"""
+    if isinstance(node, ast.UnaryOp):
+        return _for_python(node.operand)
+    if isinstance(node, ast.Tuple):
+        return bool(node.elts) and all(_for_python(e) for e in node.elts)
+    return isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, str, bytes))
+
+
+def _last(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None

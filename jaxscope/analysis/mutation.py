@@ -1,0 +1,78 @@
+"""Does a program change its objects of a class after it has made them? Reads source as text."""
+
+from __future__ import annotations
+
+import ast
+
+from jaxscope.analysis.rewrap_site import parsed
+
+MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
+
+
+def changed(source: str, name: str) -> bool | None:
+    """Is an attribute of the class ``name``, defined in ``source``, assigned outside of what makes an object?
+
+    In a method to its first parameter, anywhere to an attribute that the class's ``__init__`` assigns, or by
+    ``setattr``. None: the class is not in this source.
+    """
+    tree = parsed(source)
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name] if tree else []
+    if tree is None or not found:
+        return None
+    methods = [m for c in found for m in c.body if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    making = {id(n) for m in methods if m.name in MAKING for n in ast.walk(m)}
+    fields = {a for m in methods if m.name in MAKING for _, a in _assigned(m)}
+    fields |= {
+        n.target.id
+        for c in found
+        for n in c.body
+        if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+    }
+    for m in methods:
+        if m.name not in MAKING and m.args.args:
+            own = m.args.args[0].arg
+            if any(holder == own for holder, _ in _assigned(m)):
+                return True
+    others = (n for n in ast.walk(tree) if id(n) not in making)
+    return any(attribute in fields for n in others for _, attribute in _assigned_by(n))
+
+
+def holds_itself(source: str, name: str) -> bool:
+    """Does the class ``name`` make its objects in an ``__init__`` of its own, which a frozen dataclass does
+    not allow?"""
+    tree = parsed(source)
+    return tree is not None and any(
+        isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)
+        for c in ast.walk(tree)
+        if isinstance(c, ast.ClassDef) and c.name == name
+        for m in c.body
+    )
+
+
+def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
+    """(name, attribute) of every ``name.attribute = ...`` in it."""
+    return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
+
+
+def _assigned_by(node: ast.AST) -> list[tuple[str | None, str]]:
+    targets: list[ast.expr] = []
+    if isinstance(node, (ast.Assign, ast.Delete)):
+        targets = list(node.targets)
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        targets = [node.target]
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "setattr"
+        and node.args
+    ):
+        name = node.args[1] if len(node.args) > 1 else None
+        held = node.args[0]
+        text = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+        return [(held.id if isinstance(held, ast.Name) else None, text)]
+    found: list[tuple[str | None, str]] = []
+    for target in targets:
+        for part in ast.walk(target):
+            if isinstance(part, ast.Attribute) and isinstance(part.ctx, (ast.Store, ast.Del)):
+                found.append((part.value.id if isinstance(part.value, ast.Name) else None, part.attr))
+    return found

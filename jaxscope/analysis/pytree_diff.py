@@ -1,0 +1,166 @@
+"""What two keys' containers say: leaves and nodes that came, went or changed kind; another call form.
+
+Pure. Which of it explains a miss is ``analysis.causes``' to say.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jaxscope.analysis.keys import Facts, array_type, static_value, union
+from jaxscope.analysis.levels import TRACE
+from jaxscope.analysis.paths import FOLD_FROM, below, common_prefix, root, tokens
+from jaxscope.schema.causes import CallForm, Cause, Container, Leaves, TreeText, Value
+from jaxscope.schema.findings import CERTAIN, LIKELY
+
+_KEYWORDS = re.compile(r"keywords: (.*)$")
+
+
+def structure(before: Facts, after: Facts, signature: str | None, *, told: bool) -> list[Cause]:
+    """Leaves and containers that came, went or changed kind; the same arguments passed differently.
+
+    Args:
+      signature: the function's parameters as text, where known.
+      told: static values were found to differ; the text of the tree then says nothing new.
+    """
+    came = [p for p in after.leaves if p not in before.leaves]
+    went = [p for p in before.leaves if p not in after.leaves]
+    nodes = _nodes(before, after, {*came, *went})
+    forms = before.whole.get("call_form"), after.whole.get("call_form")
+    if forms[0] != forms[1] and None not in forms:
+        same = _same_arguments(before, after, came, went, signature)
+        if same is not None:
+            return [same]
+    found = [Cause("tree", TRACE, path, _container(a), _container(b), CERTAIN) for path, a, b in nodes]
+    covered = {path for path, _, _ in nodes}
+    covered |= {p for p in went if p in after.nodes} | {p for p in came if p in before.nodes}
+    came = [p for p in came if not below(p, covered)]
+    went = [p for p in went if not below(p, covered)]
+    for paths, is_new, has, lacks in ((came, True, after, before), (went, False, before, after)):
+        for node, members in _whole_nodes(paths, has, lacks).items():
+            found.append(_leaves(node, len(members), came=is_new))
+            paths[:] = [p for p in paths if p not in members]
+    if len(came) + len(went) >= FOLD_FROM:
+        found += _came_and_went(came, went, before, after)
+    else:
+        found += [
+            Cause("tree", TRACE, p, _instead(before, p), array_type(after.leaves[p]), CERTAIN) for p in came
+        ]
+        found += [
+            Cause("tree", TRACE, p, array_type(before.leaves[p]), _instead(after, p), CERTAIN) for p in went
+        ]
+    if found or told:
+        return found
+    order = [p for p in before.leaves if p in after.leaves] != [p for p in after.leaves if p in before.leaves]
+    x, y = before.whole.get("tree"), after.whole.get("tree")
+    if x != y and x is not None and y is not None and "tree" not in before.unread | after.unread:
+        return [Cause("tree", TRACE, None, TreeText(x, order), TreeText(y, order), CERTAIN)]
+    return []
+
+
+def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
+    """Several leaves that came or went together."""
+    a, b = (None, Leaves(count)) if came else (Leaves(count), None)
+    return Cause("tree", TRACE, prefix, a, b, CERTAIN, count)
+
+
+def _container(kind: str | None) -> Container | None:
+    return None if kind is None else Container(kind)
+
+
+def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
+    """The outermost containers that only one key has, with their leaves, where there are several."""
+    groups: dict[str, list[str]] = {}
+    for p in paths:
+        steps = tokens(p)
+        for n in range(1, len(steps)):
+            node = "".join(steps[:n])
+            if node in has.nodes and node not in lacks.nodes:
+                groups.setdefault(node, []).append(p)
+                break
+    return {node: members for node, members in groups.items() if len(members) > 1}
+
+
+def _instead(facts: Facts, path: str) -> Value | None:
+    """What stands where the other key has a leaf; None: nothing."""
+    node = facts.nodes.get(path)
+    if node is not None:
+        return Container(node)
+    item = facts.static.get(path)
+    return static_value(item) if item is not None else None
+
+
+def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
+    """(path, before, after) of the outermost containers that differ in kind; None and leaves aside."""
+    if not (before.nodes and after.nodes) or before.nodes == after.nodes:
+        return []
+    found: list[tuple[str, str | None, str | None]] = []
+    for path in sorted(union(before.nodes, after.nodes), key=lambda p: len(tokens(p))):
+        a, b = before.nodes.get(path), after.nodes.get(path)
+        if a == b or below(path, {p for p, _, _ in found}):
+            continue
+        if (a is None or b is None) and (
+            path in moved
+            or any(below(m, {path}) for m in moved)
+            or path in before.static.keys() | after.static.keys()
+        ):
+            continue  # the leaves tell it
+        if (a or "").partition(" ")[0] == (b or "").partition(" ")[0] and any(
+            below(m, {path}) for m in moved
+        ):
+            continue  # an ordered dict with other keys: the leaves tell it
+        found.append((path, a, b))
+    return found
+
+
+def _same_arguments(
+    before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
+) -> Cause | None:
+    """The cause where only the way of passing differs; None where what is passed differs too."""
+    x, y = before.whole["call_form"], after.whole["call_form"]
+    moved = sorted({*_keywords(x)} ^ {*_keywords(y)})
+    fresh = [*came, *went]
+    statics = [p for p in union(before.static, after.static) if (p in before.static) != (p in after.static)]
+    for p in fresh:
+        leaf = after.leaves.get(p) or before.leaves.get(p)
+        if leaf is None or leaf.type not in ("float", "int", "bool", "complex"):
+            return None  # an array where there was none is another argument, not another form
+    for p in statics:
+        item = after.static.get(p) or before.static.get(p)
+        default = _default_of(signature, p)
+        if item is None or (default is not None and default != item.repr):
+            return None
+    paths = [*fresh, *statics, *moved]
+    path = paths[0] if len(set(paths)) == 1 else None
+    return Cause("call_form", TRACE, path, CallForm(x), CallForm(y), LIKELY if fresh else CERTAIN)
+
+
+def _keywords(form: str) -> list[str]:
+    """Names in ``2 positional, keywords: mask, scale``."""
+    match = _KEYWORDS.search(form)
+    return [k.strip() for k in match.group(1).split(",")] if match else []
+
+
+def _default_of(signature: str | None, name: str) -> str | None:
+    """The default of a parameter in ``(x, s=2.0, *, mode='fast')`` as text; None where it has none."""
+    if signature is None:
+        return None
+    match = re.search(rf"[(\s,]{re.escape(name)}(?::[^=,]*)?\s?=\s?([^,)]+)", signature)
+    return match.group(1).strip() if match else None
+
+
+def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts) -> list[Cause]:
+    found = []
+    for paths, is_new, facts in ((came, True, after), (went, False, before)):
+        groups: dict[str, list[str]] = {}
+        for p in paths:
+            groups.setdefault(root(p), []).append(p)
+        for members in groups.values():
+            if len(members) < FOLD_FROM:
+                for p in members:
+                    leaf = array_type(facts.leaves[p])
+                    old, new = (None, leaf) if is_new else (leaf, None)
+                    found.append(Cause("tree", TRACE, p, old, new, CERTAIN))
+            else:
+                found.append(_leaves(common_prefix(members), len(members), came=is_new))
+    return found

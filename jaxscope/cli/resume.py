@@ -1,0 +1,82 @@
+"""``jaxscope compile --rest RUN``: what a run asked for and no compiler has answered: its process was killed, or died of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+from jaxscope.cli import targeting
+from jaxscope.cli.output import chosen
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+from jaxscope.log.jobs import CRASHED, LATE, Queue
+from jaxscope.log.secret_values import MARK
+from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
+
+COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+
+
+def handle(which: str) -> int:
+    """Compile it, in ``which`` and the runs within it. 1: something is still not compiled.
+
+    Raises:
+      RunNotFound: there is no such run.
+      UsageError: the compiler is not installed, or its variables are not those of the run.
+    """
+    from jaxscope.model.load import load, state
+    from jaxscope.report.targets import waiting as waiting_for
+
+    record = chosen(which)
+    runs = [record, *store.sub_runs(record)]
+    done = lost = 0
+    for run in runs:
+        read = load(run)
+        queue = Queue(run)
+        waiting, abandoned = queue.waiting(), queue.abandoned()
+        if waiting and not abandoned:
+            behind = queue.behind()
+            doing = waiting_for(behind) if behind else "being compiled"
+            sys.stderr.write(f"jaxscope: {escape(store.address(run))} is {doing}\n")
+            continue
+        if not waiting and not queue.lost():
+            continue
+        for t in read.targets:
+            targeting.installed(t.platform, t.name)
+        require_same_flags(run, which)
+        n = queue.again()
+        sys.stderr.write(f"jaxscope: {escape(store.address(run))}: {n} left to compile\n")
+        queue.beat()
+        worker = targeting.begin(run, dict(os.environ))
+        if worker is None:
+            return 1
+        if state(read, run) == "running":  # more may come: it goes on beside the program
+            worker.returncode = 0
+            continue
+        targeting.end(run, worker, wait=True, quiet=False, env=dict(os.environ))
+        states = [p.state for p in load(run).retargeted.values()]
+        lost += sum(s in (CRASHED, LATE, "abandoned") for s in states)
+        done += n
+    if not done:
+        sys.stderr.write("jaxscope: nothing is left to compile\n")
+    else:
+        sys.stderr.write(f"see: jaxscope report {escape(shlex.quote(store.address(record)))}\n")
+    return 1 if lost else 0
+
+
+def require_same_flags(run: RunDir, which: str) -> None:
+    """Check that the compiler's own variables are what they were when ``run`` was made.
+
+    A run may come from somebody else, and such flags can make the compiler write files: they are never taken from it.
+
+    Raises:
+      UsageError: a variable differs; the hint is the command that sets it.
+    """
+    for name, value in run.settings:
+        if name in COMPILER_VARIABLES and MARK not in value and os.environ.get(name, "") != value:
+            raise UsageError(
+                f"{store.address(run)} was made with {name}={value}, which is not set now",
+                hint=f"if you trust it: {name}={shlex.quote(value)} jaxscope compile --rest {shlex.quote(which)}",
+                slug="rest-flags",
+            )

@@ -1,0 +1,135 @@
+"""The rounds of ``jaxscope run``: each time the program is run, with which settings, for which targets, recorded where.
+
+The first is the run itself; the others lie within it. One where neither --vary nor targets of several sizes ask for more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxscope.cli import config, sweep_values, targeting
+from jaxscope.cli.stderr import say
+from jaxscope.cli.sweep_values import Setting
+from jaxscope.errors import UsageError
+from jaxscope.launch.command import Command
+from jaxscope.launch.program_events import Ended
+from jaxscope.log import secret_values, store
+from jaxscope.log.store import RunDir
+from jaxscope.report.escape import escape
+
+
+class Round(NamedTuple):
+    """``label`` names it among the others; ``program`` has the flags of ``settings`` in its words."""
+
+    label: str
+    program: Command
+    settings: list[Setting]
+    targets: list[Any]
+
+    @property
+    def shown(self) -> str:
+        """``MESH=4x4, on 16 devices for v5e:4x4``."""
+        said = [" ".join(f"{s.name}={s.value}" for s in self.settings)] if self.settings else []
+        if self.targets:
+            names = ", ".join(t.name for t in self.targets)
+            said.append(f"on {self.targets[0].devices:,} devices for {names}")
+        return ", ".join(said)
+
+    def meta(self) -> dict[str, Any]:
+        """What of it stands in ``meta.json``."""
+        return {"settings": dict(self.settings)} if self.settings else {}
+
+
+def asked(opts: argparse.Namespace, program: Command) -> list[Round]:
+    """All rounds, settings before sizes: what is compared is made one after the other.
+
+    Raises:
+      UsageError: as ``targeting.asked`` and ``varying.settings``; or options that do not go together.
+    """
+    groups = targeting.asked(opts) or [[]]
+    combinations = sweep_values.settings(opts.vary or [])
+    found = []
+    for settings in combinations:
+        for targets in groups:
+            label = " ".join(f"{s.name}={secret_values.value(*s)}" for s in settings)
+            if len(groups) > 1:
+                label += f"{'@' if label else ''}{targets[0].devices}"
+            found.append(Round(label, sweep_values.program(program, settings), settings, targets))
+    if len(found) > 1:
+        _several(opts, program, len(groups) > 1)
+    return found
+
+
+def _several(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
+    what = (
+        "targets of different sizes take a run each"
+        if sizes
+        else "--vary runs the script once for each value"
+    )
+    if opts.detach or opts.tui:
+        option = "--detach" if opts.detach else "--tui"
+        raise UsageError(
+            f"{what}, one after the other: not with {option}",
+            hint=f"leave out {option}, or give one {'size' if sizes else 'value'}; afterwards: jaxscope view",
+            slug="usage",
+        )
+    if program.words[0] == "-":
+        raise UsageError(
+            f"{what}, and a program on stdin can be read once", hint="give its file", slug="usage"
+        )
+
+
+def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
+    """What --check asks for; of the run's own targets, where it names none."""
+    names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
+    found = config.check_spec(spec)
+    return {"target": names, **found} if names else found
+
+
+def all_of(
+    rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
+) -> Ended:
+    """Run them one after the other. How the first that failed ended, else the last.
+
+    What ends one ends that one; what somebody sends us to end it (Ctrl-C, kill) ends the rest, too.
+
+    Raises:
+      LogError: one has no place to be recorded in; it and the rest are not run.
+    """
+    failed = ended = None
+    for n, each in enumerate(rounds, 1):
+        if len(rounds) > 1 and record is not None:
+            sys.stderr.write(f"jaxscope: {n} of {len(rounds)}: {escape(each.shown)}\n")
+            sys.stderr.flush()
+        where = record if n == 1 else _within(record, each, **options)
+        ended = once(each, where)
+        if failed is None and not ended.succeeded:
+            failed = ended
+        left = len(rounds) - n
+        if record is None:
+            break
+        if ended.interrupted:
+            if left:
+                say(f"interrupted: {left} of {len(rounds)} not run")
+            return ended if failed is None else failed
+    assert ended is not None
+    return ended if failed is None else failed
+
+
+def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
+    """The directory of a further round.
+
+    Raises:
+      LogError: there can be none: what follows is not run.
+    """
+    assert record is not None
+    return store.create(
+        store.sub_run(record, each.label),
+        name=f"{record.name}@{each.label}",
+        argv=each.program.words,
+        options=options["options"](each),
+        **each.meta(),
+    )

@@ -1,0 +1,112 @@
+"""How far the recording came, by what lies in the run directory, and what to say when it came to nothing.
+
+Owns the marks of the start-up file and the question "was anything recorded?". Reads kinds of events,
+never their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxscope.launch.command import ignores_pythonpath
+from jaxscope.launch.program_events import Ended
+from jaxscope.log import files
+from jaxscope.log.reader import MAX_LINE_BYTES, decode
+from jaxscope.log.store import RunDir
+from jaxscope.schema import events
+
+MAX_MARKS = 1 << 16  # bytes that one process notes
+_SOMETHING = (events.Missed, events.Traced, events.Lowered, events.Compiled)
+
+
+class Evidence(NamedTuple):
+    """
+    Attributes:
+      booted: our start-up file ran in the program itself.
+      marks: what it noted there or in any child: boot, jax, no jaxscope, failed.
+      started: a process began recording.
+      something: at least one call missed a cache.
+    """
+
+    booted: bool
+    marks: frozenset[str]
+    started: bool
+    something: bool
+
+
+def look(run: RunDir, program: int) -> Evidence:
+    """What is there now."""
+    marks: set[str] = set()
+    try:
+        for name in files.names(run.path / "boot", within=run.path):
+            mark = files.read(run.path / "boot" / name, MAX_MARKS, within=run.path)
+            marks.update(mark.decode("ascii", "replace").splitlines())
+    except OSError:
+        pass
+    started = something = False
+    for log in run.logs():
+        for event in _events(log):
+            started = started or isinstance(event, events.RunStarted)
+            something = something or isinstance(event, _SOMETHING)
+            if something:
+                break
+    return Evidence((run.path / "boot" / str(program)).exists(), frozenset(marks), started, something)
+
+
+def say(seen: Evidence, ended: Ended) -> list[str]:
+    """Why there is nothing to report, and what to do; empty where something was recorded.
+
+    Also empty where the start-up file has said so itself, at the moment it failed.
+    """
+    nothing = "nothing was recorded: "
+    failed = ended.exit_code != 0
+    if seen.something:
+        return []
+    if seen.started:
+        if failed:
+            return [f"the program ended with {ended.how} before its first compilation"]
+        return ["the program imported jax, but compiled nothing: there is nothing to report"]
+    if not seen.booted and "jax" not in seen.marks:
+        if flag := ignores_pythonpath():
+            return [
+                f"{nothing}python was started with {flag}, which keeps jaxscope out of the program",
+                f"leave {flag} away, or record from inside the program: with jaxscope.record(): ...",
+            ]
+        if ended.signal is not None:
+            return [f"{nothing}the program was ended by {ended.how} before it began"]
+        return [
+            f"{nothing}the program's Python did not run jaxscope's start-up file (sitecustomize, by PYTHONPATH)",
+            "record from inside the program instead: with jaxscope.record(): ...",
+        ]
+    if "jax" not in seen.marks:
+        if failed:
+            return [f"{nothing}the program ended with {ended.how} before it imported jax"]
+        return [
+            f"{nothing}the program did not import jax",
+            "a Python it starts with -I, -E or -S is not followed: record there, with jaxscope.record(): ...",
+        ]
+    if "failed" in seen.marks:
+        return []
+    if "no jaxscope" in seen.marks:
+        return [
+            f"{nothing}jaxscope is not installed in the environment whose Python imported jax",
+            "install it there: python -m pip install jaxscope",
+        ]
+    if failed:
+        return [f"{nothing}the program ended with {ended.how} while it imported jax"]
+    return [
+        f"{nothing}the program imported jax, but no recording began",
+        "see what is missing: jaxscope doctor",
+    ]
+
+
+def _events(log: Path) -> Iterator[object]:
+    # Line by line: the answer is near the beginning, and a log may have a gigabyte.
+    try:
+        with files.open_regular(log, within=log.parent.parent) as f:
+            while line := f.readline(MAX_LINE_BYTES):
+                yield decode(line)
+    except OSError:
+        return

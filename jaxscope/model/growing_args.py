@@ -1,0 +1,83 @@
+"""Arguments of another size that are what the function itself returned: it makes them longer, call by call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxscope.analysis.feedback import same_leaves
+from jaxscope.analysis.keys import Facts, LeafFacts
+from jaxscope.analysis.paths import root, split
+from jaxscope.model import causes, key_index, predictions
+from jaxscope.model.records import Comparison, Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.schema.causes import Cause
+
+LOOK_BACK = 32  # earlier compilations whose results are looked at, the latest first
+LATEST = 5  # calls that speak for all
+
+Miss = tuple[Compilation, Cause]
+
+
+def arguments(run: Run, f: Function) -> frozenset[str]:
+    """The arguments that the function makes longer itself, by name."""
+    found: dict[str, list[Miss]] = {}
+    for c, cause in causes.reasons(f, run).get("shape", []):
+        if cause.path is not None:
+            found.setdefault(root(cause.path), []).append((c, cause))
+    return frozenset(name for name, misses in found.items() if mostly(run, misses))
+
+
+def mostly(run: Run, misses: Sequence[Miss]) -> bool:
+    """Was it the function itself in most of the latest of these calls?"""
+    latest = misses[-LATEST:]
+    return 2 * sum(by_itself(run, c, cause) for c, cause in latest) > len(latest)
+
+
+def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
+    """Is the argument that has another shape the result of an earlier call, which got it shorter?
+
+    True where its leaves have the shapes and dtypes of a result of such a call, in a tree of the same structure,
+    and no other line than the calls' is known to have made them.
+    """
+    comparison = causes.compared(run, c)
+    if cause.kind != "shape" or cause.path is None or comparison is None:
+        return False
+    known = run.lengthened.get((c.id, cause.path))
+    if known is None or known[0] is not comparison:
+        found = _by_itself(run, c, comparison, root(cause.path))
+        known = run.lengthened[c.id, cause.path] = comparison, found
+    return known[1]
+
+
+def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
+    now = _argument(comparison.facts, name)
+    its = key_index.of(run, c)
+    for at in its.latest(its.before(c.call), LOOK_BACK, _ran):
+        before = its.compilations[at]
+        if not same_leaves(now, predictions.results_of(run, before)):
+            continue
+        known = causes.compared(run, before)
+        if known is not None and _longer(_argument(known.facts, name), now):
+            return predictions.made_by_it(before, c, [name + s for s in now])
+    return False
+
+
+def _ran(c: Compilation) -> bool:
+    return c.entry == "call" and bool(c.reached_phases)
+
+
+def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
+    return {below: leaf for p, leaf in facts.leaves.items() for at, below in [split(p)] if at == name}
+
+
+def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
+    """Has nothing become shorter, and something longer?"""
+    if before.keys() != now.keys():
+        return False
+    pairs = []
+    for s, leaf in now.items():
+        old, new = before[s].shape, leaf.shape
+        if old is None or new is None or len(old) != len(new):
+            return False
+        pairs += [(a, b) for a, b in zip(old, new, strict=True) if isinstance(a, int) and isinstance(b, int)]
+    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)

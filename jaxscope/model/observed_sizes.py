@@ -1,0 +1,140 @@
+"""Sizes that an axis of an argument took, for functions that were compiled for several: what to pad to.
+
+A size counts as often as calls had it, where that is known: of a watched function whose NumPy arguments tell by their
+bytes which size a call had. Otherwise once for each recorded miss with it: the fast path leaves no trace of sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from jaxscope.analysis import bucketing
+from jaxscope.analysis.paths import common_prefix, root
+from jaxscope.model import causes, growing_args, transfers
+from jaxscope.model.records import Compilation, Function, asked_once
+from jaxscope.model.run import Run
+
+FEWEST = 3  # sizes; with two there is nothing to choose
+
+
+class Varying(msgspec.Struct, frozen=True):
+    """One axis of an argument (or of several that vary alike, by their common path) and what to pad it to.
+
+    ``sequence``: its size in each recorded miss. ``counts``: the calls each of them stands for, None: not known.
+    """
+
+    function: Function
+    path: str
+    axis: int
+    observed: dict[int, int]
+    choices: list[bucketing.Choice]
+    sequence: tuple[int, ...] = ()
+    counts: tuple[int, ...] | None = None
+
+    @property
+    def calls(self) -> int | None:
+        """Calls that the padding is of; None: each miss counts as one."""
+        return sum(self.counts) if self.counts is not None else None
+
+
+class Joint(msgspec.Struct, frozen=True):
+    """Several axes of one argument, all padded: ``sizes`` holds those of each axis."""
+
+    sizes: list[list[int]]
+    compilations: int
+    padding_share: float
+
+
+@asked_once
+def varying(run: Run) -> list[Varying]:
+    """Of every user function the axes whose size made it compile again, the most compilations first.
+
+    Not of what the function makes longer itself, or what grows by as much in every call: each size is passed once, on
+    the way to the last.
+    """
+    found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
+    return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
+
+
+def _of_function(run: Run, f: Function) -> list[Varying]:
+    calls = [
+        c for c in f.compilations if c.key is not None and c.entry == "call" and c.reached != ["fast_path"]
+    ]
+    if not any(cause.kind == "shape" for c in calls for cause in causes.of(run, c)[:1]):
+        return []
+    seen: dict[tuple[str, int], list[int]] = {}
+    for c in calls:
+        for path, axis, size in _sizes(c):
+            seen.setdefault((path, axis), []).append(size)
+    alike: dict[tuple[int, tuple[int, ...]], list[str]] = {}
+    for (path, axis), sizes in seen.items():
+        if len(set(sizes)) >= FEWEST and len(sizes) == len(calls):
+            alike.setdefault((axis, tuple(sizes)), []).append(path)
+    found = []
+    counts, own = _calls(f, calls), growing_args.arguments(run, f)
+    for (axis, sequence), paths in alike.items():
+        if all(root(path) in own for path in paths) or (len(alike) == 1 and bucketing.creeps(sequence)):
+            continue
+        observed: Counter[int] = Counter()
+        for size, n in zip(sequence, counts or [1] * len(sequence), strict=True):
+            observed[size] += n
+        path = paths[0] if len(paths) == 1 else common_prefix(paths) or paths[0]
+        told = dict(sorted(observed.items()))
+        found.append(Varying(f, path, axis, told, bucketing.choices(told), sequence, counts))
+    return found
+
+
+def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
+    """How many calls had the sizes of each of ``misses``; None where that is not known.
+
+    Of calls with the same sizes the first stands for all. What a call brought of NumPy's tells its sizes where no
+    other sizes bring as much.
+    """
+    counts = [0] * len(misses)
+    of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
+    for i, c in enumerate(misses):
+        of_process[c.process.id].setdefault(tuple(_sizes(c)), i)
+    for process, firsts in of_process.items():
+        if process not in f.counted_calls:
+            return None
+        if len(firsts) == 1:
+            counts[next(iter(firsts.values()))] = f.counted_calls[process]
+            continue
+        by_bytes = {transfers.brought(misses[i]): i for i in firsts.values()}
+        brought = f.brought.get(process)
+        if not brought or len(by_bytes) < len(firsts) or not brought.keys() <= by_bytes.keys():
+            return None
+        for size, n in brought.items():
+            counts[by_bytes[size]] = n
+    return tuple(counts) if any(counts) else None
+
+
+def joint(axes: Sequence[Varying]) -> list[Joint]:
+    """What it costs to pad all of ``axes``, of one argument and one function, each to as many sizes as it offers."""
+    sequences = [v.sequence for v in axes]
+    weights = axes[0].counts or [1] * len(sequences[0])
+    held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))
+    found = []
+    for k in range(max(len(v.choices) for v in axes)):
+        chosen = [v.choices[min(k, len(v.choices) - 1)].sizes for v in axes]
+        padded = [
+            tuple(min(b for b in to if b >= size) for to, size in zip(chosen, sizes, strict=True))
+            for sizes in zip(*sequences, strict=True)
+        ]
+        total = sum(n * math.prod(sizes) for n, sizes in zip(weights, padded, strict=True))
+        found.append(Joint(chosen, len(set(padded)), (total - held) / total if total else 0.0))
+    return found
+
+
+def _sizes(c: Compilation) -> list[tuple[str, int, int]]:
+    assert c.key is not None
+    return [
+        (leaf.path, axis, size)
+        for leaf in c.key.arguments
+        for axis, size in enumerate(leaf.shape or ())
+        if isinstance(size, int)
+    ]

@@ -1,0 +1,62 @@
+"""The programs of a run for machines that are not there: which there are, and whether each fits into its machine."""
+
+from __future__ import annotations
+
+from jaxscope.analysis import bounds, memory_fit
+from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.memory_fit import Fit
+from jaxscope.log.jobs import EXHAUSTED, OK
+from jaxscope.model.records import Function, Program
+from jaxscope.model.run import Run
+from jaxscope.schema.targets import Target
+
+
+def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
+    """The retargeted programs by function, of each function and target the latest; the largest first."""
+    latest: dict[tuple[str, str], Program] = {}
+    for p in run.retargeted.values():
+        f = p.function
+        if f is not None:
+            key = f.id, p.target or ""
+            before = latest.get(key)
+            if before is None or p.compilations[-1].t_ns >= before.compilations[-1].t_ns:
+                latest[key] = p
+    by: dict[str, list[Program]] = {}
+    for (id, _), p in latest.items():
+        by.setdefault(id, []).append(p)
+    found = [(run.functions[id], sorted(ps, key=lambda p: p.target or "")) for id, ps in by.items()]
+    return sorted(found, key=lambda item: (-item[0].seconds, item[0].id))
+
+
+def target_of(run: Run, p: Program) -> Target | None:
+    """The machine that ``p`` was lowered for; None where the log does not describe it."""
+    return next((t for t in run.targets if t.name == p.target), None)
+
+
+def fit(run: Run, p: Program) -> Fit | None:
+    """How ``p`` fits into its target; None where nobody knows yet."""
+    if p.made is None:
+        return None
+    if p.made.outcome == EXHAUSTED:
+        return memory_fit.of_message(target_of(run, p), p.made.error or "")
+    if p.made.outcome == OK:
+        return memory_fit.of_program(target_of(run, p), memory_fit.peak_of(p.made.memory, p.made.peak_bytes))
+    return None
+
+
+def bounds_of(run: Run, p: Program) -> Bounds | None:
+    """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
+    target = target_of(run, p)
+    program = run.texts_of(p).hlo
+    if target is None or program is None or program.module is None:
+        return None
+    return bounds.of_program(
+        target,
+        program.flops_by_type,
+        program.moved_bytes,
+        program.collectives,
+        program.mesh,
+        p.asked.partitions if p.asked is not None else program.num_partitions,
+        p.asked is not None and p.asked.in_order is True,
+        program.flops_unknown,
+    )

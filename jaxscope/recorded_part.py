@@ -1,0 +1,93 @@
+"""A part of what this process records, read back from its own log while the recording goes on.
+
+Sees both wings: the block that was open in the program, and the run that is read from disk.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxscope.capture.session import Session
+    from jaxscope.capture.steps.scope import RecordingScope
+    from jaxscope.model.load import Tail
+    from jaxscope.recorded_run import Opened
+    from jaxscope.schema.steps import Step
+
+# Without these nothing can be said about what was compiled.
+NEEDED = ("phase_durations", "miss_event", "trace_event")
+
+_tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
+
+
+def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
+    """The run so far, and the compilations of ``block`` in it with their steps."""
+    from jaxscope.capture.calls import functions
+    from jaxscope.model.steps import within_call
+
+    run = whole(session)
+    run.defined = functions.is_defined
+    mine = [p for p in run.processes.values() if p.pid == os.getpid()]
+    if not mine:
+        return run, {}
+    process = max(mine, key=lambda p: p.first_ns)
+
+    def inside(call: int, function: str) -> bool:
+        c = run.compilation(process, call)
+        return c is not None and within_call(run, c, function)
+
+    return run, {f"{process.id}.{call}": step for call, step in block.steps(inside).items()}
+
+
+def whole(session: Session) -> Opened:
+    """Everything recorded so far; each look takes in what is new."""
+    from jaxscope.model.load import Tail
+    from jaxscope.recorded_run import Opened
+
+    tail = _tails.get(session)
+    if tail is None:
+        tail = _tails[session] = Tail(session.run, Opened())
+    session.tally.flush()
+    tail.poll()
+    assert isinstance(tail.run, Opened)
+    return tail.run
+
+
+def alone(session: Session, block: RecordingScope) -> Opened:
+    """A run that holds nothing but ``block``: as if the recording had begun and ended with it."""
+    from jaxscope.log import reader
+    from jaxscope.model.programs import Reader
+    from jaxscope.recorded_run import Opened
+    from jaxscope.schema import events as ev
+
+    calls = set(block.steps())
+    run = Opened()
+    run.texts_of = Reader(session.run, run.overheard).texts
+    counted = (ev.Called, ev.MissesCounted, ev.Step, ev.Watched, ev.ArraysSeen, ev.CaptureChanged)
+    for log, event in reader.Reader(session.run).entries():
+        call = getattr(event, "call", None)
+        if event.pid == os.getpid() and not isinstance(event, counted) and (call is None or call in calls):
+            run.apply(event, log)
+    return run
+
+
+def failed() -> list[str]:
+    """Parts of the recording that have failed so far."""
+    from jaxscope.capture import shield
+
+    return [name for name in NEEDED if not shield.works(name)]
+
+
+def blind(session: Session, before: Sequence[str]) -> str | None:
+    """Why what was recorded cannot be relied on; None: it can. ``before``: what had ``failed`` before."""
+    from jaxscope.capture import shield
+
+    if session.writer.stopped == "closed":
+        return "the recording ended before it did"
+    if session.writer.stopped is not None:
+        return f"the recording stopped ({session.writer.stopped})"
+    lost = [n for n in NEEDED if shield.is_off(n) or (not shield.works(n) and n not in before)]
+    return f"{', '.join(lost)} is not available" if lost else None

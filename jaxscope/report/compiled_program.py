@@ -1,0 +1,235 @@
+"""What XLA made of one program, as lines of a report: fusions, collectives, loops, memory, donation, constants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from jaxscope.analysis import memory_fit
+from jaxscope.analysis.hlo.collectives import Collective
+from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.analysis.programs import Texts, peak_bytes
+from jaxscope.analysis.stablehlo.donation import Donation
+from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.present.figures import count, size
+from jaxscope.report.escape import escape
+from jaxscope.report.layout import Line, line
+from jaxscope.report.phrases import Places
+from jaxscope.schema.keys import Frame, Memory
+
+SHOWN = 12  # of a list: collectives, constants
+PATHS = 3
+
+
+def in_short(texts: Texts, memory: Memory | None) -> str:
+    """``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB``; empty where nothing was read."""
+    parts = []
+    made = texts.hlo
+    if made is not None and made.instructions:
+        parts.append(count(made.fusions.total, "fusion"))
+        if made.collectives:
+            wire = ", ".join(
+                f"{size(n)} over {escape(axes)}"
+                for axes, n in _wire(made)
+                if n is not None and axes not in ("?", "")
+            )
+            parts.append(count(len(made.collectives), "collective") + (f" ({wire})" if wire else ""))
+    if memory is not None and (peak := peak_bytes(memory)) is not None:
+        parts.append(f"peak {size(peak)} on a device")
+    return " · ".join(parts)
+
+
+def section(
+    texts: Texts,
+    memory: Memory | None,
+    places: Places,
+    *,
+    everything: bool = False,
+    stated: int | None = None,
+) -> Iterator[Line]:
+    """All there is to say, the compiler's work first. ``stated``: its own figure of the peak, where it is told."""
+    made, read = texts.hlo, texts.stablehlo
+    if made is not None and made.module is not None:
+        yield line(_instructions(made), indent=2, hang=2)
+    yield from _memory(memory, made, stated)
+    if made is not None:
+        yield from _collectives(made, places, everything=everything)
+    if read is not None:
+        yield from _donation(read)
+        yield from _constants(read, places, everything=everything)
+        yield from _remarks(read, places, everything=everything)
+    yield from _problems(made, read)
+
+
+def _instructions(made: Compiled) -> str:
+    kinds = ", ".join(
+        f"{n} {escape(kind)}" for kind, n in sorted(made.fusions.by_kind.items(), key=lambda i: -i[1])
+    )
+    parts = [
+        f"{made.instructions:,} instructions",
+        count(made.fusions.total, "fusion") + (f" ({kinds})" if kinds else ""),
+    ]
+    if made.unfused_elementwise:
+        parts.append(f"{made.unfused_elementwise:,} elementwise left unfused")
+    if made.loops:
+        turns = ", ".join(
+            "?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in made.loops[:6]
+        )
+        parts.append(
+            f"{count(len(made.loops), 'loop')} of {turns}{', ...' if len(made.loops) > 6 else ''} turns"
+        )
+    if made.custom_calls:
+        calls = ", ".join(
+            f"{escape(t, 40)} {n}x" for t, n in sorted(made.custom_calls.items(), key=lambda i: -i[1])[:3]
+        )
+        parts.append(f"custom calls: {calls}")
+    return " · ".join(parts)
+
+
+def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) -> Iterator[Line]:
+    if memory is None and (made is None or made.memory.argument_bytes is None):
+        return
+    known = memory or Memory()
+    argument = known.argument_bytes if memory is not None else (made.memory.argument_bytes if made else None)
+    output = known.output_bytes if memory is not None else (made.memory.output_bytes if made else None)
+    parts = [(name, n) for name, n in (("arguments", argument), ("results", output), ("temporaries", known.temp_bytes)) if n is not None]  # fmt: skip
+    text = " + ".join(f"{name} {size(n)}" for name, n in parts)
+    if known.alias_bytes:
+        text += f" - shared {size(known.alias_bytes)}"
+    peak = peak_bytes(known)
+    rest = memory_fit.undivided(known, stated)
+    if rest:
+        text += f" {'+' if rest > 0 else '-'} {size(abs(rest))} " + (
+            "that the compiler counts beside them, such as constants"
+            if rest > 0
+            else "that is not held at one time"
+        )
+        peak = stated
+    yield line(("memory", "bold"), f"  {text}", (f" = {size(peak)} on a device" if peak is not None else "", "bold"), indent=2, hang=4)  # fmt: skip
+
+
+def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
+    if not made.collectives:
+        return
+    wire = ", ".join(f"{escape(axes)} {size(n)}" for axes, n in _wire(made) if n is not None)
+    yield line(
+        ("collectives", "bold"),
+        f"  {len(made.collectives):,}" + (f"; sent by one device in one call: {wire}" if wire else ""),
+        indent=2,
+        hang=4,
+    )
+    ranked = sorted(made.collectives, key=lambda c: -(c.wire_bytes or c.bytes or 0) * (c.executions or 1))
+    shown = ranked if everything else ranked[:SHOWN]
+    yield from table([_collective(c, places) for c in shown])
+    if len(ranked) > len(shown):
+        yield line((f"and {len(ranked) - len(shown):,} more: --all shows them", "dim"), indent=4)
+
+
+def _collective(c: Collective, places: Places) -> list[str]:
+    axes = "?" if c.axes is None else ",".join(map(escape, c.axes)) or "one device"
+    times = "x ?" if c.executions is None else "" if c.executions == 1 else f"x{c.executions:,}"
+    hidden = {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
+    why = f"weight {escape(c.weight, 60)} (FSDP)" if c.weight is not None else c.origin or ""
+    if c.constrained_at is not None:
+        why = f"{escape(c.constraint or '', 60)} at {_place(c.constrained_at, places)}"
+    return [
+        escape(c.kind), axes, f"{'?' if c.bytes is None else size(c.bytes)} {times}".strip(), why, hidden,
+        _place(c.source, places),
+    ]  # fmt: skip
+
+
+def _donation(read: Reading) -> Iterator[Line]:
+    for status, title in (
+        ("aliased", "donated"),
+        ("unused", "donated in vain"),
+        ("possible", "could be donated if no caller keeps it"),
+    ):
+        found = [d for d in read.donation if d.status == status]
+        if found:
+            held = sum(d.bytes or 0 for d in found)
+            yield line((title, "bold"), f"  {_paths(found)}, {size(held)}", indent=2, hang=4)
+
+
+def _paths(found: Sequence[Donation]) -> str:
+    ranked = sorted(found, key=lambda d: -(d.bytes or 0))
+    reasons = {d.reason for d in found}
+    one = next(iter(reasons)) if len(reasons) == 1 and len(found) > 1 else None
+    told = ", ".join(
+        escape(d.path or "?", 80) + (f" ({escape(d.reason, 120)})" if d.reason and one is None else "")
+        for d in ranked[:PATHS]
+    )
+    told += f" and {len(found) - PATHS} more" if len(found) > PATHS else ""
+    return told + (f" ({escape(one, 120)})" if one else "")
+
+
+def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
+    large = sorted((c for c in read.constants if c.bytes and not c.splat), key=lambda c: -(c.bytes or 0))
+    if not large:
+        return
+    yield line(("captured constants", "bold"), f"  {count(len(large), 'array')}, {size(sum(c.bytes or 0 for c in large))}", indent=2)  # fmt: skip
+    shown = large if everything else large[:PATHS]
+    yield from table(
+        [
+            [escape(c.name or "/".join(c.names) or "?", 60), size(c.bytes or 0), _place(c.source, places)]
+            for c in shown
+        ]
+    )
+
+
+def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
+    rows = [
+        [f"{r.times} times the same {r.length} operations", "a loop written out", _place(r.source, places)]
+        for r in read.repeated
+        if not r.in_loop
+    ]
+    rows += [
+        [
+            f"{escape(u.before)} to {escape(u.after)}",
+            "?" if u.bytes is None else size(u.bytes),
+            _place(u.source, places),
+        ]
+        for u in read.upcasts
+        if not u.backward
+    ]
+    rows += [
+        [f"calls back into Python ({escape(c.kind or 'unknown')})", "in every turn" if c.in_loop else "", _place(c.source, places)]
+        for c in read.callbacks
+    ]  # fmt: skip
+    if rows:
+        alike = Counter(map(tuple, rows))
+        rows = [[*row, f"{n:,} of these" if n > 1 else ""] for row, n in alike.items()]
+        yield line(("also", "bold"), indent=2)
+        yield from table(rows if everything else rows[:SHOWN])
+
+
+def _problems(made: Compiled | None, read: Reading | None) -> Iterator[Line]:
+    found = [("HLO", p.line, p.text) for p in made.problems] if made is not None else []
+    found += [("StableHLO", p.line, p.text) for p in read.problems] if read is not None else []
+    for stage, number, text in found[:PATHS]:
+        yield line(
+            (f"not understood, {stage} line {number}: ", "yellow"), escape(text, 200), indent=2, hang=4
+        )
+    if len(found) > PATHS:
+        yield line((f"and {len(found) - PATHS:,} more places", "yellow"), indent=2)
+
+
+def _wire(made: Compiled) -> list[tuple[str, int | None]]:
+    return sorted(made.wire_bytes_by_axes.items(), key=lambda i: (-(i[1] or 0), i[0]))
+
+
+def _place(source: Frame | None, places: Places) -> str:
+    where = places.frame(source)
+    return "" if source is None or where is None else f"{where} in {escape(source.function, 60)}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
+    """Aligned columns, an empty one left out; the last may be of any width."""
+    used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
+    widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}
+    for r in rows:
+        cells = [r[i] + " " * (widths[i] - cell_len(r[i])) for i in used[:-1]] + (
+            [r[used[-1]]] if used else []
+        )
+        yield line("  ".join(cells).rstrip(), indent=4, hang=4)

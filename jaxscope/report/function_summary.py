@@ -1,0 +1,187 @@
+"""One function in a report: what it cost, and a line for each thing that made it compile again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxscope.analysis.programs import peak_bytes
+from jaxscope.model import causes
+from jaxscope.model.causes import recompilations
+from jaxscope.model.function_lookup import number_of
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
+from jaxscope.report import compiled_program, phrases
+from jaxscope.report.escape import escape
+from jaxscope.report.layout import Line, line
+from jaxscope.report.phrases import Places, function_name
+
+ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
+GROUPS = 5  # ways to differ, per function
+DIFFERENCES = 3  # lines per way
+SITES = 3
+
+
+def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """The lines of one function: name and seconds, counts, recompiles."""
+    site = places.function(f)
+    yield line(
+        (function_name(f), "bold"),
+        (f"  {site}" if site else "", "dim"),
+        (f"  {' '.join(map(escape, f.seen.wrappers))}" if f.seen.wrappers else "", "dim"),
+        right=(seconds(f.seconds), "bold"),
+        hang=2,
+    )
+    yield line(work(f), indent=4)
+    yield from _made(run, f)
+    groups = _alike(run, recompilations(f))
+    shown = groups if everything else groups[:GROUPS]
+    for group in sorted(shown, key=lambda g: (g[0].t_ns, g[0].call)):
+        yield from _recompiles(run, group, places, everything=everything)
+    if len(groups) > len(shown):
+        rest = [c for g in groups[len(shown) :] for c in g]
+        yield line(
+            (f"and {count(len(rest), 'more recompile')}, {seconds(sum(c.seconds for c in rest))}", "dim"),
+            indent=4,
+        )
+
+
+def _made(run: Run, f: Function) -> Iterator[Line]:
+    """What the program that takes the most memory consists of, in one line; ``(#1)`` where there are several."""
+    made_of = {c.program: c for c in f.compilations if c.program in run.programs}
+    called = [c for c in made_of.values() if run.programs[c.program or ""].called] or [*made_of.values()]
+    if not called:
+        return
+    # Of equals the latest; those whose memory nobody stated, last.
+    largest = max(called, key=lambda c: (-1 if (n := _peak(c)) is None else n, c.t_ns))
+    texts = run.texts_of(run.programs[largest.program or ""])
+    said = compiled_program.in_short(texts, largest.compiled.memory if largest.compiled is not None else None)
+    if texts.hlo is not None and texts.hlo.instructions and said:
+        which = f" (#{number_of(run, largest)})" if len(made_of) > 1 else ""
+        yield line((said + which, "dim"), indent=4)
+
+
+def _peak(c: Compilation) -> int | None:
+    memory = c.compiled.memory if c.compiled is not None else None
+    return peak_bytes(memory) if memory is not None else None
+
+
+def work(f: Function) -> str:
+    """``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``."""
+    parts = []
+    for word, times, spent in (
+        ("traced", f.traces, f.trace_seconds),
+        ("lowered", f.lowerings, f.lower_seconds),
+        ("compiled", f.compiled, f.compile_seconds),
+    ):
+        if times:
+            parts.append(f"{word} {times:,}x" + (f" in {seconds(spent)}" if spent else ""))
+    if f.persistent_cache_hits:
+        parts[-1] += f" ({f.persistent_cache_hits:,} from the persistent cache)"
+    failed = sum(c.failed is not None for c in f.compilations)
+    if failed:
+        parts.append(count(failed, "failure"))
+    if f.fast_path_misses:
+        parts.append(count(f.fast_path_misses, "fast-path miss", "fast-path misses"))
+    if f.calls is not None:
+        parts.append(count(f.calls, "call"))
+    return " · ".join(parts) or "never compiled"
+
+
+def outcome(f: Function) -> str:
+    """``4 traces, 4 compilations, 1 from the persistent cache, 381 calls``."""
+    parts = []
+    if f.traces:
+        parts.append(count(f.traces, "trace"))
+    if f.compiled:
+        parts.append(count(f.compiled, "compilation"))
+    if f.persistent_cache_hits:
+        parts.append(f"{f.persistent_cache_hits:,} from the persistent cache")
+    if f.calls is not None:
+        parts.append(count(f.calls, "call"))
+    return ", ".join(parts) or work(f)
+
+
+def circumstances(c: Compilation, places: Places) -> str:
+    """``step 376, 7.0 s, train.py:88``; where the call did not go all the way, also how far."""
+    parts = [] if c.step is None else [f"step {c.step:,}"]
+    how = level(c)
+    if how:
+        parts.append(how)
+    spent = c.seconds
+    if spent:
+        parts.append(seconds(spent))
+    site = places.frame(c.site)
+    if site:
+        parts.append(site)
+    return ", ".join(parts)
+
+
+def level(c: Compilation) -> str:
+    """How far the call had to go, in a word or two; empty where it was traced, lowered and compiled."""
+    parts = []
+    if c.entry in ENTRIES:
+        parts.append(ENTRIES[c.entry])
+    reached = c.reached
+    if reached == ["fast_path"]:
+        parts.append("fast-path miss")
+    elif c.failed is not None and "compiled" not in reached:
+        phase = {"trace": "tracing", "lower": "lowering", "compile": "compilation"}.get(c.failed.phase)
+        parts.append(f"{phase or escape(c.failed.phase)} failed")
+    elif not reached:
+        parts.append("unfinished")
+    elif "traced" not in reached:
+        parts.append("compiled, not traced" if reached == ["compiled"] else "lowered, not traced")
+    elif "compiled" not in reached and c.entry != "nested":
+        parts.append("unfinished" if c.phase is not None else "not compiled")
+    if c.persistent_hit:
+        parts.append("from the persistent cache")
+    return ", ".join(parts)
+
+
+def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
+    """(user line, seconds, compilations), the most expensive first."""
+    spent: dict[str, tuple[float, int]] = {}
+    for c in compilations:
+        if c.reached_phases & 4:
+            site = places.frame(c.site) or "an unknown line"
+            before, n = spent.get(site, (0.0, 0))
+            spent[site] = before + c.seconds, n + 1
+    return sorted(((s, t, n) for s, (t, n) in spent.items()), key=lambda e: (-e[1], e[0]))
+
+
+def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
+    """A group that differs in the same way: one line, further differences below it."""
+    numbers = {id(c): n for n, c in run.numbered(group[0].function)}
+    last = group[-1]
+    said = phrases.why(run, last)
+    if len({*map(phrases.cause, (causes.of(run, c)[0] for c in group))}) > 1:
+        said[0] = f"most recently: {said[0]}"
+    if not everything:
+        said = phrases.first_and_more(said, DIFFERENCES)
+    if len(group) == 1:
+        mark = f"#{numbers[id(last)]}"
+        around = circumstances(last, places)
+    else:
+        mark = f"{len(group):,}x #{numbers[id(group[0])]}…#{numbers[id(last)]}"
+        sites = [s for s, _, _ in by_site(group, places)] or [places.frame(last.site) or "?"]
+        more = f" and {count(len(sites) - 1, 'more line')}" if len(sites) > 1 else ""
+        steps = [c.step for c in group if c.step is not None]
+        when = f"steps {min(steps):,} to {max(steps):,}, " if steps else ""
+        around = f"{when}{seconds(sum(c.seconds for c in group))} together, {sites[0]}{more}"
+    hang = len(mark) + 2
+    yield line((mark, "yellow"), "  ", said[0], (f"  ({around})", "dim"), indent=4, hang=hang)
+    for sentence in said[1:]:
+        yield line(sentence, indent=4 + hang, hang=2)
+
+
+def _alike(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
+    """Recompiles grouped by what caused them and where, the costliest group first."""
+    groups: dict[object, list[Compilation]] = {}
+    for c in compilations:
+        where = tuple(
+            (cause.kind, cause.detail if cause.kind == "unknown" else cause.path)
+            for cause in causes.of(run, c)
+        )
+        groups.setdefault((where, tuple(c.reached)), []).append(c)
+    return sorted(groups.values(), key=lambda g: (-sum(c.seconds for c in g), g[0].t_ns))

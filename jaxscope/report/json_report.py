@@ -1,0 +1,353 @@
+"""A run as JSON: the types are in ``contract``, here they are filled."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from jaxscope import __version__
+from jaxscope.log.store import RunDir
+from jaxscope.model import causes, ledger, observed_sizes, predictions
+from jaxscope.model.causes import compared
+from jaxscope.model.load import state
+from jaxscope.model.records import Compilation, Function, Process, StaleCapture
+from jaxscope.model.run import Run
+from jaxscope.present import render
+from jaxscope.present.causes import worded as worded_cause
+from jaxscope.present.findings import worded as worded_finding
+from jaxscope.report import arrays, comparison_table, contract, sharding_audit, targets, transfers, variants
+from jaxscope.report.programs import program_json
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.events import Missed
+from jaxscope.schema.findings import Finding
+from jaxscope.schema.keys import Frame, Key
+
+SCHEMA = 1
+PIECE = 1 << 16  # characters written at a time
+
+
+Section = tuple[str, Any]  # its key; an entry, or an iterator over the entries of a list
+
+
+def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
+    """The whole run as plain data: what ``pieces`` writes, for a run that is small enough to be held twice."""
+    found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory))))
+    return found
+
+
+def _collected(found: Iterable[Section]) -> dict[str, Any]:
+    return {
+        key: [_collected(e) if isinstance(e, Document) else e for e in value]
+        if isinstance(value, Iterator)
+        else value
+        for key, value in found
+    }
+
+
+def pieces(run: Run, directory: RunDir | None = None) -> Iterator[str]:
+    """The text of the document, entry by entry: an entry is made when the one before it has been taken."""
+    waiting: list[str] = []
+    size = 0
+    for text in _written(sections(run, directory)):
+        waiting.append(text)
+        size += len(text)
+        if size >= PIECE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    yield "".join([*waiting, "\n"])
+
+
+class Document:
+    """The sections of a run within another."""
+
+    def __init__(self, found: Iterable[Section]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[Section]:
+        return iter(self._found)
+
+
+def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
+    """The keys of the document in their order. A list of entries is an iterator, to be gone through once."""
+    parts = variants.of(run, directory)
+    compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
+    functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
+    programs = sorted(run.programs.values(), key=lambda p: p.id)
+    elsewhere = sorted(run.retargeted.values(), key=lambda p: p.id)
+    yield "schema", SCHEMA
+    yield "jaxscope", __version__
+    yield "run", _run(run, directory)
+    yield "functions", (function_json(f) for f in functions)
+    yield "compilations", (compilation_json(run, c, run.number(c)) for c in compilations)
+    yield (
+        "programs",
+        itertools.chain(
+            (program_json(p, run.texts_of(p)) for p in programs),
+            (targets.program_json(run, p) for p in elsewhere),
+        ),
+    )
+    yield "predictions", (_prediction(p) for p in predictions.predictions(run))
+    yield "ledger", (_total(e) for e in ledger.entries(run))
+    yield "stale_captures", (_stale(s) for s in run.stale)
+    yield "buckets", (_bucket(v) for v in observed_sizes.varying(run))
+    yield "arrays", arrays.as_json(run)
+    yield "transfers", transfers.as_json(run)
+    yield (
+        "findings",
+        (finding_json(f, variants.sub_run(f, parts)) for f in variants.findings(parts)),
+    )
+    yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
+    yield "comparisons", comparison_table.as_json(parts)
+
+
+def _written(found: Iterable[Section]) -> Iterator[str]:
+    """An object of these sections, as ``dumps`` spells it, without the line's end."""
+    comma = ""
+    for key, value in found:
+        yield f'{comma or "{"}\n "{key}": '
+        comma = ","
+        if not isinstance(value, Iterator):
+            yield _indented(_text(value), 1)
+            continue
+        before = "[\n  "
+        for entry in value:
+            yield before
+            before = ",\n  "
+            if isinstance(entry, Document):
+                yield from (_indented(text, 2) for text in _written(entry))
+            else:
+                yield _indented(_text(entry), 2)
+        yield "\n ]" if before.startswith(",") else "[]"
+    yield "\n}"
+
+
+def _indented(text: str, depth: int) -> str:
+    return text.replace("\n", "\n" + " " * depth)  # none stands within a string
+
+
+def dumps(value: Any) -> str:
+    """JSON in ASCII, so that neither a terminal nor an odd locale can be upset by what a program is called.
+
+    NaN and infinities, which JSON has not, become null.
+    """
+    return _text(value) + "\n"
+
+
+def _text(value: Any) -> str:
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+    except UnicodeEncodeError:  # lone surrogates: a file name that is not UTF-8
+        text = json.dumps(value, indent=1)
+    return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
+
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # stands in strings only
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
+
+
+def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
+    meta = directory.meta if directory is not None else {}
+    main = run.main
+    started = main.started if main is not None else None
+    argv = meta.get("argv")
+    if not isinstance(argv, list):
+        argv = started.argv if started is not None else None
+    exited = run.exited
+    return contract.RunFacts(
+        name=directory.name if directory is not None else (started.name if started else None),
+        argv=argv,
+        settings=dict(directory.settings) if directory is not None else {},
+        started=_moment(run, meta),
+        seconds=run.seconds,
+        exit_code=exited.exit_code if exited is not None else None,
+        signal=exited.signal if exited is not None else None,
+        complete=run.complete,
+        recording_stopped=[
+            contract.Stop(p.pid, run.seconds_at(p.stopped.t_ns), p.stopped.reason)
+            for p in run.stopped
+            if p.stopped is not None
+        ],
+        died=None if main is None or main.died is None else contract.Death.copy_of(main.died),
+        state=state(run, directory) if directory is not None else None,
+        jax=started.jax if started is not None else None,
+        jaxlib=started.jaxlib if started is not None else None,
+        python=started.python if started is not None else None,
+        platform=run.platform,
+        devices=[contract.Device.copy_of(d) for d in run.devices],
+        processes=len(run.processes),
+        compiling_seconds=run.compiling_seconds,
+        targets=[contract.Target.copy_of(t) for t in run.targets],
+        degraded=[contract.Missing.copy_of(lost) for lost in run.degraded],
+        in_progress=[
+            contract.Phase(p.compilation.id, p.compilation.function.id, p.phase, run.seconds_at(p.since_ns))
+            for p in run.in_progress()
+        ],
+    )
+
+
+def _moment(run: Run, meta: dict[str, Any]) -> str | None:
+    """ISO 8601 in UTC."""
+    began = run.began_ns
+    stamp = began / 1e9 if began else meta.get("started")
+    try:
+        assert isinstance(stamp, (int, float))
+        moment = datetime.datetime.fromtimestamp(stamp, datetime.UTC)
+    except (AssertionError, ValueError, OverflowError, OSError):  # absent, or a clock gone wild
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def function_json(f: Function) -> contract.Function:
+    """One entry of ``functions``."""
+    seen = f.seen
+    return contract.Function.copy_of(
+        f,
+        name=seen.name,
+        qualname=seen.qualname,
+        module=seen.module,
+        file=seen.file,
+        line=seen.line,
+        form=seen.form,
+        wrappers=list(seen.wrappers),
+        library=seen.library,
+        eager=seen.eager,
+        compilations=f.compiled,
+    )
+
+
+def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.Compilation:
+    """One entry of ``compilations``. ``number`` is what people call it: ``name#number``."""
+    comparison = compared(run, c)
+    nearest = comparison.nearest if comparison is not None else None
+    compiled, failed = c.compiled, c.failed
+    return contract.Compilation(
+        id=c.id,
+        function=c.function.id,
+        ordinal=number,
+        process_index=c.process.index,
+        pid=c.process.pid,
+        step=c.step,
+        time_seconds=run.seconds_at(c.t_ns),
+        entry=c.entry,
+        inside=_inside(run, c),
+        reached=c.reached,
+        in_progress=c.phase,
+        failed=None if failed is None else failed.phase,
+        persistent_cache=compiled.persistent_cache if compiled is not None else None,
+        persistent_cache_reason=compiled.persistent_cache_reason if compiled is not None else None,
+        call_site=c.site,
+        stack=c.missed.stack if c.missed else [],
+        seconds=contract.PhaseSeconds(c.trace_seconds, c.lower_seconds, c.compile_seconds),
+        key=None if c.key is None else key_json(run, c.process, c.key, c.missed),
+        compared_with=nearest.id if nearest is not None else None,
+        causes=[cause_json(cause) for cause in causes.of(run, c)],
+        shardings=sharding_audit.as_json(run, c),
+        program=c.program,
+    )
+
+
+def cause_json(c: Cause) -> contract.Cause:
+    """One entry of ``causes``; ``count``: leaves it stands for."""
+    return contract.Cause.copy_of(worded_cause(c))
+
+
+def _prediction(p: predictions.Prediction) -> contract.Prediction:
+    return contract.Prediction(
+        function=p.after.function.id,
+        after_compilation=p.after.id,
+        step=p.after.step,
+        argument=p.argument,
+        result=p.result,
+        causes=[cause_json(c) for c in p.causes],
+        text=render.text(predictions.sentence(p)),
+        status=p.status,
+        confirmed_by=p.confirmed_by.id if p.confirmed_by is not None else None,
+    )
+
+
+def _total(e: ledger.Entry) -> contract.Total:
+    return contract.Total.copy_of(e, function=e.function.id if e.function is not None else None)
+
+
+def _stale(s: StaleCapture) -> contract.StaleCapture:
+    changed = s.changed
+    return contract.StaleCapture.copy_of(
+        changed,
+        function=s.function.id,
+        after_compilation=f"{s.process.id}.{changed.call}",
+        seen_at=changed.site,
+        status=s.status,
+        ended_by=f"{s.process.id}.{s.renewed.by}" if s.renewed is not None else None,
+    )
+
+
+def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
+    return contract.Bucket(
+        function=v.function.id,
+        path=v.path,
+        axis=v.axis,
+        observed=list(v.observed.items()),
+        calls=v.calls,
+        choices=[contract.Padding.copy_of(c) for c in v.choices],
+    )
+
+
+def finding_json(f: Finding, sub_run: int | None = None) -> contract.Finding:
+    """One entry of ``findings``."""
+    found = worded_finding(f)
+    evidence = [contract.Evidence.copy_of(e) for e in found.evidence]
+    return contract.Finding.copy_of(found, evidence=evidence, sub_run=sub_run)
+
+
+def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
+    """A cache key with its shardings and settings spelled out; ``missed`` says where its arrays were made."""
+    made = missed.made if missed is not None else []
+    made_by = missed.made_by if missed is not None else []
+
+    def origin(n: int) -> Frame | None:
+        return made[made_by[n]] if n < len(made_by) and 0 <= made_by[n] < len(made) else None
+
+    def sharding(index: int | None) -> str | None:
+        return key.shardings[index].text if index is not None and 0 <= index < len(key.shardings) else None
+
+    settings = run.settings(process, key.context)
+    return contract.CacheKey(
+        arguments=[
+            contract.Argument(
+                path=leaf.path,
+                type=leaf.type,
+                shape=None if leaf.shape is None else list(leaf.shape),
+                dtype=leaf.dtype,
+                weak_type=leaf.weak_type,
+                sharding=sharding(leaf.sharding),
+                committed=leaf.committed,
+                memory_kind=leaf.memory_kind,
+                layout=leaf.layout,
+                origin=origin(n),
+            )
+            for n, leaf in enumerate(key.arguments)
+        ],
+        static=[contract.Static(s.path, s.repr, s.type, s.compares) for s in key.static],
+        tree=key.tree,
+        nodes=dict(key.nodes),
+        call_form=key.call_form,
+        options=dict(key.options),
+        context=None if settings is None else dict(settings),
+        function_object=key.function_object,
+        missing=list(key.missing),
+    )
+
+
+def _inside(run: Run, c: Compilation) -> str | None:
+    outer = c.missed.inside if c.missed is not None else None
+    found = run.compilation(c.process, outer) if outer is not None else None
+    return found.id if found is not None else None

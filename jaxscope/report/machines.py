@@ -1,0 +1,93 @@
+"""The machines that can be compiled for, as lines and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxscope.analysis.machines import Figure, Machine
+from jaxscope.present.figures import size
+from jaxscope.report.layout import Line, line
+
+UNITS = ("", "K", "M", "G", "T", "P")
+
+
+def machine_json(m: Machine) -> dict[str, Any]:
+    """One machine; every figure with its source, null where no public page states it."""
+    return {
+        "name": m.name,
+        "title": m.title,
+        "platform": m.platform,
+        "devices_per_chip": m.devices_per_chip,
+        "chips_most": m.most,
+        "targets": [f"{m.name}:{g}" for g in m.grids],
+        "memory_bytes": _figure(m.memory),
+        "usable_bytes_of_a_device": _figure(m.usable),
+        "flops_per_second": {dtype: _figure(f) for dtype, f in m.flops.items()},
+        "memory_bytes_per_second": _figure(m.hbm),
+        "links": m.links,
+        "link_bytes_per_second": _figure(m.link),
+        "network_bytes_per_second": _figure(m.network),
+    }
+
+
+def _figure(f: Figure | None) -> dict[str, Any] | None:
+    return None if f is None else {
+        "value": f.value, "source": f.source, "derived": f.derived, "quoted": f.quoted
+    }  # fmt: skip
+
+
+def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
+    """What ``jaxscope targets`` prints."""
+    for m in machines:
+        peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
+        per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
+        most = "" if m.most is None else f", at most {m.most:,} chips a slice"
+        yield line((m.name, "bold"), f"  {m.title}{per}{most}")
+        yield line(f"memory {_memory(m)} · bandwidth {_rate(m.hbm, 'B/s')} · {peaks or 'peak rates not stated'}", indent=4, hang=4)  # fmt: skip
+        joined = (
+            f"{m.links} links a chip, {_rate(m.link, 'B/s')} each way"
+            if m.links
+            else f"NVLink {_rate(m.link, 'B/s')} each way"
+        )
+        yield line(f"{joined} · network {_rate(m.network, 'B/s')} a chip", indent=4, hang=4)
+        yield line((" ".join(f"{m.name}:{g}" for g in m.grids), "dim"), indent=4, hang=4)
+        if sources:
+            yield from _sources(m)
+
+
+def _memory(m: Machine) -> str:
+    """What the vendor states of a chip, and what the compiler gives a program of a device; the compiler's
+    first where it gives more than the vendor states: a page may round down."""
+    stated = size(m.memory.value) if m.memory else "not stated"
+    if m.usable is None:
+        return stated
+    usable = f"{size(m.usable.value)} of a device usable"
+    if m.memory is not None and m.usable.value * m.devices_per_chip > m.memory.value:
+        return f"{usable}, as its compiler says ({stated} on the vendor's page)"
+    return f"{stated}, {usable}"
+
+
+def _rate(f: Figure | None, unit: str) -> str:
+    if f is None:
+        return "not stated"
+    value, step = f.value, 0
+    while value >= 1000 and step < len(UNITS) - 1:
+        value, step = value / 1000, step + 1
+    return f"{value:.4g} {UNITS[step]}{unit}"
+
+
+def _sources(m: Machine) -> Iterator[Line]:
+    named = [
+        ("memory", m.memory),
+        ("usable", m.usable),
+        *m.flops.items(),
+        ("bandwidth", m.hbm),
+        ("link", m.link),
+        ("network", m.network),
+    ]
+    for name, f in named:
+        if f is not None:
+            how = f" ({f.derived})" if f.derived else ""
+            how += f", as quoted by {f.quoted}" if f.quoted else ""
+            yield line((f"{name}: {f.source}{how}", "dim"), indent=6, hang=4)

@@ -1,0 +1,110 @@
+"""Asked, compiled and actual shardings of one program: the table of a function's report, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.sharding_audit import (
+    CONSTRAINT,
+    MOVED,
+    RESULT,
+    TYPE,
+    Disagreement,
+    Intent,
+    disagreement,
+    same,
+    spelled,
+)
+from jaxscope.model import sharding_audit as model
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.report import contract
+from jaxscope.report.escape import escape
+from jaxscope.report.layout import Line, line
+from jaxscope.report.phrases import Places
+
+SMALL = 12  # rows: so many are shown even where all agree
+BY = {CONSTRAINT: "constrained", TYPE: "typed"}
+
+
+def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
+    """``shardings`` of an entry of ``compilations``; None where nothing was compiled, and where nothing can differ:
+    one device, and nothing was asked."""
+    if not model.at_stake(c):
+        return None
+    return [_entry(i, disagreement(i)) for i in model.of_compilation(run, c)]
+
+
+def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
+    agrees: bool | None = False
+    if found is None:
+        rank = len(i.shape or ())
+        pairs = [(a, b) for a, b in ((i.asked, i.compiled), (i.compiled, i.actual)) if a and b]
+        equal = [same(a, b, rank) for a, b in pairs]
+        agrees = None if not equal or None in equal else all(equal)
+    return contract.Intent(
+        path=i.path,
+        of=i.of,
+        asked=None if i.asked is None else i.asked.text,
+        asked_by=i.by,
+        asked_at=i.asked_at,
+        compiled=None if i.compiled is None else i.compiled.text,
+        actual=None if i.actual is None else i.actual.text,
+        agrees=agrees,
+        difference=None if found is None else found.kind,
+        reason=None if found is None else found.reason,
+        times=None if found is None else found.times,
+    )
+
+
+def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
+    """A row for each argument and result: those that disagree first; all where there are few."""
+    found = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
+    shown = found if everything or len(found) <= SMALL else [pair for pair in found if pair[1] is not None]
+    shown = sorted(shown, key=lambda pair: pair[1] is None)
+    rows = [_row(i) for i, _ in shown]
+    heads = ("", "", "asked", "compiled", "comes as" if any(r[4] for r in rows) else "")
+    widths = [max((cell_len(r[k]) for r in (heads, *rows)), default=0) for k in range(len(heads))]
+    if rows:
+        yield line((f"    {_cells(heads, widths)}", "dim"))
+    for (i, d), row in zip(shown, rows, strict=True):
+        yield line(
+            ("▸ " if d else "  ", "yellow"),
+            (_cells(row, widths), "" if d else "dim"),
+            indent=2,
+            hang=4,
+        )
+        if d is not None:
+            site = places.frame(i.asked_at)
+            by = f"{BY[i.by]} at {site}: " if i.by in BY and site and d.kind != MOVED else ""
+            said = "moved in every call that passes it so" if d.kind == MOVED else why(d)
+            yield line((f"{by}{escape(said, 200)}", "yellow"), indent=6, hang=2)
+    left = len(found) - len(shown)
+    if left:
+        yield line((f"and {left:,} more where all agree: --all shows them", "dim"), indent=4)
+
+
+def _cells(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(t + " " * (w - cell_len(t)) for t, w in zip(row, widths, strict=True) if w).rstrip()
+
+
+def _row(i: Intent) -> tuple[str, str, str, str, str]:
+    rank = len(i.shape or ())
+    name = i.path or "the result"
+    if i.of == RESULT and i.path:
+        name = f"result{i.path}" if i.path.startswith("[") else f"result {i.path}"
+    asked, compiled, actual = (
+        "" if s is None else escape(spelled(s, rank), 60) for s in (i.asked, i.compiled, i.actual)
+    )
+    return escape(name, 60), short_aval(i.shape, i.dtype), asked, compiled, actual.removeprefix("on ")
+
+
+def why(found: Disagreement) -> str:
+    """``17 is not divisible by 8; 8 times the memory``."""
+    parts = [found.reason] if found.reason else []
+    if found.times is not None and found.times > 1:
+        parts.append(f"{found.times:,} times the memory")
+    return "; ".join(parts) or "not as asked"

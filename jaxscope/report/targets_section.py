@@ -1,0 +1,124 @@
+"""The report's section on programs for targets and under other settings, function by function."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from jaxscope.log import store
+from jaxscope.log.jobs import CRASHED, LATE, OK
+from jaxscope.model.records import Function
+from jaxscope.model.run import Run
+from jaxscope.present.figures import count, seconds
+from jaxscope.report import comparison_table
+from jaxscope.report.escape import escape
+from jaxscope.report.header import ending
+from jaxscope.report.layout import BLANK, Line, line
+from jaxscope.report.phrases import Places, function_name
+from jaxscope.report.targets import devices, program_lines
+from jaxscope.report.variants import Column, Variant, by_function
+
+WIDTH = 80
+
+
+def section(
+    variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
+) -> Iterator[Line]:
+    """Print what was compiled for targets in all of ``variants``, or for their own devices under their settings."""
+    targets = list(dict.fromkeys(t.name for v in variants for t in v.run.targets))
+    elsewhere = bool(targets) or any(v.run.retargeted for v in variants)
+    if not elsewhere and len(variants) < 2:
+        return
+    yield BLANK
+    title = f"Compiled for {', '.join(escape(t, 40) for t in targets)}" if elsewhere else "Side by side"
+    labels = list(dict.fromkeys(v.label for v in variants if v.label))
+    names = ", ".join(dict.fromkeys(escape(name, 60) for v in variants for name in v.settings))
+    under = (
+        escape(labels[0], 80) if len(labels) == 1 else f"{len(labels)} settings of {names}" if labels else ""
+    )
+    yield line(
+        (title, "underline"),
+        (
+            "  by its own compiler; nothing ran on it"
+            if elsewhere
+            else "  as compiled for the devices it ran on",
+            "dim",
+        ),
+        (f"; {under}" if under else "", "dim"),
+        hang=2,
+    )
+    yield from {made.text.plain: made for v in variants for made in devices(v.run)}.values()
+    yield from failed(variants)
+    found = by_function(variants)
+    if not found:
+        yield line("no function of yours was lowered for it" if elsewhere else "no function of yours was compiled", indent=2)  # fmt: skip
+    marked = False
+    for f, columns in found:
+        for made in _function(f, columns, places, width, everything=everything):
+            marked = marked or comparison_table.MARK in made.text.plain
+            yield made
+    yield from _unfinished(variants)
+    yield from _notes([v.run for v in variants], marked=marked)
+
+
+def _function(
+    f: Function, columns: Sequence[Column], places: Places, width: int, *, everything: bool
+) -> Iterator[Line]:
+    site = places.function(f)
+    yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+    several = len(columns) > 1
+    if several:
+        yield from comparison_table.table(columns, width)
+    for c in columns:
+        if c.target is not None and not (several and c.program.state == OK):
+            label = c.variant.label
+            yield from program_lines(c.variant.run, c.program, places, label=label, everything=everything)
+
+
+def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
+    """Print the programs of ``f`` side by side; no lines if there is only one."""
+    columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
+    made = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
+    if made:
+        yield BLANK
+        yield line(("Side by side", "underline"))
+        yield from made
+    if any(comparison_table.MARK in each.text.plain for each in made):
+        yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
+
+
+def failed(variants: Sequence[Variant]) -> Iterator[Line]:
+    """Report the runs, of several, that failed: they may lack programs."""
+    if len(variants) < 2:
+        return
+    for v in variants:
+        said, bad = ending(v.run, v.directory)
+        if bad and v.directory is not None:
+            where = escape(shlex.quote(store.address(v.directory)))
+            yield line(
+                (f"{escape(v.label or v.directory.name, 80)}: {said}", "yellow"), (f"  jaxscope report {where}", "dim"), indent=2, hang=2
+            )  # fmt: skip
+
+
+def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
+    """Tell how to compile the programs that a compiler's process left undone."""
+    n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
+    directory = variants[0].directory
+    if n and directory is not None:
+        where = escape(shlex.quote(store.address(directory)))
+        yield line(
+            (f"{count(n, 'program')} not compiled; once more:", "yellow"), f" jaxscope compile --rest {where}", indent=2, hang=2
+        )  # fmt: skip
+
+
+def _notes(runs: Sequence[Run], *, marked: bool) -> Iterator[Line]:
+    if marked:
+        yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
+    if any(t.platform == "cuda" for run in runs for t in run.targets):
+        yield line(("without a GPU nothing is autotuned: its matrix kernels may be others than in a real run", "dim"), indent=2, hang=2)  # fmt: skip
+    waited = [p.asked.seconds for run in runs for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]  # fmt: skip
+    if waited:
+        yield line(
+            (f"the program itself waited {seconds(sum(waited))} for {count(len(waited), 'lowering')}", "dim"),
+            indent=2,
+        )

@@ -1,0 +1,101 @@
+"""One finding of a program that ran and of the same for machines that are not there: told once, naming both.
+
+What a rule sees in the lowered text is the same for every machine. What the compiler made of it is looked at for
+each; alike is what the rule calls so, as figures may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+import msgspec
+
+from jaxscope.analysis.programs import Texts
+from jaxscope.model import target_programs
+from jaxscope.model.function_lookup import number_of
+from jaxscope.model.records import Function, Program, asked_once
+from jaxscope.model.run import Run
+from jaxscope.rules import merging
+from jaxscope.schema.findings import NOTE, Evidence, Finding
+from jaxscope.schema.messages import message
+
+LOOKED = 4  # programs of one function that are looked at: the latest
+
+# What a rule sees in one program: what makes it the same finding in another, and the finding.
+Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
+
+
+def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
+    """The programs of the user's functions, with what their texts say; of each function the latest that was called.
+
+    Of a function that was only lowered for machines that are not there (``jaxscope compile``) one of those.
+    """
+    latest = _latest(run)
+    for f, ps in latest.values():
+        yield ps[0], f, run.texts_of(ps[0])
+    for f, programs in target_programs.of_run(run):
+        readable = [p for p in programs if p.texts]
+        if f.user and f.id not in latest and readable:
+            yield readable[0], f, run.texts_of(readable[0])
+
+
+@asked_once
+def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
+    """By id, the user's functions with their programs, the latest first.
+
+    What was compiled ahead of time counts only where no call compiled anything: nobody knows that it ever ran.
+    """
+    found: dict[str, tuple[Function, list[Program]]] = {}
+    for p in run.programs.values():
+        f = p.function
+        if f is not None and f.user:
+            found.setdefault(f.id, (f, []))[1].append(p)
+    return {
+        id: (f, sorted([p for p in ps if p.called] or ps, key=lambda p: -p.compilations[-1].t_ns))
+        for id, (f, ps) in found.items()
+    }
+
+
+def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
+    """What ``look`` sees in the latest programs of each of the user's functions, here and for each target.
+
+    What is alike in several is told once, of the latest; what the latest has not, names the programs that have it.
+    What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is a note.
+    """
+    latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
+    for id in dict.fromkeys([*latest, *targets]):
+        here = latest[id][1][:LOOKED] if id in latest else []
+        there = [p for p in targets.get(id, ()) if "hlo" in p.texts or not here]
+        programs = [*here, *there]
+        seen = [_looked(look, p, run.functions[id], run.texts_of(p)) for p in programs]
+        for members in merging.grouped(seen):
+            several = [(programs[n], f) for n, f in members]
+            (first, found), rest = several[0], [(p, f) for p, f in several[1:] if p not in here]
+            if first in here[1:]:
+                found = _earlier(run, found, [p for p, _ in several if p in here], here[0])
+            if not rest and first in here and run.platform == "cpu":
+                found = _of_stand_in(found, [p for p in there if "hlo" in p.texts])
+            names = [p.target or "a target" for p, _ in several if p not in here]
+            others = (msgspec.structs.replace(e, target=p.target) for p, f in rest for e in f.evidence)
+            yield merging.for_targets(found, names, others, ran=first in here) if names else found
+
+
+def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
+    """``f`` with the compilations whose programs have it, where the latest program has not."""
+    numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
+    if not numbers:
+        return f
+    number = number_of(run, latest.compilations[-1])
+    contexts = msgspec.structs.replace(f.contexts, programs=numbers, latest=number)
+    return msgspec.structs.replace(f, contexts=contexts)
+
+
+def _looked(look: Look, p: Program, f: Function, texts: Texts) -> list[Finding]:
+    return [msgspec.structs.replace(found, subject=same) for same, found in look(p, f, texts)]
+
+
+def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
+    if not others:
+        return f
+    absent = [Evidence(message("not-found-for-target", target=p.target), program=p.id) for p in others]
+    return msgspec.structs.replace(f, severity=NOTE, evidence=[*f.evidence, *absent])

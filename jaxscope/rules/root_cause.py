@@ -1,0 +1,224 @@
+"""Which recompiles come of one change of size: an odd batch is met by every function and every eager operation that
+it passes through, and is one thing to put right."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from jaxscope.model import causes
+from jaxscope.model.function_lookup import number_of
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.schema.causes import Cause
+from jaxscope.schema.findings import Evidence
+from jaxscope.schema.keys import Frame, Key
+from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.messages import Count, Message, Names, Words, message
+
+SIZES = frozenset({"shape", "rank"})
+LINES = 4  # of eager operations, named one by one
+NAMES = 3  # of functions, or of operations of one line
+
+
+class Miss(msgspec.Struct, frozen=True):
+    """A compilation, its decisive cause, and the step it is told with; None: steps do not matter, or nobody knows."""
+
+    compilation: Compilation
+    step: int | None
+    cause: Cause
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Misses of one function that come first, and of others that the same change of size brought along."""
+
+    group: list[Miss]
+    others: list[list[Miss]]
+
+    @property
+    def every(self) -> list[Miss]:
+        return [m for g in (self.group, *self.others) for m in g]
+
+    @property
+    def seconds(self) -> float:
+        return sum(m.compilation.seconds for m in self.every)
+
+    @property
+    def eager(self) -> bool:
+        """Did operations outside jit meet it, too?"""
+        return any(eager(m.compilation.function) for m in self.every)
+
+
+def eager(f: Function) -> bool:
+    """An operation outside jit: a primitive, or one of JAX's own jitted functions (``jnp.cumsum``)."""
+    if f.seen.eager:
+        return True
+    module = (f.seen.module or "").partition(".")[0]
+    return f.seen.library and module in JAX_ROOTS
+
+
+def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
+    """``groups``, each of one function for one reason, with those of one change of size put together.
+
+    Two belong together where, in one process and not more than a step apart, an argument or a result of both went
+    from one size to the same other one. (A step that begins with the call of its function leaves what stages its
+    batch to the step before.) Functions of the user's come before eager operations, then the slowest.
+    """
+    spent = [sum(m.compilation.seconds for m in group) for group in groups]
+    order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
+    functions = {m.compilation.function.id: m.compilation.function for g in groups for m in g}
+    lines = _on_their_lines(f for f in functions.values() if eager(f))
+    resized = {i: [_places(run, m, lines) for m in groups[i]] for i in order if _of_a_size(groups[i])}
+    taken: set[int] = set()
+    found: list[tuple[int, Change]] = []
+    for first in order:
+        if first in taken:
+            continue
+        taken.add(first)
+        members: list[int] = []
+        if first in resized:
+            met = {place for places in resized[first] for place in places}
+            grown = bool(met)
+            while grown:
+                grown = False
+                for i in order:
+                    if i not in taken and i in resized and all(_near(places, met) for places in resized[i]):
+                        met.update(place for places in resized[i] for place in places)
+                        taken.add(i)
+                        members.append(i)
+                        grown = True
+        found.append((first, Change(groups[first], [groups[i] for i in members])))
+    return [change for _, change in sorted(found, key=lambda pair: -pair[1].seconds)]
+
+
+def _of_a_size(group: Sequence[Miss]) -> bool:
+    """Can it come of a size? Of an eager operation anything but the first time can: a slice has the size of its
+    result among its parameters, and the nearest earlier call may be one on another line, of another rank."""
+    if eager(group[0].compilation.function):
+        return all(m.cause.kind != "first" for m in group)
+    return all(m.cause.kind in SIZES for m in group)
+
+
+def _places(run: Run, m: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
+    """(process and sizes before and now, step) of what changed its size."""
+    pairs = _sizes(run, m.compilation, lines.get(m.compilation.id))
+    return {((m.compilation.process.id, *pair), m.step) for pair in pairs}
+
+
+def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int | None]]) -> bool:
+    return any(
+        (what, at) in met
+        for what, step in places
+        for at in ((None,) if step is None else (step, step - 1, step + 1))
+    )
+
+
+def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[int, int]]:
+    """(before, now) of each dimension of an argument or a result that is not as in the call ``before``, else
+    in the earlier one that was nearest to serve."""
+    comparison = causes.compared(run, c)
+    before = before or (comparison.nearest if comparison is not None else None)
+    if before is None or c.key is None or before.key is None:
+        return set()
+    was = {leaf.path: leaf.shape for leaf in before.key.arguments}
+    beside = [(was.get(leaf.path), leaf.shape) for leaf in c.key.arguments]
+    if c.traced is not None and before.traced is not None:
+        beside += [
+            (a.shape, b.shape) for a, b in zip(before.traced.out or (), c.traced.out or (), strict=False)
+        ]
+    return {
+        (m, n)
+        for old, new in beside
+        if old is not None and new is not None and len(old) == len(new)
+        for m, n in zip(old, new, strict=True)
+        if isinstance(m, int) and isinstance(n, int) and m != n
+    }
+
+
+def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
+    """Compilation of an eager operation -> the one before it, in its process, on its line, of the same ranks."""
+    before: dict[str, Compilation] = {}
+    for f in functions:
+        latest: dict[Hashable, Compilation] = {}
+        for c in f.compilations:
+            if c.site is not None and c.key is not None:
+                place = (c.process.id, c.site.file, c.site.line, _ranks(c.key))
+                if place in latest:
+                    before[c.id] = latest[place]
+                latest[place] = c
+    return before
+
+
+def _ranks(key: Key) -> tuple[int | None, ...]:
+    return tuple(None if leaf.shape is None else len(leaf.shape) for leaf in key.arguments)
+
+
+def also(change: Change) -> Message | None:
+    """``; the same change recompiled stage and 7 eager operations``; None where nothing else was."""
+    if not change.others:
+        return None
+    names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
+    told = names[:NAMES] + ([f"{len(names) - NAMES:,} more functions"] if len(names) > NAMES else [])
+    n = sum(eager(g[0].compilation.function) for g in change.others)
+    if n:
+        told.append("an eager operation" if n == 1 else f"{n:,} eager operations")
+    return message("also-recompiled", names=Names(tuple(told)))
+
+
+def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
+    """What else was compiled again, with its time: a function by its calls, eager operations by their line."""
+    found: list[tuple[int, Evidence]] = []
+    lines: dict[tuple[str, int], list[Miss]] = {}
+    for group in change.others:
+        last = group[-1]
+        c = last.compilation
+        if eager(c.function) and c.site is not None:
+            lines.setdefault((c.site.file, c.site.line), []).extend(group)
+            continue
+        text = message(
+            "resized-function",
+            call=f"{_name(last)}#{number_of(run, c)}",
+            at=at_steps([last]),
+            cause=last.cause,
+            times=message("times-in-all", n=len(group)) if len(group) > 1 else None,
+        )
+        found.append((c.t_ns, _evidence(text, last)))
+    for n, ((file, line), misses) in enumerate(sorted(lines.items(), key=lambda item: _when(item[1]))):
+        if n == LINES:
+            more = Count(len(lines) - LINES, "other line")
+            found.append((_when(misses), _evidence(message("resized-elsewhere", lines=more), misses[-1])))
+            break
+        names = list(dict.fromkeys(_name(m) for m in sorted(misses, key=lambda m: m.compilation.t_ns)))
+        operations = message(
+            "resized-operations",
+            what="the eager operation" if len(names) == 1 else "the eager operations",
+            names=Names(tuple(names), NAMES),
+            line=Frame(file, line, ""),
+            at=at_steps(misses),
+        )
+        found.append((_when(misses), _evidence(operations, misses[-1])))
+    return found
+
+
+def _evidence(text: Words, m: Miss) -> Evidence:
+    c = m.compilation
+    return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=m.step)
+
+
+def _when(misses: Sequence[Miss]) -> int:
+    return min(m.compilation.t_ns for m in misses)
+
+
+def at_steps(misses: Sequence[Miss]) -> Message | None:
+    """`` at step 3``, `` at steps 3 to 9``; None where steps are not known."""
+    steps = sorted({m.step for m in misses if m.step is not None})
+    if not steps:
+        return None
+    if len(steps) == 1:
+        return message("at-step", step=steps[0])
+    return message("at-steps", first=steps[0], last=steps[-1])
+
+
+def _name(m: Miss) -> str:
+    return m.compilation.function.name.replace(".<locals>", "")

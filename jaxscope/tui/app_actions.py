@@ -1,0 +1,213 @@
+"""What the keys of the whole app do; which keys those are, the table in ``actions`` says."""
+
+from __future__ import annotations
+
+import subprocess
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import textual.app
+from rich.console import RenderableType
+from textual.actions import ActionParseResult
+from textual.app import SuspendNotSupported
+from textual.dom import DOMNode
+
+from jaxscope.log import files
+from jaxscope.model.function_lookup import number_of
+from jaxscope.report.escape import escape
+from jaxscope.tui import actions, editor, exports
+from jaxscope.tui.actions import Action
+from jaxscope.tui.cells import Column
+from jaxscope.tui.dialogs import Help, Leave, Picker
+from jaxscope.tui.feed import Feed
+from jaxscope.tui.lineview import LineView
+from jaxscope.tui.metaclass import AbstractMeta
+from jaxscope.tui.rows.program import default
+from jaxscope.tui.screens.frame import View
+
+
+class Verbs(textual.app.App[str], metaclass=AbstractMeta):
+    """The app's actions. ``trail``: the screens one came by."""
+
+    feed: Feed
+    owned: bool
+    trail: list[str]
+    leaving = False  # for good: what is asked for from now on has no screen to stand on
+    actions: Sequence[Action]
+    function: str | None
+    compilation: str | None
+
+    @abstractmethod
+    def goes_on(self) -> bool:
+        """May the program still run?"""
+
+    @property
+    @abstractmethod
+    def view(self) -> View | None:
+        """The screen, where it is one of ours, with all its panes: none while one gives way to another."""
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Every key, click and command comes by here: none does anything once the app is being left."""
+        return self.leaving or await super().run_action(action, default_namespace, namespaces)
+
+    def exit(
+        self, result: str | None = None, return_code: int = 0, message: RenderableType | None = None
+    ) -> None:
+        """The first answer is the one that holds."""
+        if not self.leaving:
+            self.leaving = True
+            super().exit(result, return_code, message)
+
+    async def action_show(self, name: str) -> None:
+        """Awaited: a key that comes before the other screen stands would find none."""
+        if name != self.current_mode:
+            self.trail = [*self.trail[-20:], str(self.current_mode)]
+            await self.switch_mode(name)
+
+    async def action_back(self) -> None:
+        screen = self.view
+        if screen is not None and screen.query("Toast"):
+            self.clear_notifications()
+            return
+        if screen is None or screen.stop_finding(keep=False):
+            return
+        if screen.maximized is not None:
+            screen.minimize()
+        elif self.trail:
+            await self.switch_mode(self.trail.pop())
+
+    async def action_find(self) -> None:
+        if self.view is not None:
+            await self.view.start_finding()
+
+    def action_zoom(self) -> None:
+        if self.screen.maximized is not None:
+            self.screen.minimize()
+        elif isinstance(self.screen.focused, LineView):
+            self.screen.maximize(self.screen.focused)
+
+    def action_pause(self) -> None:
+        self.feed.paused = not self.feed.paused
+        if self.view is not None:
+            self.view.renew()
+
+    def action_theme(self) -> None:
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+
+    async def action_help(self) -> None:
+        screen = self.view
+        if screen is None:
+            return
+        view = screen.focused_view()
+        title = str(view.border_title) if view is not None else screen.NAME
+        able = actions.of(screen.scopes(), self.actions)
+        await self.push_screen(Help(title, view.about if view is not None else "", able))
+
+    def action_source(self) -> None:
+        """The editor, at the line that is meant here; the terminal is its own meanwhile."""
+        place = self.view.place() if self.view is not None else None
+        if place is None:
+            self._told("no line of yours is known here")
+            return
+        file = editor.openable(place.file)
+        command = editor.command(file or "", place.line)
+        if command is None:
+            self._told(f"set EDITOR to open {place.file}:{place.line}")
+        elif file is None:
+            self._told(f"there is no file {place.file}", bad=True)
+        else:
+            self.outside(command, command[0])
+
+    def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
+        """Give the terminal to another program until it ends. ``instead``: what to say where that cannot be done."""
+        trouble: Exception | None = None
+        try:
+            with self.suspend():  # which does not come back from an exception
+                try:
+                    subprocess.run(command, check=False)
+                except (OSError, ValueError) as e:
+                    trouble = e
+        except SuspendNotSupported as e:
+            trouble = e
+        if trouble is not None:
+            self.notify(escape(instead or f"{name}: {trouble}"), severity="error", timeout=8, markup=False)
+
+    # -- files ------------------------------------------------------------------------------------
+
+    async def action_export(self) -> None:
+        able = [a for a in self.actions if a.id.startswith("export.")]
+        columns = [Column[Action]("write", lambda a, _: a.words), Column[Action]("what it is", lambda a, _: [(a.help, "dim")])]  # fmt: skip
+
+        def write(chosen: Action | None) -> None:
+            if chosen is not None:
+                self.call_after_refresh(self.run_action, chosen.does)
+
+        await self.push_screen(Picker("Export", columns, lambda a: a.id, able), write)
+
+    def action_export_text(self) -> None:
+        lines = [strip.text.rstrip() for strip in self.screen._compositor.render_strips()]
+        self._write("txt", "\n".join([*lines, ""]))
+
+    def action_export_svg(self) -> None:
+        self._write("svg", self.export_screenshot(title=f"jaxscope {self.current_mode}"))
+
+    def _write(self, ending: str, text: str) -> None:
+        path = exports.free(self.feed.directory, f"{self.current_mode}.{ending}")
+        try:
+            files.write(path, text, mode=files.SHARED)
+        except OSError as e:
+            self._told(f"{path}: {e.strerror}", bad=True)
+        else:
+            self._told(f"written: {path}")
+
+    def action_export_json(self) -> None:
+        path = exports.free(self.feed.directory, "report.json")
+        self._apart(path, exports.report, self.feed.directory, path)
+
+    def action_export_programs(self) -> None:
+        run = self.feed.run
+        c = run.compilations.get(self.compilation or "")
+        if c is None or c.function.id != self.function:
+            functions = [run.functions[self.function]] if self.function in run.functions else []
+            c = next((x for f in functions for _, x in reversed(run.numbered(f))), None) or default(run)
+        number = number_of(run, c) if c is not None else None
+        if c is None or number is None:
+            self._told("no compilation is chosen: 2 shows them", bad=True)
+            return
+        out = exports.free(self.feed.directory, "texts")
+        self._apart(out, exports.programs, self.feed.directory, c.function.id, number, out)
+
+    def _apart(self, path: Path, work: Any, *arguments: Any) -> None:
+        """In another process, so that keys do not wait."""
+
+        def do() -> None:
+            try:
+                self.feed.others.call(work, *arguments)
+            except Exception:  # its own words went nowhere: it has no terminal
+                self.call_from_thread(self._told, f"{path} could not be written", bad=True)
+            else:
+                self.call_from_thread(self._told, f"written: {path}")
+
+        self._told("writing …")
+        self.run_worker(do, thread=True, group="export")
+
+    def _told(self, text: str, *, bad: bool = False) -> None:
+        self.notify(escape(text), severity="error" if bad else "information", markup=False)
+
+    async def action_quit(self) -> None:  # Textual's own ctrl+q does not ask
+        await self.action_leave()
+
+    async def action_leave(self) -> None:
+        if isinstance(self.screen, Leave):
+            return
+        if self.owned and self.goes_on():
+            await self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
+        else:
+            self.exit(None)

@@ -1,0 +1,42 @@
+"""How a call on a line is written under jit."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxscope.analysis.jit_decorators import ELSE, GENERAL, advice
+
+
+@pytest.mark.parametrize(
+    ("line", "library", "wanted"),
+    [
+        ("p = f.init(key, x, True)", "haiku", "as in jax.jit(f.init, static_argnums=2)(...)"),
+        (
+            "p = f.init(key, (-1, 28, 1), 'train')",
+            "haiku",
+            "as in jax.jit(f.init, static_argnums=(1, 2))(...)",
+        ),
+        ("p = f.init(key, x, train=True)", "flax", "as in jax.jit(f.init, static_argnames='train')(...)"),
+        ("p = f.init(key, x, a=True, b=3)", "flax", "as in jax.jit(f.init, static_argnames=('a', 'b'))(...)"),
+        ("p = State(f.init(key, x), opt)", "haiku", f"as in jax.jit(f.init)(...), with {ELSE}"),
+        ("s = opt.init(p)", "optax", f"as in jax.jit(opt.init)(...), with {ELSE}"),
+        ("m = eqx.nn.MLP(2, 2, 8, 2, key=key)", "equinox", "as in eqx.filter_jit(lambda: eqx.nn.MLP(...))()"),
+        ("m = Model(rngs=nnx.Rngs(0))", "flax", "as in nnx.jit(lambda: Model(...))()"),
+        ("y = model(x)", "flax", GENERAL),
+        ("a, b = f.init(key), g.init(key)", "haiku", GENERAL),
+        ("p = f.init(*args)", "haiku", GENERAL),
+        ("p = x + 1", "haiku", GENERAL),
+        ("def (", "haiku", GENERAL),
+    ],
+)
+def test_what_is_written_out_for_python_stays_static(line, library, wanted):
+    assert advice(line, 1, library) == wanted
+
+
+def test_without_the_source_the_advice_is_general():
+    assert advice(None, 1, "haiku") == GENERAL
+
+
+@given(st.text(max_size=100))
+def test_no_source_is_too_odd(source):
+    assert advice(source, 1, "haiku").startswith("as in ")

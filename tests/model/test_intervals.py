@@ -1,0 +1,29 @@
+"""Time in which at least one phase ran: whatever order spans come in, nothing counts twice."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxscope.model.intervals import Occupied
+
+spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12)
+
+
+def moments(pairs):
+    return {t for begin, end in pairs for t in range(begin, end)}
+
+
+@given(spans, spans)
+def test_spans_in_any_order_are_counted_once(known, unfinished):
+    found = Occupied(known)
+    assert found.with_spans([]) == len(moments(known))
+    assert found.with_spans(unfinished) == len(moments([*known, *unfinished]))
+    assert found.with_spans([]) == len(moments(known)), "asking adds nothing"
+
+
+def test_nested_phases_are_one_part_of_the_union():
+    found = Occupied()
+    for begin, end in [(10, 20), (12, 14), (30, 31), (5, 40), (50, 60)]:
+        found.add(begin, end)
+    assert (found._begins, found._ends) == ([5, 50], [40, 60])
