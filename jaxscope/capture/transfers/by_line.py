@@ -1,7 +1,7 @@
 """What crosses between host and devices, by the program's line: counted here, told as Transferred.
 
 Owns whose line a copy is and when there is a word to write; knows nothing of how copies are seen
-(capture.copies and capture.puts do). One event tells of everything so far, and the next follows when a
+(device_to_host and host_to_device do). One event tells of everything so far, and the next follows when a
 count has grown by a quarter: a loop of 100,000 ``float(x)`` writes some fifty.
 """
 

@@ -125,7 +125,7 @@ def test_the_json_has_the_keys_of_the_contract(record):
         "path", "count", "shared", "shape", "dtype", "global_bytes", "device_bytes", "sharding", "spec",
         "memory_kind", "replication", "padding_bytes", "committed", "origin", "layout", "asked", "compiled",
     }  # fmt: skip
-    assert x["origin"] == {"file": x["origin"]["file"], "line": 2} and x["shape"] == [4, 2]
+    assert x["origin"]["line"] == 2 and x["shape"] == [4, 2]
     assert look["by_device"] == [{"device": 0, "bytes": look["bytes"]}] and look["step"] is None
 
 
