@@ -26,7 +26,7 @@ EXCEPTIONS = {
     "log/files.py": "the one place",
     "log/counts.py": "flags for files.descriptor",
     "launch/boot/sitecustomize.py": "any Python runs it: the standard library alone, and O_NOFOLLOW",
-    "launch/apart.py": "/dev/null",
+    "launch/detached.py": "/dev/null",
     "cli/__init__.py": "/dev/null",
     "targets/worker.py": "a lock in the temporary directory, O_NOFOLLOW",
     "log/store.py": "directories above a run's, as the user would make them",

@@ -716,7 +716,7 @@ def test_t_goes_through_the_machines_that_a_program_was_also_compiled_for(made):
         for state in (
             "is at work on it",
             "Waits for the compiler",
-            "the compiler crashed",
+            "The compiler of a100:8 did not survive it",
             "does not fit: 20.3 GiB",
         ):
             await press(pilot, "3", "t")
