@@ -1,9 +1,10 @@
-"""Write the pages that are made from the code: one per rule, and the reference of the configuration.
+"""Write the pages that are made from the code: one per rule, the reference of the configuration, the errors.
 
 They go to ``rules/`` and ``reference/`` below the site's sources. Git ignores them.
 """
 
 import argparse
+import ast
 import json
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ def write(source: Path) -> None:
 
     _rules(source / "rules")
     _configuration(source / "reference")
+    _messages(source / "reference")
     _put(source / "reference" / "report.schema.json", json.dumps(contract.schema(), indent=1) + "\n")
 
 
@@ -125,6 +127,43 @@ LIMITS = {
     "functions": 'limits for functions by pattern: `[tool.jaxscope.check.functions."train_*"]`',
     "targets": 'limits for targets by pattern: `[tool.jaxscope.check.targets."v5p:*"]`',
 }
+
+
+def _messages(folder: Path) -> None:
+    """Every error by its slug, as the calls that raise it write it."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    package = Path(__file__).parents[1] / "jaxscope"
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            words = {k.arg: k.value for k in node.keywords} if isinstance(node, ast.Call) else {}
+            slug = words.get("slug")
+            if isinstance(node, ast.Call) and node.args and isinstance(slug, ast.Constant):
+                hint = words.get("hint")
+                found.setdefault(slug.value, set()).add((_words(node.args[0]), _words(hint) if hint else ""))
+    page = [
+        "# Errors",
+        "",
+        "Every error that jaxscope reports, by its slug (`JaxscopeError.slug` in code): the message, then the hint. `…`"
+        " stands for a name or a figure.",
+        "",
+    ]
+    for slug in sorted(found):
+        page += [f"## {slug}", ""]
+        for message, hint in sorted(found[slug]):
+            page.append(f"- {message}" + (f"\\\n  *{hint}*" if hint else ""))
+        page.append("")
+    _put(folder / "messages.md", "\n".join(page))
+
+
+def _words(node: ast.expr) -> str:
+    """The text of an expression, with ``…`` for what is filled in, escaped for Markdown."""
+    if isinstance(node, ast.Constant):
+        text = str(node.value)
+    elif isinstance(node, ast.JoinedStr):
+        text = "".join(str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values)
+    else:
+        text = "…"
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|" else c for c in text)
 
 
 def _help(parser: argparse.ArgumentParser) -> dict[str, str]:
