@@ -1,4 +1,4 @@
-"""JX202 to JX401: what the user's functions became: loops written out, precision, host calls, communication."""
+"""JX202 to JX401: what the user's functions were compiled to: unrolled loops, host callbacks, precision, communication."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import keeps_callbacks
-from jaxscope.schema.messages import Words
+from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Words, message
 
-TURNS = 8  # of a loop written out
-TURN = 3  # operations in one turn
+TURNS = 8  # iterations of an unrolled loop
+TURN = 3  # operations in one iteration
 MIB = 1 << 20
 MOST = 3  # functions named in one title
 SHOWN = 5  # blocks
@@ -42,7 +42,7 @@ def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
 
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
-    # A loop is written out in the forward and in the backward pass, and by each function that holds it: told once.
+    # A loop is unrolled in the forward and in the backward pass, and by each function that has it: one finding.
     lines: dict[Hashable, list[tuple[Program, Function, Repeated]]] = {}
     for p, f, texts in users(run):
         found = [
@@ -54,17 +54,22 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             lines.setdefault(_line(r, found) or (f.id, r.line), []).append((p, f, r))
     for several in lines.values():
         several.sort(key=lambda one: -one[2].length * one[2].times)
-        (p, f, r), rest = several[0], several[1:]
-        text = _repeated(f, r)
-        names = list(dict.fromkeys(name_of(other) for _, other, _ in several))
-        blocks = "another block" if len(rest) == 1 else f"{len(rest):,} other blocks"
-        where = f" in {', '.join(names[:MOST])}" + (", ..." if len(names) > MOST else "")
-        also = f" ({blocks} of this line{where if len(names) > 1 else ''}, too)" if rest else ""
+        (_, f, r), rest = several[0], several[1:]
+        functions = tuple(dict.fromkeys(name_of(other) for _, other, _ in several))
+        where = message("unrolled-in", functions=Names(functions, MOST)) if len(functions) > 1 else None
+        also = message("unrolled-also", blocks=Count(len(rest), "other block"), where=where) if rest else None
         yield Finding(
-            "JX202", WARNING, LIKELY, f"{text}{also}: a loop that was written out", f.id, r.source,
-            [e for q, g, other in several[:SHOWN] for e in evidence(q, _repeated(g, other), other.source)],
-            "stack the parameters of the turns and use jax.lax.scan (flax: nnx.scan, nn.scan)",
-        )  # fmt: skip
+            code="JX202",
+            severity=WARNING,
+            certainty=LIKELY,
+            title=message(
+                "unrolled-loop", function=name_of(f), operations=r.length, times=r.times, also=also
+            ),
+            function=f.id,
+            source=r.source,
+            evidence=[e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)],
+            fix=Fix(message("fix-scan"), "scan"),
+        )
 
 
 def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
@@ -84,8 +89,9 @@ def _innermost(r: Repeated) -> tuple[str, int] | None:
     return r.under[-1] if own in r.under else own
 
 
-def _repeated(f: Function, r: Repeated) -> str:
-    return f"a block of {r.length} operations stands {r.times} times in {name_of(f)}"
+def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:
+    text = message("repeated-block", operations=r.length, times=r.times, function=name_of(f))
+    return evidence(p, text, r.source)
 
 
 @rule("JX301", "host-callback", NOTE)
@@ -94,24 +100,25 @@ def host_callback(run: Run) -> Iterator[Finding]:
         for c in texts.stablehlo.callbacks if texts.stablehlo is not None else ():
             if c.in_branch:  # a check that fails, a print every so many steps: not in each call
                 continue
-            often = f"{c.count} times" if c.count > 1 else "once"
-            text = f"{name_of(f)} calls back into Python {often} in each call" + (
-                ", and in every turn of a loop" if c.in_loop else ""
+            text = message(
+                "host-callback",
+                function=name_of(f),
+                often=message("so-often", n=c.count) if c.count > 1 else "once",
+                loop=message("in-each-iteration") if c.in_loop else None,
             )
-            yield Finding(
-                "JX301", NOTE, CERTAIN, text, f.id, c.source, evidence(p, text + _not_kept(p), c.source),
-                "return the value and look at it outside, or call back every so many steps under lax.cond",
-            )  # fmt: skip
+            fix = Fix(message("fix-callback"), "call_back_less_often")
+            found, subject = evidence(p, _with_cache(p, text), c.source), (c.source, c.kind)
+            yield Finding("JX301", NOTE, CERTAIN, text, f.id, c.source, found, fix, subject=subject)
 
 
-def _not_kept(p: Program) -> str:
-    """What the persistent cache of the JAX that compiled it does with such a program, where it matters."""
+def _with_cache(p: Program, text: Message) -> Message:
+    """Add what the persistent cache of the JAX that compiled it does with such a program, where it matters."""
     c: Compilation = p.compilations[-1]
     version = c.process.started.jax if c.process.started is not None else None
     on = c.compiled is not None and c.compiled.persistent_cache in ("hit", "miss")
     if not on or keeps_callbacks(version) is not False:
-        return ""
-    return f"; JAX {version} does not keep it in the persistent cache"
+        return text
+    return message("callback-not-cached", finding=text, version=version)
 
 
 @rule("JX302", "upcast", NOTE)
@@ -121,11 +128,12 @@ def upcast(run: Run) -> Iterator[Finding]:
             half = u.before in ("bf16", "f16", "bfloat16", "float16")
             if not half or u.backward or u.bytes is None or u.bytes < MIB // 16:
                 continue
-            text = f"{name_of(f)} converts {mib(u.bytes)} from {u.before} to {u.after}"
-            yield Finding(
-                "JX302", NOTE, CERTAIN, text, f.id, u.source, evidence(p, text, u.source),
-                "cast the other operand down (x.astype(y.dtype)) where the wider type is not meant",
-            )  # fmt: skip
+            text = message(
+                "upcast", function=name_of(f), bytes=Bytes(u.bytes), before=u.before, after=u.after
+            )
+            fix = Fix(message("fix-cast-down"), "cast", {"dtype": u.before})
+            found, subject = evidence(p, text, u.source), (u.source, u.before, u.after, u.bytes)
+            yield Finding("JX302", NOTE, CERTAIN, text, f.id, u.source, found, fix, subject=subject)
 
 
 @rule("JX303", "float64", WARNING)
@@ -137,13 +145,15 @@ def float64(run: Run) -> Iterator[Finding]:
         source = (
             next((o.source for o in doubles.origins if o.source is not None), None) or p.compilations[-1].site
         )
-        taken = [a for a in doubles.arguments if a]
-        text = f"{name_of(f)} computes in float64 ({doubles.operations} operations)"
-        text += f", which comes in with {', '.join(taken[:3])}" if taken else ""
-        yield Finding(
-            "JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source),
-            "make the arrays float32 where they are made, or leave jax_enable_x64 off",
-        )  # fmt: skip
+        arguments = tuple(a for a in doubles.arguments if a)
+        text = message(
+            "float64",
+            function=name_of(f),
+            operations=Count(doubles.operations, "operation"),
+            arguments=message("float64-arguments", paths=Names(arguments, MOST)) if arguments else None,
+        )
+        fix = Fix(message("fix-float32"), "cast", {"dtype": "float32"})
+        yield Finding("JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
 
 
 @rule("JX401", "inserted-communication", WARNING)
@@ -153,53 +163,66 @@ def inserted_communication(run: Run) -> Iterator[Finding]:
 
 def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     lines: dict[tuple[Hashable, ...], list[Collective]] = {}
-    asked: dict[tuple[Hashable, ...], list[Collective]] = {}
+    constrained: dict[tuple[Hashable, ...], list[Collective]] = {}
     for c in texts.hlo.collectives if texts.hlo is not None else ():
         if c.origin == "inserted" and c.kind in ("all-gather", "all-to-all") and c.weight is None:
             if c.constrained_at is not None:
-                asked.setdefault((c.constrained_at, c.constraint, c.kind), []).append(c)
+                constrained.setdefault((c.constrained_at, c.constraint, c.kind), []).append(c)
             else:
                 lines.setdefault((c.kind, c.source, tuple(c.axes or ())), []).append(c)
-    for same, several in (*asked.items(), *lines.items()):
+    for same, several in (*constrained.items(), *lines.items()):
         large = [c for c in several if (c.bytes or 0) * (c.executions or 1) >= MIB]
         if not large:
             continue
-        c = large[0]
-        if c.constrained_at is not None:
-            large = several  # a step on the way to the constraint belongs to it, however small
-        over = dict.fromkeys(axis for c in large for axis in c.axes or ())
-        axes = f" over {', '.join(over)}" if over else ""
-        sizes = Counter((c.bytes or 0, c.executions or 1) for c in large)
-        told = [
-            (f"{n:,} of " if len(large) > 1 else "") + mib(bytes) + (f", {times} times" if times > 1 else "")
-            for (bytes, times), n in sizes.items()
-        ]
-        what = f"an {c.kind}" if len(large) == 1 else f"{len(large):,} {c.kind}s"
-        sizes_of = f"{what}{axes}{':' if len(large) > 1 else ' of'} {', '.join(told)} a call"
-        if c.constrained_at is not None:
-            yield same, _constrained(p, f, large, sizes_of)
+        if large[0].constrained_at is not None:
+            # A step on the way to the constraint belongs to it, however small.
+            yield same, _of_constraint(p, f, several)
             continue
-        text = f"{name_of(f)}: the partitioner inserted {sizes_of}"
-        yield same, Finding(
-            "JX401", WARNING, CERTAIN, text, f.id, c.source, evidence(p, text, c.source),
-            "give the operands of this line shardings that agree (with_sharding_constraint, in_shardings)",
-        )  # fmt: skip
+        c = large[0]
+        text = message("inserted-collectives", function=name_of(f), **_collectives(large))
+        fix = Fix(message("fix-match-shardings"), "match_shardings")
+        found = evidence(p, text, c.source)
+        yield same, Finding("JX401", WARNING, CERTAIN, text, f.id, c.source, found, fix)
 
 
-def _constrained(p: Program, f: Function, found: Sequence[Collective], sizes: str) -> Finding:
+def _axes(found: Sequence[Collective]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(axis for c in found for axis in c.axes or ()))
+
+
+def _collectives(found: Sequence[Collective]) -> dict[str, Field]:
+    """How many, over which axes, how large: fields of a message."""
+    axes = _axes(found)
+    several = Counter((c.bytes or 0, c.executions or 1) for c in found)
+    sizes = [
+        message(
+            "collective-size",
+            count=message("count-of", n=n) if len(found) > 1 else None,
+            bytes=Bytes(bytes),
+            times=message("collective-times", n=times) if times > 1 else None,
+        )
+        for (bytes, times), n in several.items()
+    ]
+    return {
+        "collectives": Count(len(found), found[0].kind),
+        "axes": message("over-axes", axes=Names(axes)) if axes else None,
+        "sizes": Parts(tuple(sizes), between="; "),
+    }
+
+
+def _of_constraint(p: Program, f: Function, found: Sequence[Collective]) -> Finding:
     """What the user's own sharding constraint makes the partitioner send."""
     c = found[0]
-    text = f"{name_of(f)}: the sharding constraint of this line, {c.constraint}, takes {sizes}"
+    text = message(
+        "constraint-collectives", function=name_of(f), constraint=c.constraint, **_collectives(found)
+    )
     compiled_at = dict.fromkeys(o.source for o in found if o.source not in (None, c.constrained_at))
-    listed = [
-        e for at in compiled_at for e in evidence(p, f"the compiled program has an {c.kind} of it here", at)
-    ]
-    if c.kind == "all-gather":
-        over = ", ".join(dict.fromkeys(axis for o in found for axis in o.axes or ()))
-        kept = over or "the axes it is split over"
-        fix = f"remove this sharding constraint, or keep the array split over {kept} in it"
+    listed = [e for at in compiled_at for e in evidence(p, message("collective-here", kind=c.kind), at)]
+    axes = _axes(found)
+    if c.kind != "all-gather":
+        fix = Fix(message("fix-constrain-as-before"), "remove_constraint")
     else:
-        fix = "remove this sharding constraint, or split the array in it as it is split before"
+        kept = message("fix-keep-axes", axes=Names(axes)) if axes else message("fix-keep-array-sharded")
+        fix = Fix(kept, "remove_constraint", {"keep_axes": list(axes)})
     return Finding(
         "JX401",
         WARNING,

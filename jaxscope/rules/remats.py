@@ -1,4 +1,4 @@
-"""JX402: arrays that the partitioner made whole on every device because it found no way between two shardings."""
+"""JX402: arrays that the partitioner gathers on every device because it cannot reshard them directly."""
 
 from __future__ import annotations
 
@@ -6,20 +6,30 @@ from collections.abc import Iterator
 
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence, mib, name_of
+from jaxscope.rules.programs import evidence, name_of
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding
+from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding, Fix
+from jaxscope.schema.messages import Bytes, message
 
 
 @rule("JX402", "involuntary-rematerialization", WARNING)
 def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         for r in texts.remats or ():
-            size = f" of {mib(r.bytes)}" if r.bytes is not None else ""
-            way = f": {r.before} cannot become {r.after} directly" if r.before and r.after else ""
-            text = f"{name_of(f)}: every device is given a whole array{size}{way}"
-            source = r.source or p.compilations[-1].site
+            text = message(
+                "involuntary-rematerialization",
+                function=name_of(f),
+                size=message("of-size", bytes=Bytes(r.bytes)) if r.bytes is not None else None,
+                change=message("from-to", before=r.before, after=r.after) if r.before and r.after else None,
+            )
             yield Finding(
-                "JX402", WARNING, CERTAIN if r.source is not None else LIKELY, text, f.id, source, evidence(p, text, source),
-                "reshard in two steps that move one mesh axis each, or give the operands of this line shardings that agree",
-            )  # fmt: skip
+                code="JX402",
+                severity=WARNING,
+                certainty=CERTAIN if r.source is not None else LIKELY,
+                title=text,
+                function=f.id,
+                source=r.source or p.compilations[-1].site,
+                evidence=evidence(p, text, r.source or p.compilations[-1].site),
+                fix=Fix(message("fix-reshard-in-steps"), "reshard_in_steps"),
+                subject=(r.source, r.before, r.after, r.bytes),
+            )

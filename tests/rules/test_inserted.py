@@ -137,10 +137,10 @@ def test_weights_that_are_gathered_for_a_split_batch_are_no_finding(record):
 
 def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
     (f,) = inserted(record, TWO.replace("SPLIT", ""))
-    said = "both: the sharding constraint of this line, P(None, None), takes 2 all-gathers over data: "
+    said = "both constrains an array to P(None, None), which causes 2 all-gathers over data: "
     assert words.title(f) in (
-        f"{said}1 of 4.0 MiB, 1 of 2.0 MiB a call",
-        f"{said}1 of 2.0 MiB, 1 of 4.0 MiB a call",
+        f"{said}1 of 4.0 MiB; 1 of 2.0 MiB per call",
+        f"{said}1 of 2.0 MiB; 1 of 4.0 MiB per call",
     )
     assert inserted(record, TWO.replace("SPLIT", '"data"')) == []
 
@@ -164,16 +164,13 @@ def test_communication_that_a_sharding_constraint_asks_for_is_told_at_that_const
     }
     for name in marked:
         (f,) = found[name]
-        assert "the sharding constraint of this line, P(" in words.title(f) and "inserted" not in words.title(
-            f
-        )
+        assert f"{name} constrains an array to P(" in words.title(f) and "inserted" not in words.title(f)
         assert words.fix_text(f).startswith("remove this sharding constraint, or ")
-    assert words.fix_text(found["replicated"][0]).endswith("keep the array split over model, data in it")
-    assert "3 all-gathers over model, data" in words.title(found["replicated"][0])
+    assert words.fix_text(found["replicated"][0]).endswith("keep the array sharded over model and data in it")
+    assert "3 all-gathers over model and data" in words.title(found["replicated"][0])
     assert found.keys() - marked.keys() <= {"needed_by_the_operation"}
-    assert all(
-        "constraint of this line" not in words.title(f) for f in found.get("needed_by_the_operation", ())
-    )
+    others = found.get("needed_by_the_operation", ())
+    assert all("constrains" not in words.title(f) for f in others)
 
 
 def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(record):

@@ -1,4 +1,4 @@
-"""A loop that Python wrote out is one finding, whichever functions and passes hold it."""
+"""A loop that Python unrolled is one finding, whichever functions and passes have it."""
 
 import pytest
 
@@ -41,12 +41,12 @@ def unrolled(record, program):
 
 def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     (f,) = unrolled(record, WRITTEN)
-    assert words.title(f).startswith("a block of ") and words.title(f).endswith(
-        ": a loop that was written out"
+    assert " has an unrolled loop: a block of " in words.title(f)
+    assert (
+        words.title(f).endswith(" other blocks of this line, in step and evaluate)") and len(f.evidence) >= 3
     )
-    assert "other blocks of this line in step, evaluate, too)" in words.title(f) and len(f.evidence) >= 3
     assert {words.evidence(e).rpartition(" in ")[2] for e in f.evidence} == {"step", "evaluate"}
-    assert words.fix_text(f).startswith("stack the parameters of the turns and use jax.lax.scan")
+    assert words.fix_text(f).startswith("stack the parameters of the iterations and use jax.lax.scan")
     assert unrolled(record, SCANNED) == []
 
 

@@ -1,0 +1,47 @@
+"""What functions were compiled to: unrolled loops, host callbacks, precision, communication (JX202 to JX402)."""
+
+TEMPLATES = {
+    "unrolled-loop": (
+        "{function} has an unrolled loop: a block of {operations} operations is repeated {times} times{also}"
+    ),
+    "unrolled-also": " (and {blocks} of this line{where})",
+    "unrolled-in": ", in {functions}",
+    "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
+    "fix-scan": "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan)",
+    "host-callback": "{function} calls back into Python {often} per call{loop}",
+    "in-each-iteration": ", and in each iteration of a loop",
+    "callback-not-cached": "{finding}; JAX {version} does not store it in the persistent cache",
+    "fix-callback": (
+        "return the value and read it outside of the function, or call back every N steps under jax.lax.cond"
+    ),
+    "upcast": "{function} converts {bytes} from {before} to {after}",
+    "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
+    "float64": "{function} computes in float64 ({operations}{arguments})",
+    "float64-arguments": "; float64 arguments: {paths}",
+    "fix-float32": "create the arrays in float32, or disable jax_enable_x64",
+    "inserted-collectives": "{function} has {collectives}{axes} that the partitioner inserted: {sizes} per call",
+    "constraint-collectives": (
+        "{function} constrains an array to {constraint}, which causes {collectives}{axes}: {sizes} per call"
+    ),
+    "over-axes": " over {axes}",
+    "collective-size": "{count}{bytes}{times}",
+    "count-of": "{n} of ",
+    "collective-times": ", {n} times",
+    "collective-here": "the constraint causes an {kind} at this line",
+    "fix-match-shardings": (
+        "give the operands of this line matching shardings (jax.lax.with_sharding_constraint, in_shardings)"
+    ),
+    "fix-keep-axes": "remove this sharding constraint, or keep the array sharded over {axes} in it",
+    "fix-keep-array-sharded": "remove this sharding constraint, or keep the array sharded in it",
+    "fix-constrain-as-before": (
+        "remove this sharding constraint, or use the sharding that the array has before it"
+    ),
+    "involuntary-rematerialization": (
+        "{function} gathers a whole array{size} on every device to change its sharding{change}"
+    ),
+    "of-size": " of {bytes}",
+    "from-to": " from {before} to {after}",
+    "fix-reshard-in-steps": (
+        "reshard in two steps that move one mesh axis each, or give the operands of this line matching shardings"
+    ),
+}
