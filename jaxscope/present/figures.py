@@ -28,9 +28,10 @@ def seconds(value: float | None) -> str:
     return f"{hours:,} h {minutes} min"
 
 
-def count(n: int, one: str, many: str | None = None) -> str:
-    """``1 trace``, ``2 traces``."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+def count(n: float, one: str, many: str | None = None) -> str:
+    """``1 trace``, ``1,200 traces``, ``0.333 traces``."""
+    number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
+    return f"{number} {one if number == '1' else many or one + 's'}"
 
 
 def size(n: float) -> str:

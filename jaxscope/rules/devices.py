@@ -1,4 +1,4 @@
-"""JX509 and JX510: devices that hold unequal shares, programs that do not fit beside what is alive."""
+"""JX509 and JX510: devices that hold unequal shares, programs that do not fit into memory with the live arrays."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from jaxscope.model import arrays, devices, target_programs
 from jaxscope.model.devices import Want
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import MIB, mib, name_of
+from jaxscope.rules.programs import MIB, name_of
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.messages import Bytes, Percent, message
 
 SHARE = 0.2  # of what the fullest device holds
 FULL = 0.9  # of a device's memory
@@ -23,38 +24,50 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
     if u is None or u.difference < MIB or u.difference < SHARE * u.by_device[u.fullest]:
         return
     first = u.groups[0] if u.groups else None
-    low = u.by_device[u.emptiest]
-    text = f"device {u.fullest} holds {mib(u.by_device[u.fullest])}, device {u.emptiest} {mib(low)}"
-    named = "" if first is None else f": {first.path} ({mib(first.device_bytes or 0)}) lies there"
     source = None if first is None else first.origin
+    array = None
+    if first is not None:
+        array = message(
+            "is-on-device", path=first.path, bytes=Bytes(first.device_bytes or 0), device=str(u.fullest)
+        )
     yield Finding(
         code="JX509",
         severity=WARNING,
         certainty=CERTAIN,
-        title=text + named,
+        title=message(
+            "uneven-devices",
+            fullest=str(u.fullest),
+            most=Bytes(u.by_device[u.fullest]),
+            emptiest=str(u.emptiest),
+            least=Bytes(u.by_device[u.emptiest]),
+            array=array,
+        ),
         source=source,
         evidence=[
-            Evidence(f"device {d}: {n:,} bytes", source=source, step=u.look.step)
+            Evidence(message("device-holds", device=str(d), bytes=Bytes(n)), source=source, step=u.look.step)
             for d, n in sorted(u.by_device.items())
         ],
-        fix=f"spread {first.path if first is not None else 'them'} over the mesh: jax.device_put(x, "
-        "NamedSharding(mesh, P(...)))",
+        fix=Fix(
+            message("fix-shard-over-mesh", path=first.path if first is not None else "the arrays"),
+            "device_put",
+            {} if first is None else {"path": first.path},
+        ),
     )
 
 
 @rule("JX510", "does-not-fit", ERROR)
 def does_not_fit(run: Run) -> Iterator[Finding]:
-    told = set()
+    reported = set()
     stood_in = _stood_in(run)
     for w in devices.wants(run):
         if w.fits:
             break
         # One that ran has fitted; memory of the host can have been lent out twice.
-        if (w.ran and (not w.host or w.fits_alone)) or w.compilation.function.id in told:
+        if (w.ran and (not w.host or w.fits_alone)) or w.compilation.function.id in reported:
             continue
         if w.host and w.compilation.program in stood_in and w.compilation.process.died is None:
             continue
-        told.add(w.compilation.function.id)
+        reported.add(w.compilation.function.id)
         yield _finding(w)
     yield from _nearly_full(run)
 
@@ -68,11 +81,14 @@ def _stood_in(run: Run) -> set[str]:
 def _finding(w: Want) -> Finding:
     c = w.compilation
     alone = not w.fits_alone
-    beside = "" if alone or not w.beside else f", beside {mib(w.beside)} that are alive"
-    whose = "a device has" if not w.host else "the host has"
     if w.shared_by > 1:
-        whose = f"{w.shared_by} devices of this host share"
-    text = f"{name_of(c.function)} wants {mib(w.peak)} on each device{beside}: {whose} {mib(w.capacity)}"
+        capacity = message("devices-share", devices=w.shared_by, bytes=Bytes(w.capacity))
+    else:
+        capacity = message("host-has" if w.host else "device-has", bytes=Bytes(w.capacity))
+    beside = None if alone or not w.beside else message("beside-live-arrays", bytes=Bytes(w.beside))
+    text = message(
+        "does-not-fit", function=name_of(c.function), peak=Bytes(w.peak), beside=beside, capacity=capacity
+    )
     return Finding(
         code="JX510",
         severity=ERROR if alone else WARNING,
@@ -81,27 +97,32 @@ def _finding(w: Want) -> Finding:
         function=c.function.id,
         source=c.site,
         evidence=[Evidence(text, compilation=c.id, program=c.program, source=c.site)],
-        fix="split its largest arrays over more devices, donate what it replaces, or make it work in smaller pieces",
+        fix=Fix(message("fix-less-memory"), "reduce_memory"),
     )
 
 
 def _nearly_full(run: Run) -> Iterator[Finding]:
-    said = [
+    filled = [
         (m.peak / m.limit, m, s)
         for s in arrays.of_main(run)
         for m in s.memory
         if m.peak is not None and m.limit is not None and m.limit > 0
     ]
-    share, m, look = max(said, key=lambda entry: entry[0], default=(0.0, None, None))
+    share, m, look = max(filled, key=lambda entry: entry[0], default=(0.0, None, None))
     if m is None or look is None or share < FULL:
         return
-    text = f"device {m.device} was {share:.0%} full: {mib(m.peak or 0)} of {mib(m.limit or 0)}"
-    text = text.replace("% full", " % full")
+    text = message(
+        "nearly-full",
+        device=str(m.device),
+        share=Percent(share),
+        peak=Bytes(m.peak or 0),
+        limit=Bytes(m.limit or 0),
+    )
     yield Finding(
         code="JX510",
         severity=NOTE,
         certainty=CERTAIN,
         title=text,
         evidence=[Evidence(text, step=look.step)],
-        fix="a larger batch will not fit: see which arrays take the most, jaxscope report --all",
+        fix=Fix(message("fix-nearly-full"), "reduce_memory"),
     )

@@ -1,4 +1,4 @@
-"""JX501 and JX502: arrays that pile up, and arrays kept whole on every device of a mesh."""
+"""JX501 and JX502: arrays whose number grows from step to step, and arrays replicated over a mesh axis."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jaxscope.analysis.paths import tokens
 from jaxscope.model import arrays
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import mib
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.messages import Bytes, Count, Message, Names, message
 
 SMALL_PER_STEP = 1024  # bytes: a list of losses is worth a note
 SMALL_SAVING = 1 << 20  # bytes on each device
@@ -26,39 +26,50 @@ MOST_EVIDENCE = 20
 def growing(run: Run) -> Iterator[Finding]:
     for g in arrays.growing(run):
         last, has, size = g.seen[-1]
-        verb = "grows" if g.group.path else "grow"
-        what = g.group.path or f"arrays held by {g.held or 'what no variable leads to'}"
-        pace = f"{_each(g.arrays_per_step)} and {g.bytes_per_step:,.0f} bytes a step"
         yield Finding(
             code="JX501",
             severity=WARNING if g.bytes_per_step >= SMALL_PER_STEP else NOTE,
             certainty=CERTAIN,
-            title=f"{what} {verb} by {pace}: {has:,} arrays, {size:,} bytes after step {last:,}",
+            title=message(
+                "growing-arrays",
+                arrays=_growing(g),
+                more=Count(g.arrays_per_step, "array"),
+                more_bytes=Bytes(g.bytes_per_step),
+                count=Count(has, "array"),
+                bytes=Bytes(size),
+                step=last,
+            ),
             source=g.group.origin,
             evidence=[
-                Evidence(f"{n:,} arrays, {b:,} bytes", source=g.group.origin, step=step)
+                Evidence(
+                    message("arrays-of-bytes", count=Count(n, "array"), bytes=Bytes(b)),
+                    source=g.group.origin,
+                    step=step,
+                )
                 for step, n, b in g.seen
             ],
             fix=_fix(g),
+            subject=(g.group.path, g.held, g.group.origin),
         )
 
 
-def _each(rate: float) -> str:
-    text = f"{rate:.3g}"
-    return f"{text} array" if text == "1" else f"{text} arrays"
+def _growing(g: Growth) -> Message:
+    if g.group.path is not None:
+        return message("path-grows", path=g.group.path)
+    return message("held-arrays-grow", holder=g.held) if g.held else message("unreferenced-arrays-grow")
 
 
-def _fix(g: Growth) -> str:
+def _fix(g: Growth) -> Fix:
     if g.group.path is None and g.held is not None and "jit cache" in g.held:
-        return "pass them as arguments: each trace keeps the arrays that it took from outside"
+        return Fix(message("fix-pass-captured-arrays"), "pass_argument")
     if g.group.path is None and g.held is not None:
-        return f"let go of the results of this line: they are kept by {g.held}"
+        return Fix(message("fix-release", holder=g.held), "release", {"holder": g.held})
     if g.group.path is None:
-        return "see what keeps the results of this line: a cycle, a cache or an object in a library"
-    holder = g.group.path.partition("[*]")[0]
+        return Fix(message("fix-find-references"), "release")
+    container = g.group.path.partition("[*]")[0]
     if g.group.shape == ():
-        return f"keep numbers in {holder}, not arrays: float(x) of the step before"
-    return f"let {holder} keep a fixed number of them, or copy them to the host with jax.device_get"
+        return Fix(message("fix-keep-numbers", container=container), "keep_numbers", {"container": container})
+    return Fix(message("fix-keep-fewer", container=container), "keep_fewer", {"container": container})
 
 
 @rule("JX502", "replicated-array", WARNING)
@@ -113,48 +124,62 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 
 def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
-    """``members`` are copied along the same axes; None: too little to tell."""
+    """``members`` are replicated along the same axes; None: too little to report."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
     most = max(first.look.by_device.values(), default=0)
     if saved < SMALL_SAVING or held < SMALL_SHARE * most:
         return None
-    one = len(members) == 1
-    count = sum(m.group.count for m in members)
-    name, told = (
-        (first.group.path, "") if one else (tree, f" ({count:,} arrays, the largest {first.group.path})")
+    path, count = first.group.path, sum(m.group.count for m in members)
+    group = message("tree-arrays", count=Count(count, "array"), largest=path)
+    one, axes = len(members) == 1, Names(tuple(repr(axis) for axis, _ in first.missing))
+    fix = message(
+        "fix-shard-dimension",
+        dimension=first.dimension,
+        path=path,
+        axis=first.axis,
+        like=message("shard-like", path=first.like[0].path) if first.like else None,
+        others=None if one else message("shard-the-others"),
     )
-    axes = [repr(a) for a, _ in first.missing]
-    along = f" along mesh axis {axes[0]}" if len(axes) == 1 else f", along mesh axes {_listed(axes)}"
-    like = ""
-    if first.like:
-        more = sum(g.count for g in first.like) - 1
-        others = "" if not more else f" and {more:,} more of {tree}"
-        like = f" ({first.like[0].path}{others} {'are' if more else 'is'} split over {first.axis!r})"
     return Finding(
         code="JX502",
         severity=WARNING,
         certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
-        title=f"{name} lies {math.prod(n for _, n in first.missing):,} times{along}{like}: {mib(held)} on each device, "
-        f"{mib(saved)} fewer where it is split over {first.axis!r}{told}",
+        title=message(
+            "replicated-array",
+            path=path if one else tree,
+            copies=math.prod(n for _, n in first.missing),
+            axes=message("mesh-axis" if len(first.missing) == 1 else "mesh-axes", names=axes),
+            like=_like(tree, first),
+            held=Bytes(held),
+            saved=Bytes(saved),
+            axis=first.axis,
+            arrays=None if one else group,
+        ),
         source=first.group.origin,
         evidence=[
             Evidence(
-                f"{m.group.path}: {mib(m.held)} on each device, dimension {m.dimension} divides",
+                message("replicated-bytes", path=m.group.path, bytes=Bytes(m.held), dimension=m.dimension),
                 source=m.group.origin,
                 step=m.look.step,
             )
             for m in members[:MOST_EVIDENCE]
         ],
-        fix=f"give dimension {first.dimension} of {first.group.path} the axis {first.axis!r} in its PartitionSpec"
-        + (f", as {first.like[0].path} has it" if first.like else "")
-        + ("" if one else ", and the others one that it divides"),
+        fix=Fix(fix, "shard", {"path": path, "dimension": first.dimension, "axis": first.axis}),
+        subject=(tree, first.missing, first.axis),
     )
 
 
-def _listed(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+def _like(tree: str, copied: _Copied) -> Message | None:
+    """Other arrays of ``tree`` that are sharded over the axis of ``copied``."""
+    if not copied.like:
+        return None
+    more = sum(g.count for g in copied.like) - 1
+    path, axis = copied.like[0].path, copied.axis
+    if not more:
+        return message("one-is-sharded", path=path, axis=axis)
+    return message("several-are-sharded", path=path, more=more, tree=tree, axis=axis)
 
 
 def _tree(path: str) -> str:

@@ -32,9 +32,9 @@ class Percent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """A number of things: ``1 call``, ``1,200 calls``. ``many``: the plural, where it is not ``one`` and an s."""
+    """A number of things: ``1 call``, ``0.5 calls``. ``many``: the plural, where it is not ``one`` and an s."""
 
-    n: int
+    n: float
     one: str
     many: str | None = None
 

@@ -86,7 +86,10 @@ def test_the_array_that_lies_on_one_device_alone_is_named(run_of):
         "table"
     ]
     [finding] = found(run, "JX509")
-    assert words.title(finding) == "device 0 holds 9.0 MiB, device 2 1.0 MiB: table (8.0 MiB) lies there"
+    assert (
+        words.title(finding)
+        == "device 0 holds 9.0 MiB, device 2 holds 1.0 MiB: table (8.0 MiB) is on device 0"
+    )
     assert finding.source.line == 30 and len(finding.evidence) == 4
 
 
@@ -121,7 +124,7 @@ def test_a_program_compiled_ahead_of_time_that_will_not_fit_is_an_error(run_of):
     [finding] = found(run, "JX510")
     assert (
         finding.severity == "error"
-        and words.title(finding) == "train_step wants 10.0 GiB on each device: a device has 8.0 GiB"
+        and words.title(finding) == "train_step needs 10.0 GiB on each device: a device has 8.0 GiB"
     )
     assert finding.function == STEP.function and finding.evidence[0].program == "p1"
 
@@ -133,7 +136,7 @@ def test_what_is_alive_and_no_argument_counts_beside_it(run_of):
     [want] = devices.wants(run)
     assert (want.peak, want.beside, want.fits, want.fits_alone) == (6 * GIB, 3 * GIB, False, True)
     [finding] = found(run, "JX510")
-    assert finding.severity == "warning" and "beside 3.0 GiB that are alive" in words.title(finding)
+    assert finding.severity == "warning" and "in addition to 3.0 GiB of live arrays" in words.title(finding)
 
 
 def test_a_program_that_ran_has_fitted(run_of):
@@ -153,7 +156,7 @@ def test_devices_of_a_cpu_share_what_the_host_has(run_of):
     [finding] = found(run_of(*events, platform="cpu"), "JX510")
     assert (
         words.title(finding)
-        == "train_step wants 3.0 GiB on each device: 4 devices of this host share 10.0 GiB"
+        == "train_step needs 3.0 GiB on each device: 4 devices of this host share 10.0 GiB"
     )
 
 
@@ -168,7 +171,10 @@ def test_a_device_that_was_nearly_full_is_a_note(run_of):
         look(memory=[DeviceMemory(0, GIB, 4 * GIB, 8 * GIB), DeviceMemory(1, GIB, int(7.6 * GIB), 8 * GIB)])
     )
     [finding] = found(run, "JX510")
-    assert (finding.severity, words.title(finding)) == ("note", "device 1 was 95 % full: 7.6 GiB of 8.0 GiB")
+    assert (finding.severity, words.title(finding)) == (
+        "note",
+        "device 1 used 95% of its memory: 7.6 GiB of 8.0 GiB",
+    )
 
 
 def test_json_has_what_the_allocators_say(run_of):

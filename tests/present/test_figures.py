@@ -29,6 +29,7 @@ def test_any_figure_has_a_wording(value):
 def test_counts_and_sizes():
     assert figures.count(1, "trace") == "1 trace"
     assert figures.count(12_000, "leaf", "leaves") == "12,000 leaves"
+    assert (figures.count(1.0, "array"), figures.count(1 / 3, "array")) == ("1 array", "0.333 arrays")
     assert figures.size(812) == "812 B"
     assert figures.size(3.4 * 2**20) == "3.4 MiB"
     assert figures.size(2**50) == "1024.0 TiB"

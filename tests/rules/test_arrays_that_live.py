@@ -62,35 +62,36 @@ def test_what_its_siblings_are_split_over_is_told_apart_from_plain_data_parallel
         found(look(array("params['emb']", 0, 8), *siblings)), key=lambda f: "emb" in words.title(f)
     )
     assert words.title(mistake) == (
-        "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp' (params['up'] and 1 more of params are split over "
-        "'tp'): 8.0 MiB on each device, 4.0 MiB fewer where it is split over 'tp'"
+        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp' (params['up'] and 1 more of params are sharded "
+        "over 'tp'): it takes 8.0 MiB on each device, 4.0 MiB less if it is sharded over 'tp'"
     )
     assert (
         words.fix_text(mistake)
-        == "give dimension 0 of params['emb'] the axis 'tp' in its PartitionSpec, as params['up'] has it"
+        == "shard dimension 0 of params['emb'] over the axis 'tp' in its PartitionSpec, like params['up']"
     )
-    assert words.title(rest).startswith("params lies 4 times along mesh axis 'dp': 7.0 MiB")
+    assert mistake.fix.arguments == {"path": "params['emb']", "dimension": 0, "axis": "tp"}
+    assert words.title(rest).startswith("params is replicated 4 times over mesh axis 'dp': it takes 7.0 MiB")
 
 
 def test_with_the_mistake_mended_another_thing_is_said(found):
     [finding] = found(
         look(array("params['emb']", 1, 4), array("params['up']", 1, 4), array("params['down']", 2, 3))
     )
-    assert words.title(finding).startswith("params lies 4 times along mesh axis 'dp'")
-    assert "split over 'tp'" not in words.title(finding)
+    assert words.title(finding).startswith("params is replicated 4 times over mesh axis 'dp'")
+    assert "sharded over 'tp'" not in words.title(finding)
 
 
 def test_where_nothing_of_the_tree_is_split_the_largest_axis_is_advised(found):
     [finding] = found(look(array("params['emb']", 0, 8), array("other", 1, 1)))
     assert words.title(finding) == (
-        "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp': 8.0 MiB on each device, 6.0 MiB fewer where it is "
-        "split over 'dp'"
+        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp': it takes 8.0 MiB on each device, 6.0 MiB less "
+        "if it is sharded over 'dp'"
     )
 
 
 def test_an_axis_that_no_dimension_divides_is_not_advised(found):
     [finding] = found(look(array("p['emb']", 0, 8, (2, 511)), array("p['up']", 3, 1)))
-    assert "fewer where it is split over 'tp'" in words.title(finding)
+    assert "less if it is sharded over 'tp'" in words.title(finding)
 
 
 def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
@@ -100,15 +101,15 @@ def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
 def test_plain_data_parallelism_is_said_in_one_sentence(found):
     [finding] = found(look(array("params['a']", 0, 8), array("params['b']", 0, 2), table=ONE))
     assert words.title(finding) == (
-        "params lies 8 times along mesh axis 'data': 10.0 MiB on each device, "
-        "8.8 MiB fewer where it is split over 'data' (2 arrays, the largest params['a'])"
+        "params is replicated 8 times over mesh axis 'data': it takes 10.0 MiB on each device, "
+        "8.8 MiB less if it is sharded over 'data' (2 arrays, the largest params['a'])"
     )
 
 
 def test_what_the_fullest_look_does_not_name_is_found_in_another(found):
     fuller = look(array(None, 0, 20), array("batch", 3, 1))
     [finding] = found(fuller, look(array("params['emb']", 0, 8)))
-    assert words.title(finding).startswith("params['emb'] lies 8 times")
+    assert words.title(finding).startswith("params['emb'] is replicated 8 times")
 
 
 def test_what_is_split_in_the_fullest_look_has_been_mended(found):
@@ -153,6 +154,6 @@ def test_donated_parameters_are_named_however_steps_are_counted(options, end, tm
     findings = registry.findings(load(RunDir(tmp_path / "recorded")))
     [finding] = [f for f in findings if f.code == "JX502" and "8 times" in words.title(f)]
     assert (
-        "params['emb'] lies 8 times, along mesh axes 'dp' and 'tp' (params['up'] is split over 'tp')"
+        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp' (params['up'] is sharded over 'tp')"
         in words.title(finding)
     )
