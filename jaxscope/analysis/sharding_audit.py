@@ -169,7 +169,7 @@ def _why(asked: Sharding, got: Sharding, shape: Sequence[int]) -> str | None:
         if size % n and (there is None or there[k] != n):
             return f"{size:,} is not divisible by {n:,}"
     if _memory(asked) != _memory(got):
-        return f"it lies in {got.memory_kind or 'the default memory'}"
+        return f"its memory kind is {got.memory_kind or 'the default'}"
     return None
 
 

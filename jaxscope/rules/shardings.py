@@ -1,10 +1,10 @@
-"""JX503, JX504, JX508: shardings that are not what was asked for, splits that do not come out even, arguments
-that lie elsewhere than the program takes them."""
+"""JX503, JX504, JX508: shardings that differ from the requested ones, dimensions that are not divisible, arguments
+that are moved in each call."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TypeVar
 
 from jaxscope.analysis import placement_errors
@@ -25,36 +25,37 @@ from jaxscope.model import sharding_audit
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, evidence, mib, name_of
+from jaxscope.rules.programs import MIB, evidence, name_of
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.messages import Bytes, Count, Field, Message, Parts, message
 
 R = TypeVar("R", bound=placement_errors.Refusal)
-Told = tuple[Intent, Disagreement]
+Differing = tuple[Intent, Disagreement]
 
 
-def differing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list[Told]]]:
-    """The user's functions with what disagrees so in their latest program, the largest first."""
+def disagreeing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list[Differing]]]:
+    """The user's functions with the disagreements of ``kind`` in their latest program, the largest first."""
     for f in run.functions.values():
         if not f.user or not any(sharding_audit.at_stake(c) for c in f.compilations):
             continue
         found = sharding_audit.latest(run, f)
         if found is None:
             continue
-        told = [(i, d) for i in found[1] if (d := disagreement(i)) is not None and d.kind == kind]
-        if told:
-            yield f, found[0], sorted(told, key=lambda pair: -(pair[0].bytes or 0))
+        differing = [(i, d) for i in found[1] if (d := disagreement(i)) is not None and d.kind == kind]
+        if differing:
+            yield f, found[0], sorted(differing, key=lambda pair: -(pair[0].bytes or 0))
 
 
 @rule("JX503", "not-as-asked", WARNING)
 def not_as_asked(run: Run) -> Iterator[Finding]:
     yield from _died_of_mismatch(run)
-    for f, c, every in differing(run, NOT_AS_ASKED):
+    for f, c, every in disagreeing(run, NOT_AS_ASKED):
         # An argument that is padded inside instead: JX504.
-        told = [(i, d) for i, d in every if i.of == RESULT or _pad(i, d.wanted) is None]
-        groups: dict[tuple[object, ...], list[Told]] = {}
-        for i, d in told:
+        unmet = [(i, d) for i, d in every if i.of == RESULT or _pad(i, d.wanted) is None]
+        groups: dict[tuple[object, ...], list[Differing]] = {}
+        for i, d in unmet:
             rank = len(i.shape or ())
             key = (i.of, spelled(d.wanted, rank), spelled(d.got, rank), d.reason, d.times)
             groups.setdefault(key, []).append((i, d))
@@ -63,16 +64,19 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
             rank = len(i.shape or ())
             lost = [_lost(i, d) for i, d in members]
             known = sum(n or 0 for n in lost)
-            more = f" and {len(members) - 1} more" if len(members) > 1 else ""
-            reason = f": {d.reason}" if d.reason else ""
-            times = f"; {d.times:,} times the memory" if d.times is not None and d.times > 1 else ""
-            verb = "are" if more else "is"
-            text = (
-                f"{_name(f, i)}{more} {verb} asked for as {spelled(d.wanted, rank)}, got {spelled(d.got, rank)}"
-                f"{reason}{times}"
+            text = message(
+                "other-sharding-than-requested",
+                function=name_of(f),
+                value=_value(i),
+                more=message("and-more", n=len(members) - 1) if len(members) > 1 else None,
+                wanted=spelled(d.wanted, rank),
+                got=spelled(d.got, rank),
+                reason=message("other-sharding-reason", reason=d.reason) if d.reason else None,
+                times=message("times-the-memory", n=d.times) if d.times is not None and d.times > 1 else None,
             )
+            more_bytes = message("more-bytes-on-each-device", finding=text, bytes=Bytes(known))
+            seen = more_bytes if known and None not in lost else text
             source = i.asked_at or c.site
-            extra = f" ({known:,} bytes more on each device)" if known and None not in lost else ""
             yield Finding(
                 code="JX503",
                 severity=WARNING if known >= MIB or None in lost else NOTE,
@@ -80,36 +84,36 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
                 title=text,
                 function=f.id,
                 source=source,
-                evidence=[Evidence(text + extra, compilation=c.id, program=c.program, source=source)],
-                fix=_pad(i, d.wanted) or "ask for what the program gives, or constrain what it is made of too",
-            )  # fmt: skip
+                evidence=[Evidence(seen, compilation=c.id, program=c.program, source=source)],
+                fix=_pad(i, d.wanted) or Fix(message("fix-request-what-is-given"), "match_shardings"),
+                subject=(i.of, i.path, source),
+            )
 
 
 def _died_of_mismatch(run: Run) -> Iterator[Finding]:
     found = refused(run, placement_errors.Mismatch)
     if found is None:
         return
-    said, source, words = found
-    lies = said.got if said.got.startswith("on ") else f"as {said.got}"
-    yield Finding(
-        "JX503",
-        ERROR,
-        CERTAIN,
-        f"the program died of it: an argument {said.aval} is asked for as {said.wanted}, and lies {lies}",
-        None,
-        source,
-        [Evidence(words, source=source)],
-        "jax.device_put it to the sharding that in_shardings asks for, before the call",
+    refusal, source, words = found
+    title = message(
+        "failed-on-other-device" if refusal.got.startswith("on ") else "failed-with-other-sharding",
+        aval=refusal.aval,
+        got=refusal.got,
+        wanted=refusal.wanted,
     )
+    fix = Fix(message("fix-put-as-required"), "device_put", {"sharding": refusal.wanted})
+    yield Finding("JX503", ERROR, CERTAIN, title, None, source, [Evidence(words, source=source)], fix)
 
 
-def _name(f: Function, i: Intent) -> str:
-    what = f"result {i.path}".rstrip() if i.of == RESULT else i.path
-    return f"{what} of {name_of(f)}, {short_aval(i.shape, i.dtype)},"
+def _value(i: Intent) -> Message:
+    aval = short_aval(i.shape, i.dtype)
+    if i.of != RESULT:
+        return message("the-argument", path=i.path, aval=aval)
+    return message("the-result", path=message("result-path", path=i.path) if i.path else None, aval=aval)
 
 
 def _lost(i: Intent, d: Disagreement) -> int | None:
-    """Bytes on each device beyond those asked for."""
+    """Bytes on each device beyond those of the requested sharding."""
     rank = len(i.shape or ())
     wanted, got = parts(d.wanted, rank), parts(d.got, rank)
     if i.bytes is None or wanted is None or got is None or 0 in (*wanted, *got):
@@ -117,17 +121,19 @@ def _lost(i: Intent, d: Disagreement) -> int | None:
     return max(0, i.bytes // math.prod(got) - i.bytes // math.prod(wanted))
 
 
-def _pad(i: Intent, wanted: Sharding) -> str | None:
-    """What to pad to, where a dimension does not divide."""
+def _pad(i: Intent, wanted: Sharding) -> Fix | None:
+    """What to pad to, where a dimension is not divisible."""
     cut = parts(wanted, len(i.shape or ()))
     for k, (size, n) in enumerate(zip(i.shape or (), cut or (), strict=False)):
         if n and size % n:
-            return f"pad dimension {k} from {size:,} to {-(-size // n) * n:,}, or do not split it"
+            padded = -(-size // n) * n
+            words = message("fix-pad-or-replicate", dimension=k, size=size, padded=padded)
+            return Fix(words, "pad", {"dimension": k, "size": padded})
     return None
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """What JAX refused when the program died of it, at which line, in which words."""
+    """What JAX refused in the error that ended the program, at which line, with which message."""
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):
@@ -143,21 +149,32 @@ def uneven_split(run: Run) -> Iterator[Finding]:
             if u.of == RESULT:
                 continue  # dropped, not padded: JX503
             size, n, k = u.shape[u.dimension], u.parts, u.dimension
-            asked = spelled(of_spec(u.asked, None))
-            text = (
-                f"{short_aval(u.shape, u.dtype)} in {name_of(f)} is asked to be split as {asked}: dimension {k} of "
-                f"{size:,} is not divisible by {n:,}, {u.padded - size:,} of {u.padded:,} are padding"
+            text = message(
+                "uneven-split",
+                function=name_of(f),
+                aval=short_aval(u.shape, u.dtype),
+                wanted=spelled(of_spec(u.asked, None)),
+                dimension=k,
+                size=size,
+                parts=n,
+                padding=u.padded - size,
+                padded=u.padded,
             )
             source = u.source or p.compilations[-1].site
             yield Finding(
-                "JX504",
-                WARNING if 20 * (u.padded - size) >= u.padded else NOTE,
-                LIKELY,
-                text,
-                f.id,
-                source,
-                evidence(p, text, source),
-                f"make dimension {k} a multiple of {n:,}: {u.padded:,}, with a mask for what is padding",
+                code="JX504",
+                severity=WARNING if 20 * (u.padded - size) >= u.padded else NOTE,
+                certainty=LIKELY,
+                title=text,
+                function=f.id,
+                source=source,
+                evidence=evidence(p, text, source),
+                fix=Fix(
+                    message("fix-pad-with-mask", dimension=k, padded=u.padded, parts=n),
+                    "pad",
+                    {"dimension": k, "size": u.padded},
+                ),
+                subject=(source, u.shape, k),
             )
 
 
@@ -165,80 +182,76 @@ def _died_of_it(run: Run) -> Iterator[Finding]:
     found = refused(run, placement_errors.Indivisible)
     if found is None:
         return
-    said, source, words = found
-    k, n, size = said.dimension, said.parts, said.size
-    of = f" of {said.path}" if said.path else ""
-    text = f"dimension {k}{of} is to be split {n:,} ways, and {size:,} is not divisible by {n:,}"
-    yield Finding(
-        "JX504",
-        ERROR,
-        CERTAIN,
-        f"the program died of it: {text}",
-        None,
-        source,
-        [Evidence(words, source=source)],
-        f"make dimension {k} a multiple of {n:,}: {-(-size // n) * n:,}, with a mask for what is padding, or drop the rest",
+    refusal, source, words = found
+    k, n, size = refusal.dimension, refusal.parts, refusal.size
+    padded = -(-size // n) * n
+    path = message("of-path", path=refusal.path) if refusal.path else None
+    title = message("failed-not-divisible", dimension=k, path=path, size=size, parts=n)
+    fix = Fix(
+        message("fix-pad-or-drop", dimension=k, padded=padded, parts=n),
+        "pad",
+        {"dimension": k, "size": padded},
     )
+    yield Finding("JX504", ERROR, CERTAIN, title, None, source, [Evidence(words, source=source)], fix)
 
 
 @rule("JX508", "moved-argument", WARNING)
 def moved_argument(run: Run) -> Iterator[Finding]:
     yield from _died_apart(run)
-    for f, (c, told) in moved(run):
-        held = sum(i.bytes or 0 for i, _ in told)
-        i, d = told[0]
+    for f, (c, found) in moved(run):
+        i, d = found[0]
         rank = len(i.shape or ())
-        more = f" and {len(told) - 1} more" if len(told) > 1 else ""
-        text = (
-            f"{name_of(f)} takes {i.path}{more} ({mib(held)}) {_as(d.wanted, rank)}, and it lies "
-            f"{_as(d.got, rank)}: moved in every such call"
+        text = message(
+            "moved-arguments" if len(found) > 1 else "moved-argument",
+            path=i.path,
+            more=message("and-more", n=len(found) - 1) if len(found) > 1 else None,
+            bytes=Bytes(sum(i.bytes or 0 for i, _ in found)),
+            got=_placed(d.got, rank),
+            function=name_of(f),
+            wanted=_placed(d.wanted, rank),
         )
+        fix = message("fix-put-before-the-calls", path=i.path, function=name_of(f))
         yield Finding(
-            "JX508",
-            WARNING,
-            LIKELY,  # calls on the fast path are not seen: it may have been the only one
-            text,
-            f.id,
-            c.site,
-            [Evidence(text, compilation=c.id, program=c.program, source=c.site)],
-            f"jax.device_put {i.path} once, before the first call, to the sharding that {name_of(f)} takes it with",
+            code="JX508",
+            severity=WARNING,
+            certainty=LIKELY,  # calls on the fast path are not seen: it may have been the only one
+            title=text,
+            function=f.id,
+            source=c.site,
+            evidence=[Evidence(text, compilation=c.id, program=c.program, source=c.site)],
+            fix=Fix(fix, "device_put", {"path": i.path}),
         )
 
 
-def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Told]]]]:
-    """Functions that are passed at least 1 MiB in other places than they take it in."""
-    for f, c, told in differing(run, MOVED):
-        if sum(i.bytes or 0 for i, _ in told) >= MIB and f.calls != 1:
-            yield f, (c, told)
+def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Differing]]]]:
+    """Functions that are passed at least 1 MiB with other shardings than their programs take."""
+    for f, c, found in disagreeing(run, MOVED):
+        if sum(i.bytes or 0 for i, _ in found) >= MIB and f.calls != 1:
+            yield f, (c, found)
 
 
 def _died_apart(run: Run) -> Iterator[Finding]:
     found = refused(run, placement_errors.Apart)
     if found is None:
         return
-    said, source, words = found
-    told = ", ".join(f"{what} on {_devices(ids)}" for what, ids in said.places[:4])
-    first = said.places[0][0]
-    yield Finding(
-        "JX508",
-        ERROR,
-        CERTAIN,
-        f"the program died of it: one call, and its arrays lie apart: {told}",
-        None,
-        source,
-        [Evidence(words, source=source)],
-        f"jax.device_put {first} to where the others lie",
-    )
+    refusal, source, words = found
+    places = [message("on-place", what=what, place=_devices(ids)) for what, ids in refusal.places[:4]]
+    first = refusal.places[0][0]
+    title = message("failed-on-several-devices", places=Parts(tuple(places)))
+    fix = Fix(message("fix-put-with-the-others", what=first), "device_put", {"path": first})
+    yield Finding("JX508", ERROR, CERTAIN, title, None, source, [Evidence(words, source=source)], fix)
 
 
-def _devices(ids: str) -> str:
+def _devices(ids: str) -> Field:
     numbers = [t for t in ids.replace(" ", "").split(",") if t]
-    return f"device {numbers[0]}" if len(numbers) == 1 else f"{len(numbers):,} devices"
+    return message("one-device", number=numbers[0]) if len(numbers) == 1 else Count(len(numbers), "device")
 
 
-def _as(s: Sharding, rank: int) -> str:
+def _placed(s: Sharding, rank: int) -> Field:
     """``on cpu:0``, ``as P('data') over 8 devices``."""
     text = spelled(s, rank)
-    ids: Sequence[int] = sh.device_ids(s.devices) or ()
-    on = f" over {len(ids)} devices" if len(ids) > 1 else ""
-    return text if text.startswith("on ") else f"as {text}{on}"
+    if text.startswith("on "):
+        return text
+    ids = sh.device_ids(s.devices) or ()
+    over = message("over-devices", devices=Count(len(ids), "device")) if len(ids) > 1 else None
+    return message("as-sharding", sharding=text, over=over)

@@ -83,7 +83,7 @@ def test_a_reason_that_is_not_known_is_not_made_up():
 
 def test_another_memory_than_asked_is_a_difference():
     found = disagreement(result(named("P()", memory="pinned_host"), named("P()")))
-    assert (found.kind, found.reason, found.times) == (NOT_AS_ASKED, "it lies in device", 1)
+    assert (found.kind, found.reason, found.times) == (NOT_AS_ASKED, "its memory kind is device", 1)
 
 
 def argument(asked, compiled, actual, by=IN_SHARDINGS, **more):

@@ -6,13 +6,23 @@ missing is a field of its own, which is then None, with the punctuation that goe
 
 from __future__ import annotations
 
-from jaxscope.present.messages import check, contexts, donation, memory, programs, recompiles, transfers
+from jaxscope.present.messages import (
+    check,
+    contexts,
+    donation,
+    memory,
+    programs,
+    recompiles,
+    shardings,
+    transfers,
+)
 
 FAMILIES = {
     "contexts": contexts.TEMPLATES,
     "recompiles": recompiles.TEMPLATES,
     "programs": programs.TEMPLATES,
     "memory": memory.TEMPLATES,
+    "shardings": shardings.TEMPLATES,
     "donation": donation.TEMPLATES,
     "transfers": transfers.TEMPLATES,
     "check": check.TEMPLATES,
