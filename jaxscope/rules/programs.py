@@ -28,13 +28,6 @@ def name_of(f: Function) -> str:
     return f.name.replace(".<locals>", "")
 
 
-def mib(n: int) -> str:
-    """``1.5 MiB``; ``12 KiB`` below a tenth, ``3.2 GiB`` and ``1.0 TiB`` where it is more."""
-    if n >= 1024 * MIB:
-        return f"{n / (MIB << 20):,.1f} TiB" if n >= MIB << 20 else f"{n / (MIB << 10):,.1f} GiB"
-    return f"{n / MIB:,.1f} MiB" if n >= MIB / 10 else f"{n / 1024:,.0f} KiB"
-
-
 def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
     c: Compilation = p.compilations[-1]
     return [Evidence(text, compilation=c.id, program=p.id, source=source)]

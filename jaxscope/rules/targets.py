@@ -1,4 +1,4 @@
-"""JX801: programs that do not fit into the machine they were compiled for, which is not there."""
+"""JX801: programs that do not fit into the target they were compiled for."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jaxscope.model.run import Run
 from jaxscope.rules import merging
 from jaxscope.rules.programs import name_of
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Memory
+from jaxscope.schema.messages import Bytes, Field, Message, Parts, message
 from jaxscope.schema.targets import Target
 
 CODE = "JX801"
-MOST = 8  # buffers, and arguments and results, that are named
-_BY_LETTER = "aefhilmnorsx"  # an h100, a v5e: letters whose names begin with a vowel
+MOST = 8  # buffers, and arguments and results, in the evidence
 
 
 @rule(CODE, "too-large-for-target", ERROR, target="v5e:1x1")
@@ -41,46 +41,67 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
     f, c = p.function, p.compilations[-1] if p.compilations else None
     target, site = target_programs.target_of(run, p), c.site if c is not None else None
     memory = p.made.memory if p.made is not None else None
-    name, where = name_of(f) if f is not None else p.module or "a program", p.target or "its target"
-    text = f"{name} does not fit into {where}: {_figures(fit, target, memory)}"
     given = memory_fit.contributors(run.texts_of(p).stablehlo) or []
-    again = f" (and {more} more of its programs {'does' if more == 1 else 'do'} not)" if more else ""
-    call = c.id if c is not None else None
+
+    def evidence(text: Message, source: Frame | None) -> Evidence:
+        return Evidence(
+            text, compilation=c.id if c is not None else None, program=p.id, source=source or site
+        )
+
+    def made_at(path: str | None) -> Frame | None:
+        return c.made_at(path) if c is not None and path else None
+
     return Finding(
         code=CODE,
         severity=ERROR,
         # Without the compiler's own peak it is an upper bound.
         certainty=CERTAIN if p.state == EXHAUSTED or (p.made and p.made.peak_bytes is not None) else LIKELY,
-        title=text + again,
+        title=_title(p, fit, target, memory, more),
         function=f.id if f is not None else None,
         source=site,
         evidence=[
-            Evidence(text, compilation=call, program=p.id, source=site),
-            *(Evidence(told, compilation=call, program=p.id, source=at or site) for told, at in _largest(fit)),
-            *(
-                Evidence(told, compilation=call, program=p.id, source=(c.made_at(path) if c and path else None) or site)
-                for told, path in map(_told, given[:MOST])
-            ),
+            evidence(_title(p, fit, target, memory, 0), site),
+            *(evidence(text, at) for text, at in _largest(fit)),
+            *(evidence(_size(g), made_at(g.path if g.of == "argument" else None)) for g in given[:MOST]),
         ],
         fix=_advice(f, fit, given),
         contexts=merging.of_target(p.target),
-    )  # fmt: skip
-
-
-def _figures(fit: Fit, target: Target | None, memory: Memory | None) -> str:
-    """``20.3 GiB of temporaries in 15.75 GiB of a v5e chip``."""
-    room = f"{gib(fit.capacity)} of {device(target)}" if fit.capacity is not None else device(target)
-    if fit.space not in (None, "hbm"):
-        room += f"'s {fit.space}"
-    if fit.used is None:
-        return f"its compiler ran out of memory for {room}"
-    if list(fit.parts) == ["HLO temporaries"]:
-        return f"{gib(fit.used)} of temporaries in {room}"
-    parts = fit.parts or _parts(memory)
-    listed = ", ".join(
-        f"{n} {gib(b)}" for n, b in sorted(parts.items(), key=lambda x: -x[1]) if 20 * b > fit.used
+        subject=p.target,
     )
-    return f"{gib(fit.used)} in {room}{f' ({listed})' if listed else ''}"
+
+
+def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
+    """How much the program needs beyond the memory of one device; ``more``: other programs of its function."""
+    name = name_of(p.function) if p.function is not None else p.module or "a program"
+    where = p.target or "its target"
+    others = None
+    if more:
+        others = message("and-one-more-program" if more == 1 else "and-more-programs", n=more)
+    capacity: Field = None if fit.capacity is None else Bytes(fit.capacity)
+    if capacity is not None and fit.space not in (None, "hbm"):
+        capacity = message("bytes-of-space", bytes=capacity, space=fit.space)
+    if fit.used is None or fit.capacity is None or fit.used <= fit.capacity:
+        has = message("device-capacity", device=_device(target), capacity=capacity) if capacity else None
+        return message("ran-out-of-memory", function=name, target=where, capacity=has, others=others)
+    return message(
+        "too-large-for-target",
+        function=name,
+        target=where,
+        needed=_needed(fit.used, fit, memory),
+        excess=Bytes(fit.used - fit.capacity),
+        device=_device(target),
+        capacity=capacity,
+        others=others,
+    )
+
+
+def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
+    """``20.3 GiB of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``."""
+    if list(fit.parts) == ["HLO temporaries"]:
+        return message("bytes-of-temporaries", bytes=Bytes(used))
+    parts = sorted((fit.parts or _parts(memory)).items(), key=lambda part: -part[1])
+    large = [message("bytes-of-part", part=name, bytes=Bytes(n)) for name, n in parts if 20 * n > used]
+    return message("bytes-in-parts", bytes=Bytes(used), parts=Parts(tuple(large))) if large else Bytes(used)
 
 
 def _parts(memory: Memory | None) -> dict[str, int]:
@@ -94,56 +115,46 @@ def _parts(memory: Memory | None) -> dict[str, int]:
     return {name: size for name, size in parts.items() if size is not None}
 
 
-def device(target: Target | None) -> str:
-    """``a v5e chip``; a chip of two devices is none: ``a tpu7x device``."""
+def _device(target: Target | None) -> str | Message:
+    """``v5e chip``; where a chip is two devices ``tpu7x device``."""
     machine = MACHINES.get(target.machine) if target is not None else None
     if machine is None:
-        return "a device"
-    word = "GPU" if machine.platform == GPU else "chip" if machine.devices_per_chip == 1 else "device"
-    return f"{'an' if machine.name[0] in _BY_LETTER else 'a'} {machine.name} {word}"
+        return "device"
+    kind = "GPU" if machine.platform == GPU else "chip" if machine.devices_per_chip == 1 else "device"
+    return message("device-of-machine", machine=machine.name, kind=kind)
 
 
-def gib(n: int) -> str:
-    """``15.75 GiB``, ``64 MiB``: two digits, as capacities are told."""
-    value, units = float(n), ("B", "KiB", "MiB", "GiB", "TiB")
-    for unit in units:
-        if value < 1024 or unit == units[-1]:
-            break
-        value /= 1024
-    return f"{value:,.2f}".rstrip("0").rstrip(".") + f" {unit}"
-
-
-def _largest(fit: Fit) -> Iterator[tuple[str, Frame | None]]:
+def _largest(fit: Fit) -> Iterator[tuple[Message, Frame | None]]:
     for a in fit.largest[:MOST]:
-        what = " ".join(filter(None, (a.shape, a.operation)))
+        known = a.shape or a.operation
+        what = message("buffer-of", what=Parts((a.shape, a.operation), between=" ")) if known else None
         at = Frame(a.file, a.line, "") if a.file and a.line else None
-        yield f"{gib(a.bytes)} {a.kind or 'buffer'}{f': {what}' if what else ''}", at
+        yield message("largest-buffer", bytes=Bytes(a.bytes), kind=a.kind or "buffer", what=what), at
 
 
-def _told(c: Contributor) -> tuple[str, str | None]:
+def _size(c: Contributor) -> Message:
     if c.bytes is not None:
-        size = f"{gib(c.bytes)} on each device"
+        size = message("bytes-on-each-device", bytes=Bytes(c.bytes))
     elif c.global_bytes is not None:
-        size = f"{gib(c.global_bytes)} on all devices together"
+        size = message("bytes-on-all-devices", bytes=Bytes(c.global_bytes))
     else:
-        size = "of a size that is not known"
+        size = message("size-unknown")
     if c.of == "argument":
-        return f"argument {c.path or 'without a name'}: {size}", c.path
-    return f"{c.path or 'a result'}: {size}", None
+        return message("argument-size", path=c.path or "without a name", size=size)
+    return message("result-size", path=c.path or "a result", size=size)
 
 
-def _advice(f: Function | None, fit: Fit, given: Sequence[Contributor]) -> str:
-    taken = [c for c in given if c.of == "argument"]
-    held = sum(c.bytes or 0 for c in taken)
+def _advice(f: Function | None, fit: Fit, given: Sequence[Contributor]) -> Fix:
+    arguments = [c for c in given if c.of == "argument"]
     if fit.space not in (None, "hbm"):
-        return "make the blocks smaller that its kernel keeps there"
-    if fit.capacity is None or 2 * held <= fit.capacity or not taken:
-        return (
-            "make it work in smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), keep less for the "
-            "backward pass (jax.checkpoint), or split its arrays over more devices"
-        )
-    first = max(taken, key=lambda c: c.bytes or 0)
-    return (
-        f"split {first.path or 'its largest argument'} over the mesh (PartitionSpec), or over more devices; donate what "
-        f"{name_of(f) if f is not None else 'it'} replaces"
+        return Fix(message("fix-smaller-blocks", space=fit.space), "smaller_blocks")
+    held = sum(c.bytes or 0 for c in arguments)
+    if fit.capacity is None or 2 * held <= fit.capacity or not arguments:
+        return Fix(message("fix-smaller-pieces"), "reduce_memory")
+    path = max(arguments, key=lambda c: c.bytes or 0).path
+    words = message(
+        "fix-shard-and-donate",
+        path=path or "its largest argument",
+        function=name_of(f) if f is not None else "it",
     )
+    return Fix(words, "shard", {"path": path} if path else {})

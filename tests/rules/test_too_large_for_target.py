@@ -41,7 +41,8 @@ def test_it_is_an_error_with_the_compilers_figures_and_the_largest_by_tree_path(
     a.full()
     (f,) = found(a.end())
     assert words.title(f) == (
-        "train_step does not fit into v5e:4x4: 20.31 GiB of temporaries in 15.75 GiB of a v5e chip"
+        "train_step does not fit into v5e:4x4: it needs 20.3 GiB of temporaries, 4.6 GiB more than one v5e chip has "
+        "(15.8 GiB)"
     )
     assert (f.severity, f.certainty, f.contexts.targets, f.function) == (
         "error",
@@ -50,9 +51,9 @@ def test_it_is_an_error_with_the_compilers_figures_and_the_largest_by_tree_path(
         STEP.function,
     )
     assert [words.evidence(e) for e in f.evidence[1:]] == [
-        "argument state.params['dense']: 1 GiB on each device",
-        "argument x: 16 KiB on each device",
-        "a result: 16 KiB on each device",
+        "argument state.params['dense']: 1.0 GiB on each device",
+        "argument x: 16.0 KiB on each device",
+        "a result: 16.0 KiB on each device",
     ]
     assert {e.program for e in f.evidence} == {"7a67"} and f.source.line == 140
     assert "jax.lax.map" in words.fix_text(f) and "jax.checkpoint" in words.fix_text(f)
@@ -64,12 +65,13 @@ def test_the_buffers_that_the_compiler_names_come_with_their_lines(aimed):
     (f,) = found(a.end())
     assert (
         words.title(f)
-        == "train_step does not fit into v4:2x2x4: 63.8 GiB in 30.75 GiB of a v4 chip (program 63.8 GiB)"
+        == "train_step does not fit into v4:2x2x4: it needs 63.8 GiB (program 63.8 GiB), 33.0 GiB more than one v4 chip "
+        "has (30.8 GiB)"
     )
     buffer = f.evidence[1]
     assert (
         words.evidence(buffer)
-        == "2 GiB HLO temp: f32[32,4096,4096]{1,2,0:T(8,128)} jit(train_step)/jit(main)/dot_general"
+        == "2.0 GiB HLO temp: f32[32,4096,4096]{1,2,0:T(8,128)} jit(train_step)/jit(main)/dot_general"
     )
     assert (buffer.source.file, buffer.source.line) == ("/home/ann/attention.py", 1059)
 
@@ -80,7 +82,8 @@ def test_a_compiler_that_takes_it_all_the_same_is_held_to_the_cards_memory(aimed
     a.made("h100:8", temp=90 * GIB, peak=91 * GIB)
     (f,) = found(a.end())
     assert (
-        "91 GiB in 79.11 GiB of an h100 GPU (temporaries 90 GiB)" in words.title(f)
+        "it needs 91.0 GiB (temporaries 90.0 GiB), 11.9 GiB more than one h100 GPU has (79.1 GiB)"
+        in words.title(f)
         and f.certainty == "certain"
     )
 
@@ -100,15 +103,24 @@ def test_a_message_without_figures_is_told_without_figures(aimed):
     a.full(error="RESOURCE_EXHAUSTED: no luck today")
     (f,) = found(a.end())
     assert words.title(f).endswith(
-        "does not fit into v5e:4x4: its compiler ran out of memory for 15.75 GiB of a v5e chip"
+        "does not fit into v5e:4x4: its compiler ran out of memory (one v5e chip has 15.8 GiB)"
     )
+
+
+def test_figures_that_do_not_exceed_the_memory_are_not_subtracted(aimed):
+    a = aimed()
+    a.full(error="RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 15.75G of 15.75G hbm.")
+    (f,) = found(a.end())
+    assert words.title(f).endswith("its compiler ran out of memory (one v5e chip has 15.8 GiB)")
 
 
 def test_another_memory_than_hbm_is_named(aimed):
     a = aimed()
     a.full(error="RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used 20.50M of 16.00M vmem.")
     (f,) = found(a.end())
-    assert "20.5 MiB in 16 MiB of a v5e chip's vmem" in words.title(f) and "blocks" in words.fix_text(f)
+    assert "it needs 20.5 MiB, 4.5 MiB more than one v5e chip has (16.0 MiB of vmem)" in words.title(
+        f
+    ) and "blocks" in words.fix_text(f)
 
 
 def test_arguments_that_fill_it_are_to_be_split(aimed, tmp_path):
@@ -119,7 +131,7 @@ def test_arguments_that_fill_it_are_to_be_split(aimed, tmp_path):
     a.made("v5e:4x4", outcome="exhausted", error=EARLY)
     (f,) = found(a.end())
     assert words.fix_text(f).startswith(
-        "split state.params['dense'] over the mesh (PartitionSpec)"
+        "shard state.params['dense'] over the mesh (PartitionSpec)"
     ) and "donate" in words.fix_text(f)
 
 
@@ -128,7 +140,7 @@ def test_of_one_function_the_worst_program_is_told_and_how_many_more(aimed):
     for n, gib in enumerate(("18.00", "30.00", "19.00")):
         a.full(program=f"a{n}", of=f"c{n}", error=EARLY.replace("20.31", gib))
     (f,) = found(a.end())
-    assert "30 GiB of temporaries" in words.title(f) and words.title(f).endswith(
+    assert "30.0 GiB of temporaries" in words.title(f) and words.title(f).endswith(
         "(and 2 more of its programs do not)"
     )
 

@@ -78,7 +78,7 @@ def test_parameters_that_fill_a_chip_fit_when_they_are_split_over_the_mesh_as_is
         found.append([f for f in registry.findings(load(directory)) if f.code == "JX801"])
     (f,) = found[0]
     assert words.fix_text(f).startswith(
-        "split params['down'] over the mesh (PartitionSpec)"
+        "shard params['down'] over the mesh (PartitionSpec)"
     ) and f.contexts.targets == ["v5e:2x2"]
-    assert words.evidence(f.evidence[1]) == "argument params['down']: 8 GiB on each device"
+    assert words.evidence(f.evidence[1]) == "argument params['down']: 8.0 GiB on each device"
     assert found[1] == []

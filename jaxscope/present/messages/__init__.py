@@ -14,6 +14,7 @@ from jaxscope.present.messages import (
     programs,
     recompiles,
     shardings,
+    targets,
     transfers,
 )
 
@@ -23,6 +24,7 @@ FAMILIES = {
     "programs": programs.TEMPLATES,
     "memory": memory.TEMPLATES,
     "shardings": shardings.TEMPLATES,
+    "targets": targets.TEMPLATES,
     "donation": donation.TEMPLATES,
     "transfers": transfers.TEMPLATES,
     "check": check.TEMPLATES,

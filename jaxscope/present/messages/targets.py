@@ -1,0 +1,33 @@
+"""Programs that do not fit into the target they were compiled for (JX801)."""
+
+TEMPLATES = {
+    "too-large-for-target": (
+        "{function} does not fit into {target}: it needs {needed}, {excess} more than one {device} has"
+        " ({capacity}){others}"
+    ),
+    "ran-out-of-memory": "{function} does not fit into {target}: its compiler ran out of memory{capacity}{others}",
+    "device-capacity": " (one {device} has {capacity})",
+    "device-of-machine": "{machine} {kind}",
+    "bytes-of-space": "{bytes} of {space}",
+    "bytes-of-temporaries": "{bytes} of temporaries",
+    "bytes-in-parts": "{bytes} ({parts})",
+    "bytes-of-part": "{part} {bytes}",
+    "and-one-more-program": " (and {n} more of its programs does not)",
+    "and-more-programs": " (and {n} more of its programs do not)",
+    "largest-buffer": "{bytes} {kind}{what}",
+    "buffer-of": ": {what}",
+    "argument-size": "argument {path}: {size}",
+    "result-size": "{path}: {size}",
+    "bytes-on-each-device": "{bytes} on each device",
+    "bytes-on-all-devices": "{bytes} on all devices together",
+    "size-unknown": "its size is unknown",
+    "fix-smaller-blocks": "make the blocks that its kernel keeps in {space} smaller",
+    "fix-smaller-pieces": (
+        "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), save less for the backward"
+        " pass (jax.checkpoint), or shard its arrays over more devices"
+    ),
+    "fix-shard-and-donate": (
+        "shard {path} over the mesh (PartitionSpec) or over more devices, and donate the arguments that {function}"
+        " replaces"
+    ),
+}
