@@ -50,7 +50,7 @@ def test_nothing_of_it_is_in_any_file_of_the_run_and_the_causes_are_still_told_a
     assert not [p for p in paths if not p.startswith(str(tmp_path).encode())]
     found = load(run)
     codes = {f.code: words.title(f) for f in registry.findings(found)}
-    assert "JX107" in codes and re.search(r"<left out \w+>.*before <left out \w+>", codes["JX107"])
+    assert "JX107" in codes and re.search(r"<left out \w+>.*to <left out \w+>", codes["JX107"])
     assert any(f.seen.library for f in found.functions.values() if f.compiled) or not any(
         "site-packages" in (f.seen.file or "") for f in found.functions.values()
     )

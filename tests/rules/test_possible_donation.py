@@ -49,11 +49,13 @@ PROGRAM = """
 
 def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_condition(record):
     found = {
-        words.title(f).split(":")[0]: f for f in findings(load(record(PROGRAM).run)) if f.code == "JX506"
+        words.title(f).split(" of ")[1].split(" ")[0]: f
+        for f in findings(load(record(PROGRAM).run))
+        if f.code == "JX506"
     }
     assert "listed" not in found
     assert "plain" in found
     for f in found.values():
         assert f.severity == "note" and f.certainty == "likely"
-        assert "nothing held it any more" in words.title(f)
+        assert "no live reference was found" in words.title(f)
         assert "if nothing reads w after the call, under another name either" in (words.fix_text(f) or "")

@@ -8,7 +8,7 @@ from typing import Any, Iterable, NamedTuple
 import jax
 
 import jaxscope
-from jaxscope.report.machine import as_json
+from jaxscope.report.json_report import as_json
 
 from .spec import Case
 
