@@ -6,7 +6,7 @@ from aimed_runs import EARLY, GIB, STEP, Aimed
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.report.json_report import as_json
-from jaxscope.rules import registry
+from jaxscope.rules import merging, registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Memory
 
@@ -150,6 +150,16 @@ def test_each_target_has_figures_of_its_own(aimed):
     a.full()
     a.full("v5p:2x2x4", "7a68", "c0df", error=EARLY.replace("20.31", "120.00").replace("15.75", "95.73"))
     assert sorted(f.contexts.targets for f in found(a.end())) == [["v5e:4x4"], ["v5p:2x2x4"]]
+
+
+def test_findings_of_two_runs_for_two_targets_are_not_merged(tmp_path):
+    several = []
+    for target in ("v5e:4x4", "v5e:2x4"):
+        a = Aimed(tmp_path / target.replace(":", "-"), target)
+        a.full(target)
+        several.append(found(a.end()))
+    joined = merging.joined(several[0], several[1:])
+    assert [f.contexts.targets for f in joined] == [["v5e:4x4"], ["v5e:2x4"]]
 
 
 def test_the_stand_in_is_not_told_to_be_too_small_for_what_is_meant_for_another_machine(aimed):
