@@ -141,7 +141,7 @@ def test_of_one_function_the_worst_program_is_told_and_how_many_more(aimed):
         a.full(program=f"a{n}", of=f"c{n}", error=EARLY.replace("20.31", gib))
     (f,) = found(a.end())
     assert "30.0 GiB of temporaries" in words.title(f) and words.title(f).endswith(
-        "(and 2 more of its programs do not)"
+        "(2 more of its programs do not fit either)"
     )
 
 
