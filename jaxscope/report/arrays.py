@@ -1,4 +1,4 @@
-"""Live arrays in a report: what lay where when most did, what the program died of, and the same as JSON."""
+"""Print and serialize snapshots of the live arrays, and what an out-of-memory error is due to."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from jaxscope.schema.libraries import no_memory
 SHOWN = 8
 MESSAGE_LINES = 20
 SMALL = 0.01  # of the bytes: groups below are counted together
-NOT_SAID = "?"
+UNKNOWN = "?"
 
 
 def as_json(run: Run) -> contract.Arrays | None:
-    """The ``arrays`` entry; None where no look was taken."""
-    found = model.snapshots(run)
-    intents = OfArrays(run, found)
-    return contract.Arrays([_snapshot(run, s, intents) for s in found]) if found else None
+    """Return the ``arrays`` entry; None if no snapshot was taken."""
+    snapshots = model.snapshots(run)
+    intents = OfArrays(run, snapshots)
+    return contract.Arrays([_snapshot(run, s, intents) for s in snapshots]) if snapshots else None
 
 
 def _snapshot(run: Run, s: Snapshot, intents: OfArrays) -> contract.Snapshot:
@@ -58,7 +58,7 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
-    """What the program died of, where it was want of memory: first of all."""
+    """Print the out-of-memory error that ended the program, its memory table and the largest live arrays."""
     last = next((s for s in reversed(model.of_main(run)) if s.error is not None), None)
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
@@ -76,25 +76,27 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
         (f"  ({where})" if where else "", "dim"),
         hang=2,
     )
-    # A compiler that finds out by itself says what is largest, a line each.
+    # A compiler's own message lists the largest buffers, one per line.
     for text in more[:MESSAGE_LINES]:
         if text.strip():
             yield line((escape(text, 200), "dim"), indent=2, hang=2)
     yield from wanted(run, site)
     if last is not None:
-        yield line("What was alive then:", indent=2)
+        yield line("Live arrays at that time:", indent=2)
         yield from _groups(last, places, SHOWN)
 
 
 def out_of_memory(died: Died) -> bool:
-    """Is that what the program died of? Then ``exhausted`` says so."""
+    """Return whether the program ended because memory ran out (see ``exhausted``)."""
     return no_memory(died.message)
 
 
 def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
-    """The memory table of the program that failed, as its compiler states it: the one called at ``site``; of one that
-    its compiler found no room for, how it was compiled before; where the program died waiting for a result
-    elsewhere, the one that wants most."""
+    """Print the compiler's memory table of the program that ran out of memory, in bytes per device.
+
+    That is the program compiled last at ``site``. If compiling itself failed there, the previous compilation of
+    the function is shown; if nothing was compiled at ``site``, the program with the highest peak.
+    """
     compiled = [
         c
         for c in run.compilations.values()
@@ -109,18 +111,18 @@ def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
     ]  # fmt: skip
     last = max(here, key=lambda c: c.t_ns, default=None)
     broken = max(failed, key=lambda c: c.t_ns, default=None)
-    which = ", compiled last at this line,"
+    which = " (compiled last at this line) needs"
     if broken is not None and (last is None or last.t_ns < broken.t_ns):
         before = [c for c in compiled if c.function is broken.function and c.t_ns < broken.t_ns]
         last = max(before, key=lambda c: c.t_ns, default=None)
-        which = " was being compiled: it has not run" + (
-            "; as it was compiled before, it" if last is not None else ""
+        which = " was being compiled and has not run" + (
+            "; its previous compilation needs" if last is not None else ""
         )
         if last is None:
             yield line((function_name(broken.function), "bold"), which, indent=2)
             return
     elif last is None:
-        which = ", which of all programs wants most,"
+        which = ", the largest program of the run, needs"
         last = max(compiled, key=_peak, default=None)
     found = last.compiled if last is not None else None
     if last is None or found is None or found.memory is None:
@@ -131,7 +133,7 @@ def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
         for word, n in (
             ("arguments", m.argument_bytes),
             ("results", m.output_bytes),
-            ("of them aliased", m.alias_bytes),
+            ("aliased", m.alias_bytes),
             ("temporary", m.temp_bytes),
             ("code", m.code_bytes),
         )
@@ -139,7 +141,7 @@ def wanted(run: Run, site: Frame | None) -> Iterator[Line]:
     ]
     yield line(
         (function_name(last.function), "bold"),
-        f"{which} wants on each device: {', '.join(parts)}",
+        f"{which} on each device: {', '.join(parts)}",
         indent=2,
         hang=2,
     )
@@ -151,12 +153,14 @@ def _peak(c: Compilation) -> int:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """The look that met the most bytes, or nearly."""
-    looks = model.of_main(run)
-    s = model.fullest(looks)
+    """Print the snapshot with the most bytes, or nearly the most."""
+    snapshots = model.of_main(run)
+    s = model.fullest(snapshots)
     if s is None or not s.count:
         return
-    when = {"exit": "at the end", "asked": "at a snapshot", "exhausted": "when memory ran out"}.get(s.why)
+    when = {"exit": "at the end", "asked": "at jaxscope.snapshot()", "exhausted": "when memory ran out"}.get(
+        s.why
+    )
     if when is None:
         when = (
             f"after step {s.step:,}"
@@ -165,11 +169,12 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
             if s.step == 0
             else "before a compilation"
         )
-    most = "the most" if s.bytes == max(look.bytes or 0 for look in looks) else "nearly the most"
+    most = "the largest" if s.bytes == max(each.bytes or 0 for each in snapshots) else "nearly the largest"
     yield BLANK
     yield line(
         ("Live arrays", "underline"),
-        f"  {when}, {most} of {count(len(looks), 'look')}: {count(s.count, 'array')}, {_size(s.bytes)}{_devices(s)}",
+        f"  {when}, {most} of {count(len(snapshots), 'snapshot')}: {count(s.count, 'array')},"
+        f" {_size(s.bytes)}{_devices(s)}",
         hang=4,
     )
     if s.error is None or everything:
@@ -177,22 +182,22 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     if everything:
         yield from _meshes(s)
     if s.cut:
-        yield line(("not everything that the program holds was looked through", "dim"), indent=2)
+        yield line(("only part of the program's objects was searched for names of arrays", "dim"), indent=2)
 
 
 def _devices(s: Snapshot) -> str:
-    """`` on 8 devices, 1.0 MiB to 1.2 MiB each``, with what the allocators say."""
-    held = {d: n for d, n in s.by_device.items() if n}
+    """Return `` on 8 devices, 1.0 MiB to 1.2 MiB each``, with the fullest allocator."""
+    used = {d: n for d, n in s.by_device.items() if n}
     limits = [m for m in s.memory if m.in_use is not None and m.limit]
-    said = ""
+    fullest = ""
     if limits:
         most = max(limits, key=lambda m: (m.in_use or 0) / (m.limit or 1))
-        said = f"; device {most.device} has {size(most.in_use or 0)} of {size(most.limit or 0)} in use"
-    if len(held) < 2:
-        return said
-    low, high = size(min(held.values())), size(max(held.values()))
+        fullest = f"; device {most.device} has {size(most.in_use or 0)} of {size(most.limit or 0)} in use"
+    if len(used) < 2:
+        return fullest
+    low, high = size(min(used.values())), size(max(used.values()))
     each = f"{low} each" if low == high else f"{low} to {high} each"
-    return f" on {len(held)} devices, {each}{said}"
+    return f" on {len(used)} devices, {each}{fullest}"
 
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
@@ -218,26 +223,26 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
             (f"and {count(sum(g.count for g in rest), 'more array')}, {size(left)}: --all shows them", "dim"),
             indent=2,
         )
-    lost = s.unnamed_share
-    if lost:
-        share = "less than 1 %" if lost < 0.01 else f"{lost:.0%}".replace("%", " %")
+    unnamed = s.unnamed_share
+    if unnamed:
+        share = "less than 1 %" if unnamed < 0.01 else f"{unnamed:.0%}".replace("%", " %")
         yield line((f"unnamed: {share} of the bytes", "dim"), indent=2)
 
 
 def _meshes(s: Snapshot) -> Iterator[Line]:
-    """Which device holds which slice, once for each way that arrays lie; of each the largest array."""
-    told: set[tuple[str, str | None, int]] = set()
+    """Print which device holds which slice, once per layout, for the largest array with that layout."""
+    shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]
         if g.sharding is None or g.path is None or len(shape) != len(g.shape or ()):
             continue
-        way = (g.sharding.text, g.sharding.devices, len(shape))
+        layout = (g.sharding.text, g.sharding.devices, len(shape))
         drawn = (
             []
-            if way in told or g.replication == len(sh.device_ids(g.sharding.devices) or ())
+            if layout in shown or g.replication == len(sh.device_ids(g.sharding.devices) or ())
             else [*drawing(g.sharding, shape)]
         )
-        told.add(way)
+        shown.add(layout)
         if drawn:
             yield line(
                 (escape(g.path, 120), "bold"),
@@ -250,15 +255,15 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 
 def _form(g: Group) -> str:
-    """``float32[512,512]``, ``12x bfloat16[8]``."""
+    """Return ``float32[512,512]``, ``12x bfloat16[8]``."""
     shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
     form = f"{escape(g.dtype, 40)}{shape}" if g.dtype is not None else "various"
     return form if g.count == 1 else f"{g.count:,}x {form}"
 
 
 def _placed(g: Group) -> str:
-    """``P('data', None) on data=4,model=2, 2 copies, 12 KiB of padding``."""
-    parts = [NOT_SAID if g.sharding is None else escape(g.sharding.text, 120)]
+    """Return ``P('data', None) on data=4,model=2, 2 copies, 12 KiB of padding``."""
+    parts = [UNKNOWN if g.sharding is None else escape(g.sharding.text, 120)]
     if g.memory_kind not in (None, "device", "unpinned_host"):
         parts.append(escape(g.memory_kind, 40))
     if g.replication is not None and g.replication > 1:
@@ -267,11 +272,11 @@ def _placed(g: Group) -> str:
         parts.append(f"{size(g.padding_bytes)} of padding")
     if g.shared:
         which = "" if g.shared == g.count else f"{g.shared:,} of them "
-        parts.append(f"{which}in the memory of other arrays")
+        parts.append(f"{which}sharing memory with other arrays")
     if g.shape is not None and g.layout not in (None, str(tuple(range(len(g.shape))))):
         parts.append(f"layout {escape(g.layout, 40)}")
     return ", ".join(parts)
 
 
 def _size(n: int | None) -> str:
-    return NOT_SAID if n is None else size(n)
+    return UNKNOWN if n is None else size(n)

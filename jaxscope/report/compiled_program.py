@@ -1,4 +1,4 @@
-"""What XLA made of one program, as lines of a report: fusions, collectives, loops, memory, donation, constants."""
+"""Print one compiled program: fusions, collectives, loops, memory, donation, constants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATHS = 3
 
 
 def in_short(texts: Texts, memory: Memory | None) -> str:
-    """``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB``; empty where nothing was read."""
+    """Return ``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB``; empty if no text was read."""
     parts = []
     made = texts.hlo
     if made is not None and made.instructions:
@@ -49,7 +49,7 @@ def section(
     everything: bool = False,
     stated: int | None = None,
 ) -> Iterator[Line]:
-    """All there is to say, the compiler's work first. ``stated``: its own figure of the peak, where it is told."""
+    """Print everything known of a program, the compiled text first. ``stated``: the compiler's own peak in bytes."""
     made, read = texts.hlo, texts.stablehlo
     if made is not None and made.module is not None:
         yield line(_instructions(made), indent=2, hang=2)
@@ -72,13 +72,13 @@ def _instructions(made: Compiled) -> str:
         count(made.fusions.total, "fusion") + (f" ({kinds})" if kinds else ""),
     ]
     if made.unfused_elementwise:
-        parts.append(f"{made.unfused_elementwise:,} elementwise left unfused")
+        parts.append(f"{made.unfused_elementwise:,} unfused elementwise")
     if made.loops:
         turns = ", ".join(
             "?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in made.loops[:6]
         )
         parts.append(
-            f"{count(len(made.loops), 'loop')} of {turns}{', ...' if len(made.loops) > 6 else ''} turns"
+            f"{count(len(made.loops), 'loop')} of {turns}{', ...' if len(made.loops) > 6 else ''} iterations"
         )
     if made.custom_calls:
         calls = ", ".join(
@@ -102,9 +102,7 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
     rest = memory_fit.undivided(known, stated)
     if rest:
         text += f" {'+' if rest > 0 else '-'} {size(abs(rest))} " + (
-            "that the compiler counts beside them, such as constants"
-            if rest > 0
-            else "that is not held at one time"
+            "of other buffers, such as constants" if rest > 0 else "not live at the same time"
         )
         peak = stated
     yield line(("memory", "bold"), f"  {text}", (f" = {size(peak)} on a device" if peak is not None else "", "bold"), indent=2, hang=4)  # fmt: skip
@@ -116,7 +114,7 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
     wire = ", ".join(f"{escape(axes)} {size(n)}" for axes, n in _wire(made) if n is not None)
     yield line(
         ("collectives", "bold"),
-        f"  {len(made.collectives):,}" + (f"; sent by one device in one call: {wire}" if wire else ""),
+        f"  {len(made.collectives):,}" + (f"; sent per device per call: {wire}" if wire else ""),
         indent=2,
         hang=4,
     )
@@ -143,25 +141,25 @@ def _collective(c: Collective, places: Places) -> list[str]:
 def _donation(read: Reading) -> Iterator[Line]:
     for status, title in (
         ("aliased", "donated"),
-        ("unused", "donated in vain"),
-        ("possible", "could be donated if no caller keeps it"),
+        ("unused", "donated but unused"),
+        ("possible", "could be donated if no caller uses it afterwards"),
     ):
-        found = [d for d in read.donation if d.status == status]
-        if found:
-            held = sum(d.bytes or 0 for d in found)
-            yield line((title, "bold"), f"  {_paths(found)}, {size(held)}", indent=2, hang=4)
+        arguments = [d for d in read.donation if d.status == status]
+        if arguments:
+            total = sum(d.bytes or 0 for d in arguments)
+            yield line((title, "bold"), f"  {_paths(arguments)}, {size(total)}", indent=2, hang=4)
 
 
 def _paths(found: Sequence[Donation]) -> str:
     ranked = sorted(found, key=lambda d: -(d.bytes or 0))
     reasons = {d.reason for d in found}
     one = next(iter(reasons)) if len(reasons) == 1 and len(found) > 1 else None
-    told = ", ".join(
+    paths = ", ".join(
         escape(d.path or "?", 80) + (f" ({escape(d.reason, 120)})" if d.reason and one is None else "")
         for d in ranked[:PATHS]
     )
-    told += f" and {len(found) - PATHS} more" if len(found) > PATHS else ""
-    return told + (f" ({escape(one, 120)})" if one else "")
+    paths += f" and {len(found) - PATHS} more" if len(found) > PATHS else ""
+    return paths + (f" ({escape(one, 120)})" if one else "")
 
 
 def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
@@ -180,7 +178,7 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
 
 def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
     rows = [
-        [f"{r.times} times the same {r.length} operations", "a loop written out", _place(r.source, places)]
+        [f"the same {r.length} operations {r.times} times", "an unrolled loop", _place(r.source, places)]
         for r in read.repeated
         if not r.in_loop
     ]
@@ -194,13 +192,13 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
         if not u.backward
     ]
     rows += [
-        [f"calls back into Python ({escape(c.kind or 'unknown')})", "in every turn" if c.in_loop else "", _place(c.source, places)]
+        [f"calls back into Python ({escape(c.kind or 'unknown')})", "in every iteration" if c.in_loop else "", _place(c.source, places)]
         for c in read.callbacks
     ]  # fmt: skip
     if rows:
-        alike = Counter(map(tuple, rows))
-        rows = [[*row, f"{n:,} of these" if n > 1 else ""] for row, n in alike.items()]
-        yield line(("also", "bold"), indent=2)
+        counts = Counter(map(tuple, rows))
+        rows = [[*row, f"{n:,} of these" if n > 1 else ""] for row, n in counts.items()]
+        yield line(("remarks", "bold"), indent=2)
         yield from table(rows if everything else rows[:SHOWN])
 
 
@@ -208,11 +206,9 @@ def _problems(made: Compiled | None, read: Reading | None) -> Iterator[Line]:
     found = [("HLO", p.line, p.text) for p in made.problems] if made is not None else []
     found += [("StableHLO", p.line, p.text) for p in read.problems] if read is not None else []
     for stage, number, text in found[:PATHS]:
-        yield line(
-            (f"not understood, {stage} line {number}: ", "yellow"), escape(text, 200), indent=2, hang=4
-        )
+        yield line((f"not parsed, {stage} line {number}: ", "yellow"), escape(text, 200), indent=2, hang=4)
     if len(found) > PATHS:
-        yield line((f"and {len(found) - PATHS:,} more places", "yellow"), indent=2)
+        yield line((f"and {len(found) - PATHS:,} more lines", "yellow"), indent=2)
 
 
 def _wire(made: Compiled) -> list[tuple[str, int | None]]:
@@ -225,7 +221,7 @@ def _place(source: Frame | None, places: Places) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    """Aligned columns, an empty one left out; the last may be of any width."""
+    """Print aligned columns without the empty ones; the last may have any width."""
     used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
     widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}
     for r in rows:

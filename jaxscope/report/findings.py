@@ -1,4 +1,4 @@
-"""Findings, predictions and bucket sizes as lines of a report."""
+"""Print findings, and the sizes to pad to, as lines of a report."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from jaxscope.report.phrases import Places, function_name
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 
 SHOWN = 6
-COSTLY = 0.2  # of the seconds of all findings: a note that cost as much is not left out
+COSTLY = 0.2  # share of the seconds of all findings: a note that cost more is shown
 STYLES = {ERROR: "bold red", NOTE: "dim"}
-MARKS = {ERROR: "✖", NOTE: "·"}  # colour alone says nothing without colour
+MARKS = {ERROR: "✖", NOTE: "·"}  # readable without colour
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """What to do, the most seconds first, notes last and cheap ones not; nothing where there is nothing to do."""
+    """Print the findings in the order given, without cheap notes unless ``everything``; nothing if there are none."""
     if not found:
         return
     worth = COSTLY * sum(f.seconds or 0.0 for f in found)
-    telling = [f for f in found if f.severity != NOTE or (f.seconds or 0.0) > worth]
-    shown = found if everything else telling[:SHOWN] or found[:1]
+    important = [f for f in found if f.severity != NOTE or (f.seconds or 0.0) > worth]
+    shown = found if everything else important[:SHOWN] or found[:1]
     yield BLANK
-    yield line(("What to change", "underline"))
+    yield line(("Findings", "underline"))
     for f in shown:
         yield from entry(f, places)
     rest = len(found) - len(shown)
@@ -37,7 +37,7 @@ def section(found: Sequence[Finding], places: Places, *, everything: bool = Fals
 
 
 def entry(f: Finding, places: Places) -> Iterator[Line]:
-    """One finding: what was seen, where, what it cost, what to do."""
+    """Print one finding: what was found, where, its cost, and the fix."""
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
     where = ", ".join(filter(None, (when, places.frame(f.source))))
@@ -56,7 +56,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
 
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
-    """How many errors there are and the first of them; how many warnings."""
+    """Print the number of errors with the first of them, and the number of warnings."""
     errors = [f for f in found if f.severity == ERROR]
     warnings = sum(f.severity == WARNING for f in found)
     if errors:
@@ -71,29 +71,29 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
             hang=4,
         )
     if warnings:
-        yield line((f"▲ {count(warnings, 'warning')}", "bold yellow"), ", told in the report", indent=2)
+        yield line((f"▲ {count(warnings, 'warning')}", "bold yellow"), ", see jaxscope report", indent=2)
 
 
 def buckets(run: Run, places: Places) -> Iterator[Line]:
-    """Sizes to pad to, for every axis that took several; axes of one argument together, as padding multiplies."""
+    """Print sizes to pad to, for every axis that had several sizes; the axes of one argument are padded together."""
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)
     for axes in together.values():
         first, several = axes[0], sorted(axes, key=lambda v: v.axis)
         named = f"axis {first.axis}" if len(axes) == 1 else f"axes {_and([str(v.axis) for v in several])}"
-        told = [
+        ranges = [
             f"{count(len(v.observed), 'size')} from {min(v.observed):,} to {max(v.observed):,}"
             for v in several
         ]
-        taken = _and(told) if len({*told}) > 1 else told[0] + " each" * (len(told) > 1)
+        observed = _and(ranges) if len({*ranges}) > 1 else ranges[0] + " each" * (len(ranges) > 1)
         yield BLANK
         yield line(
             ("Sizes to pad to", "underline"),
-            f"  {named} of {escape(first.path)} in {function_name(first.function)}: {taken}",
+            f"  {named} of {escape(first.path)} in {function_name(first.function)}: {observed}",
             hang=4,
         )
-        yield line((_weighing(several), "dim"), indent=4, hang=2)
+        yield line((_weights(several), "dim"), indent=4, hang=2)
         for j in observed_sizes.joint(several):
             yield line(
                 f"{count(j.compilations, 'compilation'):>15}  {j.padding_share:>4.0%} padding  ",
@@ -103,11 +103,11 @@ def buckets(run: Run, places: Places) -> Iterator[Line]:
             )
 
 
-def _weighing(axes: Sequence[observed_sizes.Varying]) -> str:
+def _weights(axes: Sequence[observed_sizes.Varying]) -> str:
     calls = axes[0].calls
     if calls is not None:
-        return f"padding of {count(calls, 'call')}"
-    return "how many calls had each size is not known: each compilation counts as one"
+        return f"padding over {count(calls, 'call')}"
+    return "the number of calls with each size is unknown: each compilation counts as one"
 
 
 def _and(parts: Sequence[str]) -> str:

@@ -1,7 +1,6 @@
-"""One function in full: its keys one below the other, and what differs between them.
+"""Print one function in full: its cache keys and how they differ, its shardings and programs.
 
-Rows that are the same in every key are shown once; the others in every key, so that the eye can run
-down them.
+Rows that are equal in every key are shown once, the others in every key.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ Groups = list[tuple[str, list[str]]]  # label -> the names of the rows it stands
 def render_function(
     run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
 ) -> None:
-    """Print what is known of the function called ``name`` (``name#3``: of that compilation).
+    """Print the function called ``name`` (``name#3``: only that compilation).
 
     Raises:
-      UsageError: there is no such function, or no such compilation; the hint names what is near.
+      UsageError: there is no such function or compilation; the hint names similar ones.
     """
     functions, number = find_compilations(run, name)
     places = Places(run, whole=True)
@@ -91,14 +90,14 @@ def _function(
         yield from _key(run, n, c, comparison, varying, places, everything=everything)
     if same:
         yield BLANK
-        title = {1: "The key", 2: "The same in both keys"}.get(len(rows), f"The same in all {len(rows)} keys")
+        title = {1: "Cache key", 2: "Same in both keys"}.get(len(rows), f"Same in all {len(rows)} keys")
         yield line((title, "underline"))
         yield from _table(
             [(label, _text(names, rows[0]), False) for label, names in same], everything=everything
         )
     yield from _shardings(run, f, shown, number, places, everything=everything)
-    yield from _made(run, shown, places, everything=everything)
-    yield from _elsewhere(run, f, places, everything=everything)
+    yield from _program(run, shown, places, everything=everything)
+    yield from _target_programs(run, f, places, everything=everything)
     slow = [c for c in f.compilations if c.reached == ["fast_path"]]
     if slow and number is None:
         yield from _slow(run, slow, places, everything=everything)
@@ -108,37 +107,37 @@ def _shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """What was asked, compiled and passed, of the latest of the compilations shown."""
+    """Print requested, compiled and actual shardings of the latest of the compilations shown."""
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
         return
     if not sharding_audit.at_stake(c):
         return
-    found = sharding_audit.latest(run, f) if number is None else None
-    told = found[1] if found is not None and found[0] is c else sharding_audit.of_compilation(run, c)
+    latest = sharding_audit.latest(run, f) if number is None else None
+    audited = latest[1] if latest is not None and latest[0] is c else sharding_audit.of_compilation(run, c)
     yield BLANK
-    yield line((f"Asked, compiled, actual: the shardings of #{n}", "underline"))
-    yield from intents.section(told, places, everything=everything)
+    yield line((f"Requested, compiled and actual shardings of #{n}", "underline"))
+    yield from intents.section(audited, places, everything=everything)
 
 
-def _made(
+def _program(
     run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """What XLA made of the latest of the compilations shown."""
+    """Print the compiled program of the latest of the compilations shown."""
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")
         texts = run.texts_of(program) if program is not None else None
         if texts is not None and (texts.hlo is not None or texts.stablehlo is not None):
             yield BLANK
-            yield line((f"What XLA made of #{n}", "underline"))
+            yield line((f"Compiled program of #{n}", "underline"))
             memory = c.compiled.memory if c.compiled is not None else None
             yield from compiled_program.section(texts, memory, places, everything=everything)
-            yield from _room(c, everything=everything)
+            yield from _memory_fit(c, everything=everything)
             return
 
 
-def _elsewhere(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
-    """The same function's programs for machines that are not there."""
+def _target_programs(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Print the function's programs compiled for targets."""
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "underline"))
@@ -153,17 +152,17 @@ def _elsewhere(run: Run, f: Function, places: Places, *, everything: bool) -> It
         )
 
 
-def _room(c: Compilation, *, everything: bool) -> Iterator[Line]:
-    """What the program and what is alive beside it take of the device's memory, where that is much."""
+def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
+    """Print how much of a device's memory the program and other live arrays take, if that is much."""
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
         return
-    beside = f" and {size(w.beside)} alive beside it" if w.beside else ""
-    whose = f" that {w.shared_by} devices of the host share" if w.shared_by > 1 else " of the host" * w.host
+    others = f" plus {size(w.beside)} in other live arrays" if w.beside else ""
+    whose = f" shared by {w.shared_by} devices of the host" if w.shared_by > 1 else " of the host" * w.host
     yield line(
-        ("room", "bold"),
-        f"  {size(w.peak)} at its peak{beside}, of {size(w.capacity)}{whose}",
-        ("" if w.fits else ": too much", "bold red"),
+        ("memory fit", "bold"),
+        f"  peak {size(w.peak)}{others}, of {size(w.capacity)}{whose}",
+        ("" if w.fits else ": does not fit", "bold red"),
         indent=2,
         hang=4,
     )
@@ -207,23 +206,22 @@ def _key(
     at = run.seconds_at(c.t_ns)
     where = [f"{site} in {escape(c.site.function, 80)}"] if c.site and site else []
     where += [f"{seconds(at)} into the run"] if at is not None else []
-    # That the cache is off is the same for all: JSON has it.
+    # A cache that is off is off for all compilations; the JSON report has it.
     if c.compiled is not None and c.compiled.persistent_cache_reason and c.compiled.persistent_cache != "off":
         where.append(
             f"persistent cache: {escape(c.compiled.persistent_cache)}, {escape(c.compiled.persistent_cache_reason, 200)}"
         )
     yield line((" · ".join(where), "dim"), indent=4, hang=2)
     if comparison is None:
-        yield line(("its cache key was not recorded", "yellow"), indent=4)
+        yield line(("cache key not recorded", "yellow"), indent=4)
         return
     if comparison.nearest is not None:
         against = number_of(run, comparison.nearest)
         nearest = f"#{against}" if against else "an earlier fast-path miss"
-        said = phrases.why(run, c)
-        for i, sentence in enumerate(said if everything else phrases.first_and_more(said, ROWS)):
-            yield line(
-                (f"against {nearest}: " if i == 0 else "  ", "dim"), (sentence, "yellow"), indent=4, hang=4
-            )
+        causes = phrases.why(run, c)
+        for i, cause in enumerate(causes if everything else phrases.first_and_more(causes, ROWS)):
+            compared_with = f"compared with {nearest}: " if i == 0 else "  "
+            yield line((compared_with, "dim"), (cause, "yellow"), indent=4, hang=4)
     now = key_rows(comparison.facts)
     was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else now
     table = [
@@ -233,7 +231,7 @@ def _key(
 
 
 def key_rows(facts: Facts) -> Row:
-    """A key as named texts: arguments, static values, then what belongs to the whole call."""
+    """Return a key as texts by name: arguments, static values, then what belongs to the whole call."""
     rows: Row = {}
     for path, leaf in facts.leaves.items():
         rows[path] = _leaf(leaf)
@@ -266,9 +264,9 @@ def _leaf(leaf: LeafFacts) -> str:
 
 
 def _groups(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
-    """The rows' names in groups to be shown as one row each: those the same in every key, those that vary.
+    """Return (groups of rows equal in every key, groups of rows that vary); each group is shown as one row.
 
-    Where there are many rows, those below one argument that change together form a group.
+    If there are many rows, rows below one argument that change together form a group.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
@@ -279,7 +277,7 @@ def _groups(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
         if everything:
             root = name
         elif name == "tree" and not any(pattern):
-            continue  # long, and the arguments say it better
+            continue  # long, and the arguments show the same
         elif name.startswith("setting ") and not any(pattern):
             root = "setting "
         else:
@@ -302,18 +300,18 @@ _OF_EVERY_CALL = frozenset({"tree", "call form", "function object"})
 
 def _changed(name: str, was: Row, now: Row) -> bool:
     if name in _OF_EVERY_CALL and not (name in was and name in now):
-        return False  # it was not recorded, which is no change
+        return False  # not recorded in one of the keys, so unknown
     return was.get(name) != now.get(name)
 
 
 def _text(names: Sequence[str], row: Row) -> str:
     if len(names) == 1:
-        return row.get(names[0], "not recorded" if names[0] in _OF_EVERY_CALL else "not there")
+        return row.get(names[0], "not recorded" if names[0] in _OF_EVERY_CALL else "absent")
     if names[0].startswith("setting "):
         return f"{len(names)}: --all shows them"
     texts = [row[n] for n in names if n in row]
     if not texts:
-        return "not there"
+        return "absent"
     kinds = list(dict.fromkeys(texts))
     if len(kinds) > 3:
         kinds = list(dict.fromkeys(t.partition("[")[0] + "[…]" for t in texts))
@@ -322,7 +320,7 @@ def _text(names: Sequence[str], row: Row) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
-    """Aligned (name, text, changed) rows; the changed ones marked."""
+    """Print aligned (name, text, changed) rows and mark the changed ones."""
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
@@ -343,13 +341,13 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
 
 
 def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Calls that left the fast path and needed nothing new."""
+    """Print the calls that left the fast path without tracing, lowering or compiling."""
     yield BLANK
-    yield line((f"{count(len(slow), 'call')} that left JAX's fast path, but needed nothing new", "underline"))
+    title = f"{count(len(slow), 'call')} that left JAX's fast path without tracing or compiling"
+    yield line((title, "underline"))
     for c in slow if everything else slow[:5]:
-        said = phrases.why(run, c)
         yield line(
-            phrases.first_and_more(said, 2)[0],
+            phrases.why(run, c)[0],
             (f"  ({function_summary.circumstances(c, places)})", "dim"),
             indent=2,
             hang=4,

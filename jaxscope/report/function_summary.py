@@ -1,4 +1,4 @@
-"""One function in a report: what it cost, and a line for each thing that made it compile again."""
+"""Print one function in a report: its cost, and a line for each cause of its recompiles."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from jaxscope.report.layout import Line, line
 from jaxscope.report.phrases import Places, function_name
 
 ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
-GROUPS = 5  # ways to differ, per function
-DIFFERENCES = 3  # lines per way
+GROUPS = 5  # groups of recompiles shown per function
+DIFFERENCES = 3  # lines per group
 SITES = 3
 
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """The lines of one function: name and seconds, counts, recompiles."""
+    """Print one function: name and seconds, counts, recompiles."""
     site = places.function(f)
     yield line(
         (function_name(f), "bold"),
@@ -33,8 +33,8 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
         hang=2,
     )
     yield line(work(f), indent=4)
-    yield from _made(run, f)
-    groups = _alike(run, recompilations(f))
+    yield from _largest_program(run, f)
+    groups = _grouped(run, recompilations(f))
     shown = groups if everything else groups[:GROUPS]
     for group in sorted(shown, key=lambda g: (g[0].t_ns, g[0].call)):
         yield from _recompiles(run, group, places, everything=everything)
@@ -46,19 +46,22 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
         )
 
 
-def _made(run: Run, f: Function) -> Iterator[Line]:
-    """What the program that takes the most memory consists of, in one line; ``(#1)`` where there are several."""
-    made_of = {c.program: c for c in f.compilations if c.program in run.programs}
-    called = [c for c in made_of.values() if run.programs[c.program or ""].called] or [*made_of.values()]
+def _largest_program(run: Run, f: Function) -> Iterator[Line]:
+    """Print a summary of the program that takes the most memory, with ``(#1)`` if there are several programs."""
+    by_program = {c.program: c for c in f.compilations if c.program in run.programs}
+    called = [c for c in by_program.values() if run.programs[c.program or ""].called] or [
+        *by_program.values()
+    ]
     if not called:
         return
-    # Of equals the latest; those whose memory nobody stated, last.
+    # Programs with unknown memory come last; of equals the latest is taken.
     largest = max(called, key=lambda c: (-1 if (n := _peak(c)) is None else n, c.t_ns))
     texts = run.texts_of(run.programs[largest.program or ""])
-    said = compiled_program.in_short(texts, largest.compiled.memory if largest.compiled is not None else None)
-    if texts.hlo is not None and texts.hlo.instructions and said:
-        which = f" (#{number_of(run, largest)})" if len(made_of) > 1 else ""
-        yield line((said + which, "dim"), indent=4)
+    memory = largest.compiled.memory if largest.compiled is not None else None
+    summary = compiled_program.in_short(texts, memory)
+    if texts.hlo is not None and texts.hlo.instructions and summary:
+        which = f" (#{number_of(run, largest)})" if len(by_program) > 1 else ""
+        yield line((summary + which, "dim"), indent=4)
 
 
 def _peak(c: Compilation) -> int | None:
@@ -67,7 +70,7 @@ def _peak(c: Compilation) -> int | None:
 
 
 def work(f: Function) -> str:
-    """``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``."""
+    """Return ``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``."""
     parts = []
     for word, times, spent in (
         ("traced", f.traces, f.trace_seconds),
@@ -89,7 +92,7 @@ def work(f: Function) -> str:
 
 
 def outcome(f: Function) -> str:
-    """``4 traces, 4 compilations, 1 from the persistent cache, 381 calls``."""
+    """Return ``4 traces, 4 compilations, 1 from the persistent cache, 381 calls``."""
     parts = []
     if f.traces:
         parts.append(count(f.traces, "trace"))
@@ -103,7 +106,7 @@ def outcome(f: Function) -> str:
 
 
 def circumstances(c: Compilation, places: Places) -> str:
-    """``step 376, 7.0 s, train.py:88``; where the call did not go all the way, also how far."""
+    """Return ``step 376, 7.0 s, train.py:88``; with the phase reached if the call did not compile."""
     parts = [] if c.step is None else [f"step {c.step:,}"]
     how = level(c)
     if how:
@@ -118,7 +121,7 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 
 def level(c: Compilation) -> str:
-    """How far the call had to go, in a word or two; empty where it was traced, lowered and compiled."""
+    """Return how far the call went, in a word or two; empty if it was traced, lowered and compiled."""
     parts = []
     if c.entry in ENTRIES:
         parts.append(ENTRIES[c.entry])
@@ -140,7 +143,7 @@ def level(c: Compilation) -> str:
 
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
-    """(user line, seconds, compilations), the most expensive first."""
+    """Return (user line, seconds, number of compilations), the most expensive first."""
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:
@@ -151,14 +154,14 @@ def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[s
 
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """A group that differs in the same way: one line, further differences below it."""
+    """Print recompiles with the same causes: one line, further causes below it."""
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
-    said = phrases.why(run, last)
+    clauses = phrases.why(run, last)
     if len({*map(phrases.cause, (causes.of(run, c)[0] for c in group))}) > 1:
-        said[0] = f"most recently: {said[0]}"
+        clauses[0] = f"most recently: {clauses[0]}"
     if not everything:
-        said = phrases.first_and_more(said, DIFFERENCES)
+        clauses = phrases.first_and_more(clauses, DIFFERENCES)
     if len(group) == 1:
         mark = f"#{numbers[id(last)]}"
         around = circumstances(last, places)
@@ -170,13 +173,13 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
         when = f"steps {min(steps):,} to {max(steps):,}, " if steps else ""
         around = f"{when}{seconds(sum(c.seconds for c in group))} together, {sites[0]}{more}"
     hang = len(mark) + 2
-    yield line((mark, "yellow"), "  ", said[0], (f"  ({around})", "dim"), indent=4, hang=hang)
-    for sentence in said[1:]:
-        yield line(sentence, indent=4 + hang, hang=2)
+    yield line((mark, "yellow"), "  ", clauses[0], (f"  ({around})", "dim"), indent=4, hang=hang)
+    for clause in clauses[1:]:
+        yield line(clause, indent=4 + hang, hang=2)
 
 
-def _alike(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
-    """Recompiles grouped by what caused them and where, the costliest group first."""
+def _grouped(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
+    """Group recompiles by the kinds and paths of their causes, the costliest group first."""
     groups: dict[object, list[Compilation]] = {}
     for c in compilations:
         where = tuple(

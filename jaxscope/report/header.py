@@ -1,4 +1,4 @@
-"""The first lines of a report: which program, how long, on what, and how it ended."""
+"""Print the first lines of a report: the program, its duration, its devices and how it ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHERS = 3
 
 
 def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
-    """Which program, how long, how much of it compiling, on what, and how it ended."""
+    """Print the command, the share of time spent compiling, versions, devices and the exit status."""
     meta = directory.meta if directory is not None else {}
     words = meta.get("argv")
     main = run.main
@@ -28,8 +28,8 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
     title = phrases.command(words) or (escape(directory.name) if directory else "a run")
     yield line((title, "bold"))
     yield from _settings(directory)
-    if (told := compiling(run)) is not None:
-        yield line((told[0], "bold"), told[1], hang=2)
+    if (spent := compiling(run)) is not None:
+        yield line((spent[0], "bold"), spent[1], hang=2)
     facts = []
     started = main.started if main is not None else None
     if started is not None:
@@ -43,13 +43,14 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
         facts.append(escape(run.platform, 40))
     if len(run.processes) > 1:
         facts.append(count(len(run.processes), "process", "processes"))
-    yield line(" · ".join([*facts, ""]), _ending(run, directory), hang=2)
+    how, bad = ending(run, directory)
+    yield line(" · ".join([*facts, ""]), (how, "red" if bad else ""), hang=2)
 
 
 def compiling(run: Run, *, shares: bool = True) -> tuple[str, str] | None:
-    """What compiling took, and of what, in which processes; None: not known.
+    """Return (seconds spent compiling, of how many and in which processes) as text; None if unknown.
 
-    Processes run side by side: their seconds are no share of the run's.
+    Seconds of processes that run in parallel are not given as a share of the run.
     """
     total, started = run.recorded_seconds, run.started
     if total is None:
@@ -66,21 +67,21 @@ def compiling(run: Run, *, shares: bool = True) -> tuple[str, str] | None:
     spent = run.compiling_seconds
     if spent is None:
         return None
-    open_ended = bool(run.in_progress()) and not run.lasting()  # a phase of which only the beginning is known
+    open_ended = bool(run.in_progress()) and not run.lasting()  # only the start of a phase is known
     shares = shares and not open_ended
     share = f" ({100 * spent / total:.0f} %)" if shares and total > 0 and spent <= total else ""
     cut = run.main is not None and run.main.stopped is not None
-    told = f" of {seconds(total)}{' that were recorded' if cut else ''}{share} {work}"
-    told += " in the main process" if started else ""
+    rest = f" of {seconds(total)}{' that were recorded' if cut else ''}{share} {work}"
+    rest += " in the main process" if started else ""
     if elsewhere:
         others = count(len(elsewhere), "other process", "other processes")
-        told += f", and {seconds(sum(elsewhere))} in {others}"
-        told += f" (at most {seconds(max(elsewhere))} in one)" if len(elsewhere) > 1 else ""
-    return ("at least " if open_ended else "") + seconds(spent), told
+        rest += f", and {seconds(sum(elsewhere))} in {others}"
+        rest += f" (at most {seconds(max(elsewhere))} in one)" if len(elsewhere) > 1 else ""
+    return ("at least " if open_ended else "") + seconds(spent), rest
 
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
-    """Which of several settings this is, and how to see the others."""
+    """Print the settings (``--vary``) of this run, and how to see the runs with other settings."""
     label = store.label_of(directory) if directory is not None else ""
     if directory is None or not label:
         return
@@ -91,12 +92,12 @@ def _settings(directory: RunDir | None) -> Iterator[Line]:
     else:
         named = ", ".join(escape(shlex.quote(store.address(sub)), 200) for sub in others[:OTHERS])
         more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
-        rest = f"  the others: jaxscope report {named}{more}" if others else ""
+        rest = f"  other runs: jaxscope report {named}{more}" if others else ""
     yield line(f"with {escape(label, 200)}", (rest, "dim"), hang=2)
 
 
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
-    """How the run ended, and whether that is bad news."""
+    """Return how the run ended, and whether that is a failure."""
     where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
     cut = cut_short(run)
     if run.exited is not None:
@@ -119,7 +120,7 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
 
 
 def cut_short(run: Run) -> str:
-    """Of which process nothing more was recorded from some moment on, and why, behind a comma; empty: of none."""
+    """Return, after a comma, when and why the recording of a process stopped early; empty if none did."""
     if not run.stopped:
         return ""
     first = run.stopped[0]
@@ -128,8 +129,3 @@ def cut_short(run: Run) -> str:
     others = "" if first is run.main else " of a process that it started"
     after = f" after {seconds(max(0.0, at))}" if at is not None else ""
     return f", the recording{others} stopped{after}: {escape(first.stopped.reason, 200)}"
-
-
-def _ending(run: Run, directory: RunDir | None) -> tuple[str, str]:
-    said, bad = ending(run, directory)
-    return said, "red" if bad else ""

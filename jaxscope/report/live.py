@@ -1,4 +1,4 @@
-"""One line per recompile, as it happens, and a warning before one that is to come; for terminals and batch logs."""
+"""Write one line per recompile as it happens, and a warning before an expected one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DIFFERENCES = 3
 
 
 class Follower:
-    """Follows a run's logs. Speaks of the user's functions only: eager operations compile by the hundred."""
+    """Follow a run's logs and report the recompiles of the user's functions."""
 
     def __init__(self, directory: RunDir) -> None:
         self._tail = Tail(directory)
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     @property
     def run(self) -> Run:
@@ -33,30 +33,31 @@ class Follower:
         return self._tail.run
 
     def poll(self) -> list[str]:
-        """The lines that are new since the last call."""
-        found = []
+        """Return the lines that are new since the last call."""
+        lines = []
         for event, c in self._tail.poll():
-            if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._said:
+            if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:
                 continue
             if c.function.user:
-                self._said.add(c.id)
+                self._reported.add(c.id)
                 if recompiled(c):
-                    found.append(live_line(self.run, c))
-                found += [warning(self.run, p) for p in predictions.of(self.run, c) if p.status == PENDING]
-        return found
+                    lines.append(live_line(self.run, c))
+                lines += [warning(self.run, p) for p in predictions.of(self.run, c) if p.status == PENDING]
+        return lines
 
 
 def warning(run: Run, p: predictions.Prediction) -> str:
-    """A recompile that is still to come, and how to avoid it."""
+    """Return a line about an expected recompile and how to avoid it."""
     n = number_of(run, p.after)
     mark = f" #{n}" if n else ""
-    said = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
-    return f"jaxscope: {function_name(p.after.function)}{mark}: {said}"
+    prediction = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
+    return f"jaxscope: {function_name(p.after.function)}{mark}: {prediction}"
 
 
 def live_line(run: Run, c: Compilation) -> str:
-    """``jaxscope: train_step #4 (step 376, traced, 7.0 s, train.py:88): batch['ids']: i32[32,512] → ...``"""
+    """Return ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88): batch['ids'] changed from ...``."""
     n = number_of(run, c)
-    said = "; ".join(phrases.first_and_more(phrases.why(run, c), DIFFERENCES))
+    causes = "; ".join(phrases.first_and_more(phrases.why(run, c), DIFFERENCES))
     mark = f" #{n}" if n else ""
-    return f"jaxscope: {function_name(c.function)}{mark} ({function_summary.circumstances(c, Places(run))}): {said}"
+    around = function_summary.circumstances(c, Places(run))
+    return f"jaxscope: {function_name(c.function)}{mark} ({around}): {causes}"

@@ -1,6 +1,6 @@
-"""The wording shared by all reports: durations, counts, places and causes.
+"""Word file places, functions, causes and commands, for all reports.
 
-Plain text, one line each, already escaped; no colours, no layout.
+Every text is one line, escaped, without colours or layout.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from jaxscope.model import causes
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import clause
+from jaxscope.present.figures import count
 from jaxscope.report.escape import escape
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN
@@ -20,25 +21,42 @@ from jaxscope.schema.keys import Frame
 TEXT = 400  # characters of one cause
 
 
-def cause_kind(kind: str) -> str:
-    """A kind of cause as words: ``static value``, ``ahead of time``."""
-    return {"aot": "ahead of time", "prng": "random key type"}.get(kind, escape(kind.replace("_", " "), 40))
+_CAUSES = {
+    "aot": "ahead-of-time compilation",
+    "cleared": "cleared cache",
+    "config": "setting change",
+    "effects": "effect change",
+    "equal_sharding": "sharding change",
+    "evicted": "cache eviction",
+    "first": "first compilation",
+    "new_function": "new function object",
+    "options": "jit option change",
+    "prng": "random key type change",
+    "static_identity": "new static object",
+    "tree": "tree structure change",
+    "unknown": "unknown cause",
+}
+
+
+def cause_count(kind: str, n: int) -> str:
+    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this kind."""
+    return count(n, _CAUSES.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
 
 
 def in_vain(packages: Iterable[str]) -> str:
-    """Why JAX prints errors about an accelerator that is not there, and what leaves them out."""
+    """Explain the errors that JAX prints about an accelerator this machine lacks, and how to avoid them."""
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
     verb = "are" if " and " in named else "is"
     return (
-        f"{named} {verb} installed, and there is no such accelerator here: what JAX prints about that when it "
-        "starts does no harm, and JAX_PLATFORMS=cpu in the environment leaves it out"
+        f"{named} {verb} installed, but this machine has no such accelerator: the errors that JAX prints about it "
+        "at startup are harmless; JAX_PLATFORMS=cpu in the environment avoids them"
     )
 
 
 class Places:
-    """File names as short as they stay clear: the last part where no other file of the run has it.
+    """Shorten file names: to the last part where no other file of the run has the same.
 
-    ``whole`` keeps the way from where the program ran, for eyes that want to open the file.
+    ``whole`` keeps the path relative to the program's working directory, so that the file can be opened.
     """
 
     def __init__(self, run: Run, *, whole: bool = False) -> None:
@@ -64,13 +82,13 @@ class Places:
                 return escape(str(path.relative_to(self._cwd)))
             except ValueError:
                 pass
-        if "site-packages" in path.parts:  # the rest says which library
+        if "site-packages" in path.parts:  # the rest names the library
             at = len(path.parts) - 1 - path.parts[::-1].index("site-packages")
             return escape("/".join(path.parts[at + 1 :]))
         return escape(name)
 
     def frame(self, frame: Frame | None) -> str | None:
-        """``train.py:88``; None where the line is not known."""
+        """Return ``train.py:88``; None if the line is unknown."""
         return None if frame is None else f"{self.file(frame.file)}:{frame.line}"
 
     def function(self, f: Function) -> str | None:
@@ -80,30 +98,30 @@ class Places:
 
 
 def function_name(f: Function) -> str:
-    """The name people see: ``Trainer.step``, ``main.loss`` for a function defined inside main."""
+    """Return the displayed name: ``Trainer.step``, ``main.loss`` for a function defined inside main."""
     return escape(f.name.replace(".<locals>", ""), 100)
 
 
 def why(run: Run, c: Compilation) -> list[str]:
-    """The causes of ``c`` in words, the decisive one first, at least one."""
+    """Return the causes of ``c`` in words, the decisive one first, at least one."""
     return [cause(found) for found in causes.of(run, c)]
 
 
 def cause(c: Cause) -> str:
-    """One cause as a clause; what is likely and not certain says so."""
+    """Return one cause as a clause; a likely one begins with "it seems that"."""
     text = escape(clause(c), TEXT)
     return text if c.certainty == CERTAIN else f"it seems that {text}"
 
 
 def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
-    """At most ``limit`` lines, the last saying how many are left."""
+    """Return at most ``limit`` lines; the last counts those left out."""
     if len(lines) <= limit:
         return list(lines)
     return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]
 
 
 def command(argv: Sequence[str]) -> str:
-    """The user's command without the interpreter: ``train.py --epochs 3``, ``-m pkg.train``."""
+    """Return the user's command without the interpreter: ``train.py --epochs 3``, ``-m pkg.train``."""
     words = list(argv)
     if words and PurePath(words[0]).name.startswith(("python", "pypy")):
         words = words[1:]
@@ -115,9 +133,9 @@ def command(argv: Sequence[str]) -> str:
     return escape(" ".join(words), 200)
 
 
-WITH_INPUT = "run it with jaxscope run --no-tui: then it reads from this terminal"
+WITH_INPUT = "use jaxscope run --no-tui, then the program reads from this terminal"
 
 
 def wanted_input(text: str) -> bool:
-    """Is this the end of the output of a program that read its input where there is none?"""
+    """Return whether this output ends with the error of a program that read from an empty standard input."""
     return "EOFError: EOF when reading a line" in text

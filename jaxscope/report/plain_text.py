@@ -1,7 +1,4 @@
-"""A finding as a few plain lines: for an exception's message, a failing test, a line of a log.
-
-No colours and no width: what prints them decides.
-"""
+"""Write findings as plain lines, without colours or a width: for exceptions, failing tests and logs."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from jaxscope.report.escape import escape
 from jaxscope.schema.findings import CERTAIN, Finding
 from jaxscope.schema.keys import Frame
 
-MOST = 10  # findings told in full
+MOST = 10  # findings written in full
 
 
 def told(found: Sequence[Finding]) -> str:
-    """All of ``found``, each in :func:`lines`, one below the other."""
+    """Return the lines of all of ``found``, of MOST at most."""
     parts = ["\n".join(lines(f)) for f in found[:MOST]]
     if len(found) > MOST:
         parts.append(f"and {len(found) - MOST:,} more")
@@ -28,25 +25,25 @@ def told(found: Sequence[Finding]) -> str:
 
 
 def lines(f: Finding) -> list[str]:
-    """What, then where and what it cost, then what to do."""
+    """Return the lines of one finding: its code and title, place and cost, fix."""
     title = escape(title_of(f), 600)
-    said = [f"{f.code} {title if f.certainty == CERTAIN else f'it seems that {title}'}"]
+    written = [f"{f.code} {title if f.certainty == CERTAIN else f'it seems that {title}'}"]
     around = ", ".join(filter(None, (place(f.source), seconds(f.seconds) if f.seconds else None)))
     if around:
-        said.append(f"    {around}")
+        written.append(f"    {around}")
     if f.fix:
-        said.append(f"    → {escape(fix_text(f), 300)}")
-    return said
+        written.append(f"    → {escape(fix_text(f), 300)}")
+    return written
 
 
 def place(frame: Frame | None) -> str | None:
-    """``train.py:110 in main``: from the current directory where it lies below it."""
+    """Return ``train.py:110 in main``, relative to the current directory if the file is below it."""
     if frame is None:
         return None
     name = frame.file
     try:
         name = str(PurePath(name).relative_to(store.here()))
-    except (ValueError, OSError):  # elsewhere, or the directory is gone
+    except (ValueError, OSError):  # not below the current directory, or that was deleted
         pass
     inside = frame.function.replace(".<locals>", "")
     where = f"{escape(name, 300)}:{frame.line}"

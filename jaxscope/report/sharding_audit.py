@@ -1,4 +1,4 @@
-"""Asked, compiled and actual shardings of one program: the table of a function's report, and the same as JSON."""
+"""Print and serialize the requested, compiled and actual shardings of one program."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from jaxscope.report.escape import escape
 from jaxscope.report.layout import Line, line
 from jaxscope.report.phrases import Places
 
-SMALL = 12  # rows: so many are shown even where all agree
+SMALL = 12  # up to so many rows are shown even if all agree
 BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 
 
 def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
-    """``shardings`` of an entry of ``compilations``; None where nothing was compiled, and where nothing can differ:
-    one device, and nothing was asked."""
+    """Return ``shardings`` of an entry of ``compilations``.
+
+    None if nothing was compiled, or nothing can differ: one device and no requested sharding.
+    """
     if not model.at_stake(c):
         return None
     return [_entry(i, disagreement(i)) for i in model.of_compilation(run, c)]
@@ -61,12 +63,14 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """A row for each argument and result: those that disagree first; all where there are few."""
-    found = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
-    shown = found if everything or len(found) <= SMALL else [pair for pair in found if pair[1] is not None]
+    """Print a row per argument and result, disagreements first; only these if there are many rows."""
+    audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
+    shown = (
+        audited if everything or len(audited) <= SMALL else [pair for pair in audited if pair[1] is not None]
+    )
     shown = sorted(shown, key=lambda pair: pair[1] is None)
     rows = [_row(i) for i, _ in shown]
-    heads = ("", "", "asked", "compiled", "comes as" if any(r[4] for r in rows) else "")
+    heads = ("", "", "requested", "compiled", "passed as" if any(r[4] for r in rows) else "")
     widths = [max((cell_len(r[k]) for r in (heads, *rows)), default=0) for k in range(len(heads))]
     if rows:
         yield line((f"    {_cells(heads, widths)}", "dim"))
@@ -80,9 +84,9 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
         if d is not None:
             site = places.frame(i.asked_at)
             by = f"{BY[i.by]} at {site}: " if i.by in BY and site and d.kind != MOVED else ""
-            said = "moved in every call that passes it so" if d.kind == MOVED else why(d)
-            yield line((f"{by}{escape(said, 200)}", "yellow"), indent=6, hang=2)
-    left = len(found) - len(shown)
+            reason = "moved in every call that passes it this way" if d.kind == MOVED else why(d)
+            yield line((f"{by}{escape(reason, 200)}", "yellow"), indent=6, hang=2)
+    left = len(audited) - len(shown)
     if left:
         yield line((f"and {left:,} more where all agree: --all shows them", "dim"), indent=4)
 
@@ -103,8 +107,8 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
 
 
 def why(found: Disagreement) -> str:
-    """``17 is not divisible by 8; 8 times the memory``."""
+    """Return ``17 is not divisible by 8; 8 times the memory``."""
     parts = [found.reason] if found.reason else []
     if found.times is not None and found.times > 1:
         parts.append(f"{found.times:,} times the memory")
-    return "; ".join(parts) or "not as asked"
+    return "; ".join(parts) or "differs from the request"

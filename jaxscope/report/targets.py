@@ -69,12 +69,12 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
     """A line for each program of the ``most`` expensive functions, for the summary of a run. ``label``: its settings."""
     for f, programs in of_run(run)[:most]:
         for p in programs:
-            said, style = state(p)
+            status, style = state(p)
             short = compiled_program.in_short(run.texts_of(p), None) if p.state == OK else ""
             yield line(
                 (f"for {escape(p.target or '?', 40)}{f', {escape(label, 80)}' if label else ''}: ", "bold"),
                 f"{function_name(f)}  {short}".rstrip(),
-                (f"  {said}" if said else "", style),
+                (f"  {status}" if status else "", style),
                 indent=2,
                 hang=4,
             )

@@ -1,4 +1,4 @@
-"""The report's section on programs for targets and under other settings, function by function."""
+"""Print the report's section on programs for targets and under other settings, function by function."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def section(
     yield line(
         (title, "underline"),
         (
-            "  by its own compiler; nothing ran on it"
+            "  with the target's own compiler; nothing ran on it"
             if elsewhere
-            else "  as compiled for the devices it ran on",
+            else "  compiled for the devices the program ran on",
             "dim",
         ),
         (f"; {under}" if under else "", "dim"),
@@ -51,7 +51,7 @@ def section(
     yield from failed(variants)
     found = by_function(variants)
     if not found:
-        yield line("no function of yours was lowered for it" if elsewhere else "no function of yours was compiled", indent=2)  # fmt: skip
+        yield line(f"none of your functions was {'lowered for it' if elsewhere else 'compiled'}", indent=2)
     marked = False
     for f, columns in found:
         for made in _function(f, columns, places, width, everything=everything):
@@ -92,33 +92,46 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
     if len(variants) < 2:
         return
     for v in variants:
-        said, bad = ending(v.run, v.directory)
+        how, bad = ending(v.run, v.directory)
         if bad and v.directory is not None:
             where = escape(shlex.quote(store.address(v.directory)))
             yield line(
-                (f"{escape(v.label or v.directory.name, 80)}: {said}", "yellow"), (f"  jaxscope report {where}", "dim"), indent=2, hang=2
-            )  # fmt: skip
+                (f"{escape(v.label or v.directory.name, 80)}: {how}", "yellow"),
+                (f"  jaxscope report {where}", "dim"),
+                indent=2,
+                hang=2,
+            )
 
 
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Tell how to compile the programs that a compiler's process left undone."""
+    """Print the command that compiles the programs a compiler's process left unfinished."""
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory
     if n and directory is not None:
         where = escape(shlex.quote(store.address(directory)))
         yield line(
-            (f"{count(n, 'program')} not compiled; once more:", "yellow"), f" jaxscope compile --rest {where}", indent=2, hang=2
-        )  # fmt: skip
+            (f"{count(n, 'program')} not compiled; to retry:", "yellow"),
+            f" jaxscope compile --rest {where}",
+            indent=2,
+            hang=2,
+        )
 
 
 def _notes(runs: Sequence[Run], *, marked: bool) -> Iterator[Line]:
     if marked:
         yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
     if any(t.platform == "cuda" for run in runs for t in run.targets):
-        yield line(("without a GPU nothing is autotuned: its matrix kernels may be others than in a real run", "dim"), indent=2, hang=2)  # fmt: skip
+        yield line(
+            ("nothing is autotuned without a GPU: matrix kernels may differ from those of a real run", "dim"),
+            indent=2,
+            hang=2,
+        )
     waited = [p.asked.seconds for run in runs for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]  # fmt: skip
     if waited:
         yield line(
-            (f"the program itself waited {seconds(sum(waited))} for {count(len(waited), 'lowering')}", "dim"),
+            (
+                f"lowering for targets delayed the program by {seconds(sum(waited))} ({count(len(waited), 'lowering')})",
+                "dim",
+            ),
             indent=2,
         )

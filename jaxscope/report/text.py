@@ -1,6 +1,6 @@
-"""The report of a run that a person understands in ten seconds, and the short form at a run's end.
+"""Print the text report of a run, and the summary at the end of ``jaxscope run``.
 
-Owns the order of the page. Reads a Run and its directory's state; never the log.
+Defines the order of the sections. Reads a Run and the state of its directory, never the log.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -41,15 +41,15 @@ from jaxscope.report.layout import BLANK, Line, line, put
 from jaxscope.report.phrases import Places, function_name
 
 FUNCTIONS = 10
-SOON_BYTES, SOON_COMPILATIONS = 4_000_000, 2_000
+QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000
 IN_SUMMARY = 3
-LONG_S = 1.0  # a recompile inside a library that is worth a line
+LONG_S = 1.0  # recompiles outside the user's functions are shown from this length on
 
 
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the report of ``run`` to ``file`` (default stdout), in one write: a notebook makes an output of each."""
+    """Print the report of ``run`` to ``file`` (default stdout), in one write: a notebook shows each write by itself."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer
@@ -58,18 +58,18 @@ def print_report(
 
 
 def render(run: Run, to: Console, directory: RunDir | None = None, *, everything: bool = False) -> None:
-    """The whole report; ``everything`` opens what is folded."""
+    """Print the whole report to ``to``; with ``everything`` nothing is shortened or folded."""
     put(to, _page(run, directory, to.width, everything=everything))
 
 
 def summary(
     directory: RunDir, parts: Sequence[variants.Variant] | None = None, *, unseen: bool = False
 ) -> str:
-    """A few lines for stderr at the end of ``jaxscope run``; coloured where stderr takes colour.
+    """Return a few lines for stderr at the end of ``jaxscope run``, coloured if stderr takes colour.
 
     Args:
-      parts: the run and those within it, where they have been read.
-      unseen: what the program printed is not on the terminal above; then of what it died is said here.
+      parts: the run and the runs inside its directory, if already read.
+      unseen: the program's output is not on the terminal; then include the exception that ended it.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
@@ -84,7 +84,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from header(run, directory)
     yield from arrays.exhausted(run, places)
     yield from _death(run, places)
-    yield from _by_cause(run)
+    yield from _recompile_seconds(run)
     yield from _in_progress(run, directory, places)
     yield from findings.section(variants.findings(parts), places, everything=everything)
     users = ranked(run, lambda f: f.user)
@@ -100,7 +100,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
             yield line((f"and {count(len(rest), 'more function')}, {spent}: --all shows them", "dim"))
     elif run.functions:
         yield BLANK
-        yield line("No function of yours was compiled.")
+        yield line("None of your functions was compiled.")
     else:
         yield BLANK
         yield line("Nothing was compiled in this run.")
@@ -118,18 +118,20 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from _next(run, directory, users)
 
 
-def _death(run: Run, places: Places, *, whatever: bool = False) -> Iterator[Line]:
-    """The exception that ended the program, and for a deleted array who may have donated it. Not where memory ran out,
-    of which there is more to say elsewhere; ``whatever``: then, too."""
+def _death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
+    """Show the exception that ended the program, and for a deleted array the functions that may have donated it.
+
+    Out of memory has a section of its own and is left out, unless ``out_of_memory`` is set.
+    """
     main = run.main
     died = main.died if main is not None else None
-    if died is None or (arrays.out_of_memory(died) and not whatever):
+    if died is None or (arrays.out_of_memory(died) and not out_of_memory):
         return
     where = places.frame(died.stack[0]) if died.stack else None
-    said = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
+    message = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
     yield line(
-        (f"Died of {escape(died.error, 80)}", "bold red"),
-        f": {said}" if said else "",
+        (f"Uncaught {escape(died.error, 80)}", "bold red"),
+        f": {message}" if message else "",
         (f"  ({where})" if where else "", "dim"),
         hang=2,
     )
@@ -138,14 +140,14 @@ def _death(run: Run, places: Places, *, whatever: bool = False) -> Iterator[Line
         yield line(
             f"{function_name(c.function)} donates {escape(path, 80)}, {deaths.aval(c, path)}",
             (f"  ({site})" if site else "", "dim"),
-            ": use what it returns, or do not donate it",
+            ": use its result instead, or do not donate it",
             indent=2,
             hang=2,
         )
 
 
-def _by_cause(run: Run) -> Iterator[Line]:
-    """What recompiling the user's functions cost, by kind of cause."""
+def _recompile_seconds(run: Run) -> Iterator[Line]:
+    """Show the seconds spent recompiling the user's functions, by kind of cause."""
     spent: dict[str, tuple[int, float]] = {}
     again = [c for f in run.functions.values() if f.user for c in recompilations(f)]
     for e in ledger.entries(run, again):
@@ -153,22 +155,23 @@ def _by_cause(run: Run) -> Iterator[Line]:
         spent[e.cause] = n + e.count, total + e.seconds
     if spent:
         ranking = sorted(spent.items(), key=lambda item: (-item[1][1], item[0]))
-        told = ", ".join(f"{phrases.cause_kind(kind)} {n:,}x {seconds(t)}" for kind, (n, t) in ranking)
+        several = len(ranking) > 1
+        causes = ", ".join(
+            phrases.cause_count(kind, n) + (f" {seconds(t)}" if several else "") for kind, (n, t) in ranking
+        )
         total = sum(t for _, t in spent.values())
-        # Of threads and processes each counts, and the clock goes on for all at once.
-        spent_by_all = run.compiling_seconds
-        at_once = spent_by_all is not None and total > spent_by_all
-        how = " went into compiling again, some of it at once" if at_once else " of it was compiling again"
-        yield line((seconds(total), "bold"), f"{how}: {told}", hang=2)
+        # Seconds of parallel threads and processes add up to more than the time that passed.
+        elapsed = run.compiling_seconds
+        parallel = ", some of it in parallel" if elapsed is not None and total > elapsed else ""
+        yield line((seconds(total), "bold"), f" spent recompiling{parallel} ({causes})", hang=2)
 
 
-def ranked(run: Run, wanted: object) -> list[Function]:
-    """The functions with something to show, the slowest first."""
-    assert callable(wanted)
-    found = [
+def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
+    """Return the ``wanted`` functions that have any activity, the slowest first."""
+    active = [
         f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
     ]
-    return sorted(found, key=lambda f: (-f.seconds, -f.compiled, f.id))
+    return sorted(active, key=lambda f: (-f.seconds, -f.compiled, f.id))
 
 
 def _in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[Line]:
@@ -198,7 +201,7 @@ def _in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator
 
 
 def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Library-internal and eager compilations: one line each, or all of them."""
+    """Show library-internal and eager compilations: one line per group; with ``everything`` one per function."""
     for title, what, wanted in (
         ("Eager operations", "operations", lambda f: f.seen.eager),
         ("Inside libraries", "functions", lambda f: f.seen.library and not f.seen.eager),
@@ -224,7 +227,7 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
             right=(seconds(spent), "bold"),
             hang=4,
         )
-        yield from _slow_again(run, functions, places, indent=4)
+        yield from _slowest_recompile(run, functions, places, indent=4)
         if everything:
             for f in functions:
                 yield line(
@@ -239,16 +242,15 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
                 )
 
 
-def _slow_again(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """The costliest time that one of ``functions``, none of them the user's, was compiled again, where it took long."""
-    again = [c for f in functions for c in recompilations(f)]
-    slow = [c for c in again if c.seconds >= LONG_S]
+def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
+    """Show the slowest recompile of ``functions``, none of them the user's, if it took LONG_S or longer."""
+    slow = [c for f in functions for c in recompilations(f) if c.seconds >= LONG_S]
     if not slow:
         return
     c = max(slow, key=lambda c: c.seconds)
     more = f"; {len(slow) - 1:,} more took {LONG_S:g} s or longer" if len(slow) > 1 else ""
     yield line(
-        ("costliest recompile inside: ", "yellow"),
+        ("costliest recompile outside your functions: ", "yellow"),
         (f"{function_name(c.function)} #{number_of(run, c)}", "bold"),
         f"  {phrases.why(run, c)[0]}",
         (f"  ({function_summary.circumstances(c, places)}){more}", "dim"),
@@ -259,21 +261,21 @@ def _slow_again(run: Run, functions: list[Function], places: Places, *, indent: 
 
 def _nothing_recorded(directory: RunDir | None) -> str:
     if directory is not None and not directory.events.is_dir():
-        return f"The run is not whole: there is no {escape(directory.events.name)}/ in it."
-    return "No process of it recorded anything: did the program import jax?"
+        return f"The run is incomplete: it has no {escape(directory.events.name)}/ directory."
+    return "No process recorded anything: did the program import jax?"
 
 
 def _blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
     schema = directory.meta.get("schema", store.SCHEMA) if directory is not None else store.SCHEMA
-    strange = schema != store.SCHEMA
-    if not (run.degraded or run.unknown or run.damaged or run.unreadable or strange):
+    other_schema = schema != store.SCHEMA
+    if not (run.degraded or run.unknown or run.damaged or run.unreadable or other_schema):
         return
     yield BLANK
-    if strange:
+    if other_schema:
         yield line(
             ("Not understood  ", "yellow"),
-            f"the run is of schema {escape(str(schema), 40)}, this jaxscope knows {store.SCHEMA}: some of it may be"
-            " read wrongly",
+            f"the run has schema {escape(str(schema), 40)}, this jaxscope reads schema {store.SCHEMA}: some of it"
+            " may be misread",
             hang=4,
         )
     for lost in run.degraded:
@@ -281,7 +283,7 @@ def _blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
             ("Not recorded  ", "yellow"), f"{escape(lost.seam, 60)}: {escape(lost.reason, 300)}", hang=4
         )
     if any(lost.seam != "stderr" for lost in run.degraded):
-        yield line(("what that costs: jaxscope doctor", "dim"), indent=4)
+        yield line(("what this affects: jaxscope doctor", "dim"), indent=4)
     if run.unknown:
         kinds = ", ".join(escape(k, 40) for k in sorted(run.unknown)[:5])
         n = sum(run.unknown.values())
@@ -291,34 +293,30 @@ def _blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
     if run.damaged:
         yield line(("Damaged  ", "yellow"), f"{count(run.damaged, 'line')} of the log could not be read")
     if run.unreadable:
-        told = count(len(run.unreadable), "text")
+        texts = count(len(run.unreadable), "program text")
         yield line(
             ("Damaged  ", "yellow"),
-            f"{told} of programs could not be read: what they say is missing here",
+            f"{texts} could not be read: this report lacks what they contain",
             hang=4,
         )
 
 
 def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
-    """What to type next."""
+    """Show commands that lead on from this report."""
     name = which(directory, latest="")
     commands = []
     again = next((f for f in users if recompilations(f)), None)
     if again is not None:
-        commands.append((f"jaxscope report{name} --function {quoted(again)}", "its keys one below the other"))
+        commands.append((f"jaxscope report{name} --function {quoted(again)}", "its cache keys, compared"))
     top = next((f for f in users if any(c.program in run.programs for c in f.compilations)), None)
     if top is not None and any(p.texts for p in run.programs.values()):
-        commands.append(
-            (f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR", "what was compiled, as text")
-        )
+        commands.append((f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR", "its programs as text"))
     for f in users:
         if (numbers := changed_programs(run, f)) is not None:
             first = shlex.quote(
                 f"{shlex.split(name)[0] if name else 'latest'}:{f.name.replace('.<locals>', '')}#{numbers[0]}"
             )
-            commands.append(
-                (f"jaxscope diff {escape(first)} '#{numbers[1]}'", "what changed in what was compiled")
-            )
+            commands.append((f"jaxscope diff {escape(first)} '#{numbers[1]}'", "how its program changed"))
             break
     if commands:
         yield BLANK
@@ -327,11 +325,11 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
         yield line(command.ljust(width), (f"   {what}", "dim"), hang=4)
 
 
-def _soon(parts: Sequence[variants.Variant]) -> bool:
-    """Are all rules through in a second or two? Nobody waits longer for a prompt; the report says it all."""
+def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
+    """Return whether all rules run in a second or two: the shell prompt waits for the summary."""
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
-    return texts <= SOON_BYTES and compilations <= SOON_COMPILATIONS
+    return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
 
 
 def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bool) -> Iterator[Line]:
@@ -342,23 +340,23 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
     others = ranked(run, lambda f: not f.user)
     again = sum(len(recompilations(f)) for f in users)
     compiled = sum(f.compiled for f in users) + sum(f.compiled for f in others)
-    said, bad = ending(run, directory)
+    how, bad = ending(run, directory)
     yield line(
         ("jaxscope: ", "bold"),
         (spent, "bold"),
         f"{of}; {count(compiled, 'compilation')}, ",
         (f"{count(again, 'recompile')} of your functions", "yellow" if again else ""),
-        (f"; {said}", "red") if bad else "",
+        (f"; {how}", "red") if bad else "",
         hang=2,
     )
     if unseen:
-        yield from (Line(entry.text, 2, 4) for entry in _death(run, places, whatever=True))
+        yield from (Line(entry.text, 2, 4) for entry in _death(run, places, out_of_memory=True))
     yield from (
         Line(entry.text, 2, entry.hang)
         for entry in _in_progress(run, directory, places)
         if entry is not BLANK
     )
-    if _soon(parts):
+    if _quick_to_check(parts):
         yield from findings.in_summary(variants.findings(parts), places)
     for f in users[:IN_SUMMARY]:
         site = places.function(f)
@@ -380,12 +378,12 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
                 indent=6,
                 hang=2,
             )
-    yield from _slow_again(run, others, places, indent=2)
+    yield from _slowest_recompile(run, others, places, indent=2)
     for part in parts:
         yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
     yield from targets_section.failed(parts)
     if len(parts) > 1:
-        yield line((f"{len(parts)} runs, side by side in the report", "dim"), indent=2)
+        yield line((f"{len(parts)} runs: the report compares them", "dim"), indent=2)
     if run.main is not None and run.main.backend is not None and run.main.backend.in_vain:
         yield line((phrases.in_vain(run.main.backend.in_vain), "dim"), indent=2, hang=2)
     for lost in run.degraded[:3]:
@@ -395,13 +393,13 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
             indent=2,
             hang=2,
         )
-    yield line(("the whole report: ", "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
+    yield line(("full report: ", "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """How to name this run on a command line, with a space before it.
+    """Return the name of this run for a command line, with a space before it; empty if the directory is unknown.
 
-    ``latest`` is returned for the newest run, if given. Empty where nobody knows the directory.
+    ``latest``, if given, is returned for the newest run.
     """
     if directory is None:
         return ""
@@ -414,7 +412,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
 
 
 def quoted(f: Function) -> str:
-    """The function's name as a word for the shell."""
+    """Return the function's name quoted for the shell."""
     return _shell(f.name.replace(".<locals>", ""))
 
 

@@ -1,4 +1,4 @@
-"""What crossed between host and devices, in a report: the lines worth saying, and all of them as JSON."""
+"""Print the costly transfers between host and devices, and serialize all of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.phrases import Places, function_name
 
 SHOWN = 6
-LONG_S, LONG_SHARE = 0.05, 0.01  # waiting that is worth a word, of the run
-LARGE = 64 << 20  # bytes in all
+LONG_S, LONG_SHARE = (
+    0.05,
+    0.01,
+)  # a transfer is shown if the program waited so many seconds, or this share of the run
+LARGE = 64 << 20  # a transfer is shown if it moved so many bytes in all
 
-WAYS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
+DIRECTIONS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
 
 
 def as_json(run: Run) -> list[contract.Transfer] | None:
-    """The ``transfers`` entry; None where nobody counted."""
+    """Return the ``transfers`` entry; None if transfers were not counted."""
     return [_entry(t) for t in model.transfers(run)] if model.counted(run) else None
 
 
@@ -33,22 +36,22 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """The lines at which the program waited longest, or moved most; one line in all where neither was much."""
+    """Print the user's lines where the program waited long or moved much; else a one-line summary."""
     found = [t for t in model.transfers(run) if t.process is run.main]
     limit = min(LONG_S, LONG_SHARE * (run.seconds or 0.0))
     shown = [t for t in found if (t.blocked_seconds or 0.0) > limit or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
     if not shown:
-        said = "; ".join(_in_short(found))
-        if said:
+        counts = "; ".join(_in_short(found))
+        if counts:
             yield BLANK
-            left = ("; none large or waited for long: --all shows them", "dim")
-            yield line(("Transfers", "underline"), f"  {said}", left, hang=4)
+            left = ("; none large or slow: --all shows them", "dim")
+            yield line(("Transfers", "underline"), f"  {counts}", left, hang=4)
         return
     waited = sum(t.blocked_seconds or 0.0 for t in found if t.direction == TO_HOST)
-    said = f"  the program stood waiting {seconds(waited)} for values from the devices" if waited else ""
+    total = f"  the program waited {seconds(waited)} for values from the devices" if waited else ""
     yield BLANK
-    yield line(("Transfers", "underline"), said, hang=4)
+    yield line(("Transfers", "underline"), total, hang=4)
     for t in shown:
         where = places.frame(t.source)
         yield line(
@@ -61,17 +64,19 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         )
     if run.platform == "cpu" and any(t.direction == TO_HOST for t in found):
         yield line(
-            ("on CPU np.asarray(x) is a view that nobody announces: not among them", "dim"), indent=2, hang=2
+            ("on CPU np.asarray(x) is a view, which JAX does not report: not counted here", "dim"),
+            indent=2,
+            hang=2,
         )
 
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
-    """A clause a direction: how often, as far as that was counted."""
-    for way, words in WAYS.items():
-        mine = [t for t in found if t.direction == way]
-        times = sum(t.count or 0 for t in mine)
-        views = sum(t.views or 0 for t in mine)
-        called = {t.function.id for t in mine if t.count is None and t.function is not None}
+    """Return one clause per direction with the number of copies and views, where they were counted."""
+    for direction, words in DIRECTIONS.items():
+        transfers = [t for t in found if t.direction == direction]
+        times = sum(t.count or 0 for t in transfers)
+        views = sum(t.views or 0 for t in transfers)
+        called = {t.function.id for t in transfers if t.count is None and t.function is not None}
         if times and times == views:
             yield f"{count(times, 'view')} {words}, no copies"
         elif times:
@@ -89,11 +94,11 @@ def _kind(t: Transfer) -> str:
 
 
 def _facts(t: Transfer) -> str:
-    parts = [WAYS.get(t.direction, escape(t.direction))]
+    parts = [DIRECTIONS.get(t.direction, escape(t.direction))]
     if t.count is None:
         parts.append("in each call" if t.bytes is None else f"{size(t.bytes)} in each call")
     else:
-        # One call of device_get copies many.
+        # One call of device_get copies several arrays.
         times = (count(t.count, "array") if t.kind == "device_get" else f"{t.count:,}x") + (
             f" in {count(t.steps, 'step')}" if t.steps else ""
         )

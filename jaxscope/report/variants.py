@@ -118,14 +118,14 @@ def of_each(
 
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
-    """The position among ``sub_runs`` of the run that the ids in the evidence of ``f`` are of; None: the run itself."""
-    mine = [
+    """Return the index in ``sub_runs`` of the run that the evidence of ``f`` refers to; None: the run itself."""
+    same_settings = [
         v
         for label, runs in groups(variants).items()
         if not f.contexts.settings or label == f.contexts.settings[0]
         for v in runs
     ]
-    chosen = next((v for v in mine if _has(v, f)), mine[0])
+    chosen = next((v for v in same_settings if _has(v, f)), same_settings[0])
     n = next(i for i, v in enumerate(variants) if v is chosen)
     return n - 1 if n else None
 

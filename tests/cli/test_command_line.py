@@ -93,7 +93,7 @@ def test_the_report_can_go_to_a_file(jaxscope, run, tmp_path):
 
 def test_one_function_can_be_asked_for(jaxscope, run):
     code, out, _ = jaxscope("report", "--function", "train_step")
-    assert code == 0 and "against #3: batch['ids']" in out
+    assert code == 0 and "compared with #3: batch['ids']" in out
     code, out, err = jaxscope("report", "--function", "trian_step")
     assert (code, out) == (2, "") and "did you mean train_step" in err
 

@@ -120,5 +120,5 @@ def test_a_check_looks_at_every_setting_and_says_which_one_a_finding_is_of(place
     compilation = f["evidence"][0]["compilation"]
     assert compilation in [c["id"] for c in report["sub_runs"][f["sub_run"]]["compilations"]]
     page = " ".join(place("report", where).stdout.split())
-    assert "What to change" in page and "(with --batch=odd)" in page
+    assert "Findings" in page and "(with --batch=odd)" in page
     assert "with --batch" not in place("check", f"{where}/--batch=odd", code=1).stdout  # one alone

@@ -77,8 +77,8 @@ def test_a_program_that_dies_for_want_of_memory_says_first_what_was_alive(place)
     lines = [line.strip() for line in page.getvalue().splitlines()]
     at = next(n for n, line in enumerate(lines) if line.startswith("Out of memory"))
     body = " ".join(lines[at:])
-    assert at < 6 and "wants on each device" in body.split("What was alive then:")[0]
-    assert "state['w']" in body.split("What was alive then:")[1]
+    assert at < 6 and "needs on each device" in body.split("Live arrays at that time:")[0]
+    assert "state['w']" in body.split("Live arrays at that time:")[1]
 
 
 def test_at_the_end_of_a_program_its_arrays_are_still_there(place):

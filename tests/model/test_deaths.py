@@ -42,5 +42,5 @@ def test_without_a_shape_every_donation_can_be_it_and_other_errors_have_none(run
 def test_the_report_says_first_why_it_died(run, capsys):
     print_report(load(run), directory=run)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[3].startswith("Died of RuntimeError: Array has been deleted")
+    assert lines[3].startswith("Uncaught RuntimeError: Array has been deleted")
     assert "update donates w, f32[4,4]" in " ".join(lines[4:7])

@@ -206,4 +206,7 @@ def test_the_report_of_a_function_says_how_much_room_it_leaves(run_of):
     to = console(out)
     to.width = 120
     render_function(run, "train_step", to)
-    assert "room  6.0 GiB at its peak and 3.0 GiB alive beside it, of 8.0 GiB: too much" in out.getvalue()
+    assert (
+        "memory fit  peak 6.0 GiB plus 3.0 GiB in other live arrays, of 8.0 GiB: does not fit"
+        in out.getvalue()
+    )

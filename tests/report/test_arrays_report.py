@@ -57,12 +57,16 @@ def test_a_look_that_is_not_the_fullest_does_not_say_so(tmp_path):
     )
     bare = msgspec.structs.replace(full, groups=[full.groups[0]], count=1, step=8)
     shown, _ = page(tmp_path, between, bare)
-    assert "Live arrays after step 8, nearly the most of 2 looks" not in " ".join(shown.split())  # 8 of 9 MiB
+    assert "Live arrays after step 8, nearly the largest of 2 snapshots" not in " ".join(
+        shown.split()
+    )  # 8 of 9 MiB
     near = msgspec.structs.replace(full.groups[1], bytes=MIB // 2, device_bytes=MIB // 2, path="moments")
     again = tmp_path / "again"
     again.mkdir()
     close = msgspec.structs.replace(full, groups=[full.groups[0], near], step=8)
-    assert "after step 8, nearly the most of 2 looks" in " ".join(page(again, between, close)[0].split())
+    assert "after step 8, nearly the largest of 2 snapshots" in " ".join(
+        page(again, between, close)[0].split()
+    )
 
 
 def test_the_fullest_look_is_told_group_by_group(tmp_path):
@@ -70,7 +74,7 @@ def test_the_fullest_look_is_told_group_by_group(tmp_path):
     shown, _ = page(
         tmp_path, seen(memory=memory), msgspec.structs.replace(seen(), groups=[], count=1, step=8)
     )
-    assert "Live arrays after step 4, the most of 2 looks: 42 arrays" in " ".join(shown.split())
+    assert "Live arrays after step 4, the largest of 2 snapshots: 42 arrays" in " ".join(shown.split())
     flat = " ".join(shown.split())
     flat = flat.replace(" 1.0 MiB ", " ")  # stands at the right edge of the first line
     assert "state.params['w'] float32[512,512] P() on data=8, pinned_host, 8 copies, layout (1, 0)" in flat
@@ -95,7 +99,7 @@ def test_what_memory_ran_out_on_comes_first_with_the_program_that_asked(tmp_path
     assert flat.startswith(
         "Out of memory RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.\\x1b[31m (train.py:140)"
     )
-    assert "train_step, compiled last at this line, wants on each device: arguments 4.0 KiB" in flat
+    assert "train_step (compiled last at this line) needs on each device: arguments 4.0 KiB" in flat
     assert flat.index("state.params['w']") < flat.index("Your functions")
     assert arrays.as_json(run).snapshots[0].count == 42
 
@@ -140,7 +144,7 @@ def test_of_a_program_that_died_while_it_waited_the_largest_is_told(tmp_path):
     )
     flat = " ".join(shown.split())
     assert (
-        "large, which of all programs wants most, wants on each device: arguments 4.0 KiB, results 128 B"
+        "large, the largest program of the run, needs on each device: arguments 4.0 KiB, results 128 B"
         in flat
     )
     assert flat.index("temporary 1.0 GiB") < flat.index("state.params['w']")
@@ -156,7 +160,7 @@ def test_a_program_that_its_compiler_found_no_room_for_is_named(tmp_path):
         log.say(ev.PhaseFailed(call=call, phase="compile", seconds=1.0))
 
     shown, _ = page(tmp_path, seen(why="exhausted", error="RESOURCE_EXHAUSTED: no", site=LINE), before=failed)
-    assert "step was being compiled: it has not run" in " ".join(shown.split())
+    assert "step was being compiled and has not run" in " ".join(shown.split())
 
 
 def test_of_a_program_that_its_compiler_found_no_room_for_it_is_told_what_it_wanted_before(tmp_path):
@@ -177,8 +181,8 @@ def test_of_a_program_that_its_compiler_found_no_room_for_it_is_told_what_it_wan
         return " ".join(page(path, error, before=lambda log: failed(log, **how))[0].split())
 
     assert (
-        "step was being compiled: it has not run; as it was compiled before, it wants on each device: arguments 4.0 KiB"
+        "step was being compiled and has not run; its previous compilation needs on each device: arguments 4.0 KiB"
         in told(tmp_path / "one")
     )
     after = told(tmp_path / "other", again=True)  # that failure was seen to: this is another
-    assert "it has not run" not in after and "step, compiled last at this line, wants on each device" in after
+    assert "has not run" not in after and "step (compiled last at this line) needs on each device" in after

@@ -43,7 +43,7 @@ def test_texts_that_cannot_be_read_are_counted_each_time(run, how):
     [blob] = (run.path / "blobs").iterdir()
     how(blob)
     for _ in range(2):  # what was made without them is not kept
-        assert "Damaged 1 text of programs could not be read" in page(run)
+        assert "Damaged 1 program text could not be read" in page(run)
 
 
 def test_a_text_that_is_there_again_is_read(run):
@@ -58,7 +58,7 @@ def test_a_text_that_is_there_again_is_read(run):
 def test_a_run_without_its_logs_is_not_taken_for_a_program_without_jax(run):
     shutil.rmtree(run.events)
     said = page(run)
-    assert "The run is not whole: there is no events/ in it." in said and "import jax?" not in said
+    assert "The run is incomplete: it has no events/ directory." in said and "import jax?" not in said
 
 
 @pytest.mark.parametrize("schema", [99, "x\x1b[2J", None, [1]])
@@ -66,5 +66,5 @@ def test_a_run_of_another_schema_says_so(run, schema):
     meta = run.path / "meta.json"
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "schema": schema}))
     said = page(run)
-    assert "Not understood the run is of schema" in said and "this jaxscope knows 1" in said
+    assert "Not understood the run has schema" in said and "this jaxscope reads schema 1" in said
     assert "\x1b" not in said

@@ -24,7 +24,7 @@ def donations(*reasons):
 
 def test_a_reason_that_all_share_is_said_once():
     [text] = said(donation=donations(WHY, WHY, WHY))
-    assert text == f"could be donated if no caller keeps it  p[0], p[1], p[2] ({WHY}), 48 B"
+    assert text == f"could be donated if no caller uses it afterwards  p[0], p[1], p[2] ({WHY}), 48 B"
 
 
 def test_reasons_that_differ_stand_with_their_arguments():
@@ -37,7 +37,7 @@ def test_loops_written_out_that_are_alike_are_one_line():
     one = Repeated(6, 5, 9, False, False, None, 9, 9)
     lines = said(repeated=(*repeated, one))
     assert [" ".join(x.split()) for x in lines] == [
-        "also",
-        "4 times the same 6 operations a loop written out 4 of these",
-        "5 times the same 6 operations a loop written out",
+        "remarks",
+        "the same 6 operations 4 times an unrolled loop 4 of these",
+        "the same 6 operations 5 times an unrolled loop",
     ]

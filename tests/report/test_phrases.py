@@ -57,4 +57,6 @@ def test_the_command_is_the_users_without_the_interpreter(argv, said):
 
 
 def test_kinds_of_causes_are_words():
-    assert [phrases.cause_kind(k) for k in ("shape", "static_value", "aot")] == ["shape", "static value", "ahead of time"]  # fmt: skip
+    assert [phrases.cause_count(k, 2) for k in ("shape", "static_value", "new_function")] == [
+        "2 shape changes", "2 static value changes", "2 new function objects"
+    ]  # fmt: skip

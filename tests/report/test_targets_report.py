@@ -114,7 +114,7 @@ def test_a_compiled_program_stands_beside_the_one_that_ran(tmp_path):
     Compiler(run).say(done(run))
     text, data = page(run), entry(run)
     assert "Compiled for v5e:4x4" in text and "compiled in 2.5 s" in text and "3.0 GiB of 15.8 GiB" in text
-    assert "the program itself waited 0.25 s for 1 lowering" in text
+    assert "lowering for targets delayed the program by 0.25 s (1 lowering)" in text
     assert (data["of"], data["state"], data["num_partitions"]) == ("c0de", "ok", 16)
     assert data["function"].startswith("train_step@") and data["compiler"] == "libtpu 0.0.42"
     memory = data["memory"]
@@ -132,9 +132,9 @@ def test_a_compiled_program_stands_beside_the_one_that_ran(tmp_path):
         (3, "temporaries 2.0 GiB = 3.0 GiB on a device"),
         (
             4,
-            "temporaries 2.0 GiB + 1.0 GiB that the compiler counts beside them, such as constants = 4.0 GiB on a device",
+            "temporaries 2.0 GiB + 1.0 GiB of other buffers, such as constants = 4.0 GiB on a device",
         ),
-        (2, "temporaries 2.0 GiB - 1.0 GiB that is not held at one time = 2.0 GiB on a device"),
+        (2, "temporaries 2.0 GiB - 1.0 GiB not live at the same time = 2.0 GiB on a device"),
     ],
 )
 def test_what_the_compilers_peak_has_beside_its_parts_is_named(tmp_path, peak, told):
@@ -227,7 +227,7 @@ def test_one_whose_compiler_ended_does_not_wait_for_ever_and_says_how_to_go_on(t
         os.utime(path, (1, 1))
     text = page(run)
     assert "not compiled: the compiler's process has ended" in text
-    assert "1 program not compiled; once more: jaxscope compile --rest" in " ".join(text.split())
+    assert "1 program not compiled; to retry: jaxscope compile --rest" in " ".join(text.split())
     assert entry(run)["state"] == "abandoned" and entry(run)["hlo"] is None
     before = tail.run.version
     assert tail.read().news  # a view that follows hears of it, though nothing is new in the log

@@ -21,10 +21,10 @@ WHOLE = """\
 train.py --epochs 3
 44.1 s of 2 min 14 s (33 %) went into tracing, lowering and compiling
 JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
-23.9 s of it was compiling again: weak type 1x 8.6 s, shape 1x 7.0 s, dtype 1x
-  6.9 s, new function 11x 1.4 s
+23.9 s spent recompiling (1 weak type change 8.6 s, 1 shape change 7.0 s, 1
+  dtype change 6.9 s, 11 new function objects 1.4 s)
 
-What to change
+Findings
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed    8.6 s
            (it changed from i32[] weak to i32[])  (step 2, train.py:140)
            → start state.count as a typed array: jnp.int32(...)
@@ -68,9 +68,9 @@ Eager operations  20 compilations  train.py:31 (13x, 0.69 s), train.py:40  1.1 s
 Inside libraries  3 compilations  train.py:52 (3x, 0.96 s)                0.96 s
 
 Not recorded  trace_frame: jax._src.pjit._trace_for_jit has no local fun
-    what that costs: jaxscope doctor
+    what this affects: jaxscope doctor
 
-jaxscope report DIRECTORY --function train_step   its keys one below the other
+jaxscope report DIRECTORY --function train_step   its cache keys, compared
 jaxscope dump DIRECTORY train_step -o DIR         what was compiled, as text
 """
 
@@ -144,7 +144,7 @@ def test_a_function_is_shown_with_its_keys_one_below_the_other(directory):
         "  ▸ state.params  148 leaves: bf16[512,512]  cpu:0  uncommitted",
         "  ▸ batch['ids']  i32[32,511]  cpu:0  uncommitted",
     ]
-    assert "The same in all 4 keys" in text
+    assert "Same in all 4 keys" in text
     assert (
         "batch['ids'] changed from a jax.Array to a numpy array, which by itself compiles nothing"
         in " ".join(text.split())
@@ -159,13 +159,13 @@ def test_two_keys_are_both(tmp_path):
     for n in (8, 7):
         log.compiled(step, written.key(written.leaf("x", n), written.leaf("y", 4)))
     log.end()
-    assert "The same in both keys" in one(load(run), "step")
+    assert "Same in both keys" in one(load(run), "step")
 
 
 def test_one_compilation_can_be_asked_for(directory):
     text = one(load(directory), "train_step#3")
     assert "#3  step 204" in text and "#2  step" not in text
-    assert "against #2: 148 leaves under state.params" in text
+    assert "compared with #2: 148 leaves under state.params" in text
 
 
 def test_all_shows_every_leaf_of_every_key(directory):
@@ -300,7 +300,7 @@ def test_the_summary_of_a_large_run_does_not_keep_the_prompt_waiting_for_rules(d
     monkeypatch.setattr(pages.variants, "findings", lambda parts: asked.append(1) or [])
     summary(directory)
     assert asked
-    monkeypatch.setattr(pages, "SOON_COMPILATIONS", 1)
+    monkeypatch.setattr(pages, "QUICK_COMPILATIONS", 1)
     asked.clear()
     assert "jaxscope report" in summary(directory)
     assert not asked
@@ -311,7 +311,7 @@ def test_the_summary_is_short_and_leads_to_the_report(directory):
     assert len(text.splitlines()) < 15
     assert text.startswith("jaxscope: 44.1 s of 2 min 14 s went into tracing")
     assert "15 recompiles" not in text and "14 recompiles of your functions" in " ".join(text.split())
-    assert "the whole report: jaxscope report" in text
+    assert "full report: jaxscope report" in text
     assert "\x1b" not in text
 
 
@@ -357,7 +357,9 @@ def test_compilations_of_several_threads_at_once_are_no_part_of_less_time(tmp_pa
         log.phase(call, "compile", 8.0)
     to = io.StringIO()
     print_report(load(log.run), file=to)
-    assert "16.0 s went into compiling again, some of it at once: shape 2x" in " ".join(to.getvalue().split())
+    assert "16.0 s spent recompiling, some of it in parallel (2 shape changes)" in " ".join(
+        to.getvalue().split()
+    )
 
 
 @pytest.mark.parametrize("message", ["no such key", "RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes"])
@@ -366,7 +368,7 @@ def test_where_nobody_saw_the_output_the_summary_says_of_what_the_program_died(t
     log = Log(run)
     log.say(ev.Died(error="SomeError", message=message))
     log.end()
-    assert f"Died of SomeError: {message}" in summary(run, unseen=True)
+    assert f"Uncaught SomeError: {message}" in summary(run, unseen=True)
     assert "Died" not in summary(run), "its traceback stands above"
 
 

@@ -31,10 +31,10 @@ def test_the_lines_at_which_the_program_waits_are_shown_with_count_bytes_and_sec
     log.say(copied(views=200))
     log.say(copied(line=40, text=None, via="device_get", seconds=0.2, views=0, steps=None))
     text = page(log)
-    assert "Transfers  the program stood waiting 1.5 s for values from the devices" in text
+    assert "Transfers  the program waited 1.5 s for values from the devices" in text
     assert "float(loss)  to the host, 200x in 200 steps, 800 B, views, no copies" in text
     assert "device_get  to the host, 200 arrays, 800 B  train.py:40" in text
-    assert "on CPU np.asarray(x) is a view that nobody announces" in text
+    assert "on CPU np.asarray(x) is a view, which JAX does not report" in text
 
 
 def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
@@ -47,7 +47,7 @@ def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
     call = log.missed(step, key(leaf("x", 4, type="numpy.ndarray", sharding=None, committed=None)))
     log.phase(call, "compile", 1.0, devices="0")
     text = " ".join(page(log).split())
-    assert "Transfers 250 copies to the host, 200 views among them; arguments to devices in each call of 1 function; none large or waited for long: --all shows them" in text  # fmt: skip
+    assert "Transfers 250 copies to the host, 200 views among them; arguments to devices in each call of 1 function; none large or slow: --all shows them" in text  # fmt: skip
     assert "float(loss)" not in text and "float(loss)" in page(log, everything=True)
 
 

@@ -87,4 +87,4 @@ def test_a_summary_without_errors_has_none(run):
         log.compiled(F, key(leaf("x", n)))
     log.end()
     exited(run)
-    assert "error:" not in summary(run) and "1 warning, told in the report" in summary(run)
+    assert "error:" not in summary(run) and "1 warning, see jaxscope report" in summary(run)

@@ -112,7 +112,7 @@ def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):
     print_report(load(run), file=to)
     for said in (" ".join(to.getvalue().split()), " ".join(summary(run).split())):
         assert (
-            "costliest recompile inside: _fori_collect_loop #2 the static value _body_fn is a new object"
+            "costliest recompile outside your functions: _fori_collect_loop #2 the static value _body_fn is a new object"
             in said
         )
         assert "1 more took 1 s or longer" in said

@@ -357,9 +357,9 @@ def test_want_of_memory_comes_with_what_was_asked_for_and_what_was_alive(tmp_pat
     run = load(runs_to_see.failed(tmp_path / "run"))
     said = [plain(line) for line in death.why(run, [], Places(run))]
     assert "RESOURCE_EXHAUSTED: Out of memory" in said[0]
-    assert any("wants on each device: arguments" in line for line in said)
+    assert any("needs on each device: arguments" in line for line in said)
     assert any(
-        "train_step was being compiled: it has not run; as it was compiled before, it wants" in line
+        "train_step was being compiled and has not run; its previous compilation needs" in line
         for line in said
     )
     assert any("alive then: 12 arrays" in line for line in said)
@@ -371,7 +371,7 @@ def test_want_of_memory_is_told_in_four_lines_where_there_is_little_room(tmp_pat
     said = [plain(line) for line in death.why(run, [], Places(run), brief=True)]
     assert len(said) == 4
     for line, part in zip(
-        said, ("Out of memory", "train.py:140", "wants on each", "alive then"), strict=True
+        said, ("Out of memory", "train.py:140", "needs on each", "alive then"), strict=True
     ):
         assert part in line
 

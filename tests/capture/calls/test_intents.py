@@ -162,7 +162,7 @@ def test_a_functions_report_has_the_table(run, recorded):
     to.width = 100
     render_function(run, "odd", to, RunDir(recorded.run.path))
     text = " ".join(out.getvalue().split())
-    assert "Asked, compiled, actual" in text
+    assert "Requested, compiled and actual" in text
     assert "17 is not divisible by 8; 8 times the memory" in text and f"asked.py:{ODD}" in text
 
 
