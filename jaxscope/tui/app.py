@@ -220,8 +220,8 @@ class App(Verbs):
             return
         running, self._ran = self._ran, self.feed.running
         if running and not self._ran:
-            said, bad = ending(self.feed.run, self.feed.directory)
-            words = f"The program has ended: {escape(said)}." + (" 1 says why." if bad else "")
+            how, bad = ending(self.feed.run, self.feed.directory)
+            words = f"The program has ended: {escape(how)}." + (" Press 1 for the cause." if bad else "")
             self.notify(words, severity="error" if bad else "information", timeout=8, markup=False)
 
     def on_run_changed(self, event: RunChanged) -> None:

@@ -1,4 +1,4 @@
-"""What the keys of the whole app do; which keys those are, the table in ``actions`` says."""
+"""Implement the app's actions; their keys are in the table of ``actions``."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from jaxscope.tui.screens.frame import View
 
 
 class Verbs(textual.app.App[str], metaclass=AbstractMeta):
-    """The app's actions. ``trail``: the screens one came by."""
+    """The app's actions. ``trail``: the screens visited before."""
 
     feed: Feed
     owned: bool
     trail: list[str]
-    leaving = False  # for good: what is asked for from now on has no screen to stand on
+    leaving = False  # the app is closing: no further action may open a screen
     actions: Sequence[Action]
     function: str | None
     compilation: str | None
 
     @abstractmethod
     def goes_on(self) -> bool:
-        """May the program still run?"""
+        """Return whether the program may still be running."""
 
     @property
     @abstractmethod
     def view(self) -> View | None:
-        """The screen, where it is one of ours, with all its panes: none while one gives way to another."""
+        """The current screen if it is a complete View; None while screens are being switched."""
 
     async def run_action(
         self,
@@ -54,19 +54,19 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Every key, click and command comes by here: none does anything once the app is being left."""
+        """Run the action of a key, click or command; ignore it once the app is closing."""
         return self.leaving or await super().run_action(action, default_namespace, namespaces)
 
     def exit(
         self, result: str | None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
-        """The first answer is the one that holds."""
+        """Exit with the first result given; later calls are ignored."""
         if not self.leaving:
             self.leaving = True
             super().exit(result, return_code, message)
 
     async def action_show(self, name: str) -> None:
-        """Awaited: a key that comes before the other screen stands would find none."""
+        """Switch to a screen, and wait until it can take keys."""
         if name != self.current_mode:
             self.trail = [*self.trail[-20:], str(self.current_mode)]
             await self.switch_mode(name)
@@ -111,25 +111,25 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         await self.push_screen(Help(title, view.about if view is not None else "", able))
 
     def action_source(self) -> None:
-        """The editor, at the line that is meant here; the terminal is its own meanwhile."""
+        """Open the editor at the source line of the selection; it has the terminal until it ends."""
         place = self.view.place() if self.view is not None else None
         if place is None:
-            self._told("no line of yours is known here")
+            self._notice("the source line of this selection is unknown")
             return
         file = editor.openable(place.file)
         command = editor.command(file or "", place.line)
         if command is None:
-            self._told(f"set EDITOR to open {place.file}:{place.line}")
+            self._notice(f"set EDITOR to open {place.file}:{place.line}")
         elif file is None:
-            self._told(f"there is no file {place.file}", bad=True)
+            self._notice(f"there is no file {place.file}", bad=True)
         else:
             self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Give the terminal to another program until it ends. ``instead``: what to say where that cannot be done."""
+        """Give the terminal to another program until it ends. ``instead``: the notice if that is not possible."""
         trouble: Exception | None = None
         try:
-            with self.suspend():  # which does not come back from an exception
+            with self.suspend():  # an exception inside would leave the app suspended
                 try:
                     subprocess.run(command, check=False)
                 except (OSError, ValueError) as e:
@@ -143,7 +143,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
     async def action_export(self) -> None:
         able = [a for a in self.actions if a.id.startswith("export.")]
-        columns = [Column[Action]("write", lambda a, _: a.words), Column[Action]("what it is", lambda a, _: [(a.help, "dim")])]  # fmt: skip
+        columns = [Column[Action]("write", lambda a, _: a.words), Column[Action]("content", lambda a, _: [(a.help, "dim")])]  # fmt: skip
 
         def write(chosen: Action | None) -> None:
             if chosen is not None:
@@ -163,9 +163,9 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         try:
             files.write(path, text, mode=files.SHARED)
         except OSError as e:
-            self._told(f"{path}: {e.strerror}", bad=True)
+            self._notice(f"{path}: {e.strerror}", bad=True)
         else:
-            self._told(f"written: {path}")
+            self._notice(f"written: {path}")
 
     def action_export_json(self) -> None:
         path = exports.free(self.feed.directory, "report.json")
@@ -179,26 +179,26 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             c = next((x for f in functions for _, x in reversed(run.numbered(f))), None) or default(run)
         number = number_of(run, c) if c is not None else None
         if c is None or number is None:
-            self._told("no compilation is chosen: 2 shows them", bad=True)
+            self._notice("no compilation is selected: press 2 for the list", bad=True)
             return
         out = exports.free(self.feed.directory, "texts")
         self._apart(out, exports.programs, self.feed.directory, c.function.id, number, out)
 
     def _apart(self, path: Path, work: Any, *arguments: Any) -> None:
-        """In another process, so that keys do not wait."""
+        """Run ``work`` in another process, so that keys are not delayed."""
 
         def do() -> None:
             try:
                 self.feed.others.call(work, *arguments)
-            except Exception:  # its own words went nowhere: it has no terminal
-                self.call_from_thread(self._told, f"{path} could not be written", bad=True)
+            except Exception:  # the process has no terminal to report to
+                self.call_from_thread(self._notice, f"{path} could not be written", bad=True)
             else:
-                self.call_from_thread(self._told, f"written: {path}")
+                self.call_from_thread(self._notice, f"written: {path}")
 
-        self._told("writing …")
+        self._notice("writing …")
         self.run_worker(do, thread=True, group="export")
 
-    def _told(self, text: str, *, bad: bool = False) -> None:
+    def _notice(self, text: str, *, bad: bool = False) -> None:
         self.notify(escape(text), severity="error" if bad else "information", markup=False)
 
     async def action_quit(self) -> None:  # Textual's own ctrl+q does not ask

@@ -1,6 +1,6 @@
-"""What stands over a screen: help for the focused pane, how to leave a running program, one of many to choose, a page to read.
+"""Define the dialogs: help, leaving a running program, choosing one of many, reading a page.
 
-None looks its parts up when it is mounted: where the app is being left they are gone before that.
+A dialog does not query its widgets when it is mounted: they may be gone if the app is closing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Help(ModalScreen[None]):
-    """What the focused pane shows and which keys it has."""
+    """Explain the focused pane and list its keys."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False)]
@@ -35,11 +35,11 @@ class Help(ModalScreen[None]):
     def __init__(self, title: str, about: str, able: Sequence[actions.Action]) -> None:
         super().__init__()
         self.heading, self.about, self.able = title, about, able
-        self.said = Paragraphs(id="help")
+        self.paragraphs = Paragraphs(id="help")
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="dialog"):
-            yield self.said
+            yield self.paragraphs
 
     def on_mount(self) -> None:
         lines: list[list[Part]] = [[(self.heading, "title")], [self.about]]
@@ -58,11 +58,11 @@ class Help(ModalScreen[None]):
                 lines.append([(keys.ljust(column), "key"), first])
                 lines += [[" " * column, more] for more in rest]
         lines += [[], [("esc closes this · ↑ ↓ scroll", "dim")]]
-        self.said.say(*lines)
+        self.paragraphs.say(*lines)
 
 
 class Leave(ModalScreen[str | None]):
-    """The program runs and was started here: it is never ended without a word."""
+    """Ask whether a program that was started here is to continue."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
@@ -73,17 +73,17 @@ class Leave(ModalScreen[str | None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said = Paragraphs(id="leave")
+        self.paragraphs = Paragraphs(id="leave")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
-            yield self.said
+            yield self.paragraphs
 
     def on_mount(self) -> None:
-        self.said.say(
+        self.paragraphs.say(
             [("The program is still running.", "title")], [],
-            [("d    ", "key"), "detach: it goes on, jaxscope view shows it again"],
-            [("s    ", "key"), "stop it: SIGINT, as Ctrl-C; SIGTERM when it does not listen"],
+            [("d    ", "key"), "detach: the program continues, jaxscope view opens it again"],
+            [("s    ", "key"), "stop the program: SIGINT as with Ctrl-C, then SIGTERM"],
             [("esc  ", "key"), "stay here"],
         )  # fmt: skip
 
@@ -92,7 +92,7 @@ class Leave(ModalScreen[str | None]):
 
 
 class Picker(ModalScreen[T | None], Generic[T]):
-    """One of many: letters filter, the arrows move, enter takes it."""
+    """Choose one item: letters filter, arrows move, enter selects."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
@@ -104,13 +104,13 @@ class Picker(ModalScreen[T | None], Generic[T]):
         self, title: str, columns: Sequence[Column[T]], ident: Callable[[T], str], items: Sequence[T]
     ) -> None:
         super().__init__()
-        self.table: TableView[T] = TableView(columns, ident, title=title, empty="Nothing has that in it.", id="choice")  # fmt: skip
+        self.table: TableView[T] = TableView(columns, ident, title=title, empty="No match.", id="choice")  # fmt: skip
         self.items = items
         self.wanted: Input | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog", classes="tall"):
-            self.wanted = Input(placeholder="type to filter, enter takes one, esc none", id="wanted")
+            self.wanted = Input(placeholder="type to filter, enter selects, esc cancels", id="wanted")
             yield self.wanted
             yield self.table
 
@@ -135,7 +135,7 @@ class Picker(ModalScreen[T | None], Generic[T]):
 
 
 class Page(ModalScreen[None]):
-    """A text to read; what begins with - and + stands in the colours of before and after."""
+    """Show a text; lines that begin with - and + have the colours of before and after."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,enter", "dismiss", "close", show=False)]

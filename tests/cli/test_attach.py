@@ -341,7 +341,7 @@ def test_a_training_is_watched_left_and_watched_again_to_its_end(terminal, tmp_p
     t = terminal("run", "train.py")
     t.wait_for("● running", "▲ 1 recompile", "train_step")
     t.press("2")
-    t.wait_for("[2 Functions]", "Key of #2 beside the nearest key", "≠ x", "f32[16,64]", "f32[8,64]")
+    t.wait_for("[2 Functions]", "Key of #2 compared with the nearest", "≠ x", "f32[16,64]", "f32[8,64]")
     t.press("m")
     t.wait_for("[3 Program]", "train_step #2", "loss", "stablehlo.", "StableHLO operations", "parameter(")
     t.press("5")

@@ -123,7 +123,7 @@ def test_asked_and_compiled_are_said_where_they_are_known():
     class Told:
         asked, compiled, sharding = "P('data')", "P()", None
 
-    assert arrays.intended(Told()) == [("asked", "P('data')"), ("compiled", "P()")]
+    assert arrays.intended(Told()) == [("requested", "P('data')"), ("compiled", "P()")]
     assert arrays.intended(group()) == []
 
 
@@ -169,8 +169,8 @@ def test_more_than_64_devices_are_told_by_axis():
         (group(shape=None), "not known"),
         (group(shape=("n", 4), sharding=named("P()", ("d", 2))), "not known"),
         (group(sharding=Sharding("SingleDeviceSharding", "cpu:3", "3")), "whole, on device 3"),
-        (group(sharding=Sharding("Odd", "Odd(?)", "0-3")), "cannot be told from Odd(?)"),
-        (group(sharding=Sharding("Odd", "Odd(?)", "0-300")), "cannot be told from Odd(?)"),
+        (group(sharding=Sharding("Odd", "Odd(?)", "0-3")), "not known for Odd(?)"),
+        (group(sharding=Sharding("Odd", "Odd(?)", "0-300")), "not known for Odd(?)"),
         (group(sharding=Sharding("GSPMDSharding", "{devices=[2,1]<=[2]}", "0-1")), "0"),
     ],
 )  # fmt: skip

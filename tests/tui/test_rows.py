@@ -330,7 +330,7 @@ def test_a_death_that_the_recording_did_not_see_is_told_by_the_traceback(tmp_pat
 
 def test_an_error_that_was_survived_is_not_what_a_program_died_of(tmp_path):
     said = dying(tmp_path / "run", [*TRACEBACK, *(f"epoch {n}" for n in range(2, 9))], 5)
-    assert said == ["✖ exit code 5. It printed last:", "  epoch 6", "  epoch 7", "  epoch 8"]
+    assert said == ["✖ exit code 5. Last lines of its output:", "  epoch 6", "  epoch 7", "  epoch 8"]
 
 
 def test_a_death_by_a_deleted_array_names_who_had_been_given_it(tmp_path):
@@ -362,7 +362,7 @@ def test_want_of_memory_comes_with_what_was_asked_for_and_what_was_alive(tmp_pat
         "train_step was being compiled and has not run; its previous compilation needs" in line
         for line in said
     )
-    assert any("alive then: 12 arrays" in line for line in said)
+    assert any("live arrays at that time: 12 arrays" in line for line in said)
     assert any("state.opt_state[*].mu['dense']['kernel']  ●8" in line for line in said)
 
 
@@ -371,7 +371,7 @@ def test_want_of_memory_is_told_in_four_lines_where_there_is_little_room(tmp_pat
     said = [plain(line) for line in death.why(run, [], Places(run), brief=True)]
     assert len(said) == 4
     for line, part in zip(
-        said, ("Out of memory", "train.py:140", "needs on each", "alive then"), strict=True
+        said, ("Out of memory", "train.py:140", "needs on each", "live arrays at that time"), strict=True
     ):
         assert part in line
 

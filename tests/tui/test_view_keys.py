@@ -58,7 +58,7 @@ def test_enter_leads_from_a_function_to_its_cause_to_its_program_and_escape_back
     async def steps(pilot, app):
         await press(pilot, "enter")
         assert app.current_mode == "functions"
-        assert "Key of #3 beside the nearest key, #2" in screen(app)
+        assert "Key of #3 compared with the nearest, #2" in screen(app)
         assert "≠ x" in screen(app)
         await press(pilot, "enter")
         assert app.focused.id == "attempts"
@@ -370,7 +370,7 @@ def test_help_speaks_of_the_focused_pane(typical):
     async def steps(pilot, app):
         await press(pilot, "3", "question_mark")
         text = screen(app)
-        assert "Your code." in text and "This screen" in text and "What is different in this program" in text
+        assert "Your code." in text and "This screen" in text and "Compare this program" in text
         await pilot.press("escape")
         await settled(pilot)
         await press(pilot, "2", "f1")
@@ -638,11 +638,11 @@ def test_names_of_arrays_open_and_lead_to_their_mesh(typical):
 def test_earlier_and_later_looks_at_the_arrays(typical):
     async def steps(pilot, app):
         await press(pilot, "5", "comma")
-        assert "after step 21" in screen(app) and "look 3 of 4" in screen(app)
+        assert "after step 21" in screen(app) and "snapshot 3 of 4" in screen(app)
         await press(pilot, "comma", "comma", "comma")
         assert "after step 1:" in screen(app)
         await press(pilot, *["full_stop"] * 5)
-        assert "look 4 of 4" in screen(app)
+        assert "snapshot 4 of 4" in screen(app)
 
     drive(typical, steps)
 
@@ -673,10 +673,10 @@ def test_a_key_is_compared_with_the_one_that_is_chosen(typical):
         await typed(pilot, "#1")
         await press(pilot, "enter")
         text = screen(app)
-        assert "Key of #3 beside #1, as you chose" in text
-        assert "beside train_step #1: x changed from f32[32,4] to f32[30,4]" in text
+        assert "Key of #3 compared with #1" in text
+        assert "compared with train_step #1: x changed from f32[32,4] to f32[30,4]" in text
         await press(pilot, "c", "enter")  # the first answer
-        assert "beside the nearest key, #2" in screen(app)
+        assert "compared with the nearest, #2" in screen(app)
         await press(pilot, "c", "escape")
         assert app.current_mode == "functions"
 
@@ -714,9 +714,9 @@ def test_t_goes_through_the_machines_that_a_program_was_also_compiled_for(made):
         await press(pilot, "2")
         assert "for v5e:4x2" not in screen(app).splitlines()[0]
         for state in (
-            "is at work on it",
-            "Waits for the compiler",
-            "The compiler of a100:8 did not survive it",
+            "Compiling for",
+            "Waiting for the compiler",
+            "The compiler of a100:8 crashed",
             "does not fit: 20.3 GiB",
         ):
             await press(pilot, "3", "t")
@@ -731,9 +731,7 @@ def test_the_machines_stand_side_by_side_and_enter_takes_one(made):
     async def steps(pilot, app):
         await press(pilot, "4", "T")
         seen = screen(app)
-        assert (
-            "train_step #2 as each machine has it" in seen or "train_step #1 as each machine has it" in seen
-        )
+        assert "train_step #2 for each target" in seen or "train_step #1 for each target" in seen
         assert [s.machine.name for s in app.screen.table.items] == [None, *runs_to_see.OUTCOMES, "v5e:4x4"]
         await press(pilot, *"h100", "enter")
         assert app.machine == "h100:8" and "for h100:8" in screen(app)
@@ -764,7 +762,7 @@ def test_of_a_run_of_one_machine_it_is_said_how_to_have_others(typical):
         await press(pilot, "t", "T")
         assert app.machine is None
         assert [n.message.count("jaxscope run --target") for n in app._notifications] == [1, 1]
-        assert "machines:" not in before
+        assert "targets:" not in before
 
     drive(typical, steps)
 
@@ -776,7 +774,7 @@ def test_what_a_machine_makes_of_it_appears_as_its_compiler_is_done(made):
 
     async def steps(pilot, app):
         await press(pilot, "3", "comma", "t", "t")
-        assert "The compiler of v6e:4x2 is at work on it" in app.screen.stages["hlo"].empty
+        assert "Compiling for v6e:4x2" in app.screen.stages["hlo"].empty
         done = ev.TargetCompiled(
             program="0@v6e:4x2", target="v6e:4x2", seconds=1.5, text=blob, text_bytes=size, peak_bytes=1 << 30
         )
@@ -848,13 +846,13 @@ def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp
 def test_a_program_is_compared_with_another(typical):
     async def steps(pilot, app):
         await press(pilot, "3", "d")
-        assert "What is different from" in screen(app)
+        assert "Compare with" in screen(app)
         await typed(pilot, "#2")
         await press(pilot, "enter")
-        await seen_soon(pilot, app, "train_step #3 beside train_step #2")
+        await seen_soon(pilot, app, "train_step #3 compared with train_step #2")
         assert "x changed from f32[31,4] to f32[30,4]" in screen(app)
         await press(pilot, "escape")
-        assert "What is different" not in screen(app)
+        assert "Compare with" not in screen(app)
 
     drive(typical, steps)
 
@@ -1065,7 +1063,7 @@ def test_the_end_of_a_program_is_said_on_any_screen(tmp_path):
         return [n.message for n in app._notifications]
 
     assert drive(directory, steps, owned=True) == [
-        "The program has ended: exit code 3, its log not closed. 1 says why."
+        "The program has ended: exit code 3, its log not closed. Press 1 for the cause."
     ]
 
 

@@ -219,17 +219,14 @@ def placed(r: Row) -> list[Part]:
 
 
 def intended(g: Group) -> list[tuple[str, str]]:
-    """(``asked`` or ``compiled``, the sharding): what the program asked for, and what its compiler chose.
-
-    Where the recording knows it; the group says nothing else.
-    """
-    found = []
-    for name in ("asked", "compiled"):
-        said = getattr(g, name, None)
-        if said is not None:
-            text = getattr(said, "spec", None) or getattr(said, "text", None) or str(said)
-            found.append((name, text))
-    return found
+    """Return (``requested`` or ``compiled``, the sharding), as far as known."""
+    intents = []
+    for name, word in (("asked", "requested"), ("compiled", "compiled")):
+        sharding = getattr(g, name, None)
+        if sharding is not None:
+            text = getattr(sharding, "spec", None) or getattr(sharding, "text", None) or str(sharding)
+            intents.append((word, text))
+    return intents
 
 
 def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
@@ -273,9 +270,9 @@ def sparkline(values: Sequence[int]) -> str:
 
 def when(s: Snapshot) -> str:
     """``after step 381``."""
-    told = {"exit": "at the end", "exhausted": "when memory ran out"}.get(s.why)
-    if told is not None:
-        return told
+    event = {"exit": "at the end", "exhausted": "when memory ran out"}.get(s.why)
+    if event is not None:
+        return event
     if s.step:
         return f"after step {s.step:,}"
     return "before the first step" if s.step == 0 else "before a compilation"
@@ -288,7 +285,7 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
     on = f" on {count(len(holding), 'device')}" if holding else ""
     totals = [sum(g.global_bytes or 0 for g in look.groups) for look in looks.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
-    which = f"look {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
+    which = f"snapshot {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
     known = None if any(g.global_bytes is None for g in s.groups) else totals[shown]
     return f"Arrays {when(s)}: {count(s.count, 'array')}, {_size(known)}{on}", which
 
@@ -296,7 +293,7 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
 def heading(r: Row) -> list[list[Part]]:
     """Which arrays those under the cursor are."""
     g = r.largest
-    name = r.prefix if g.path is not None else "no variable leads to these"
+    name = r.prefix if g.path is not None else "no variable refers to these arrays"
     if len(r.groups) > 1:
         return [
             [(name, "title"), f"  {count(r.arrays, 'array')}, {_size(r.global_bytes)}"],
@@ -318,11 +315,11 @@ def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
     for name, text in intended(g):
         same = g.sharding is not None and text in (g.sharding.spec, g.sharding.text)
         made.append(
-            [f"{name} ", (text, "" if same else "retrace"), ("" if same else "  ≠ what it has", "retrace")]
+            [f"{name} ", (text, "" if same else "retrace"), ("" if same else "  ≠ actual", "retrace")]
         )
     origin = places.frame(g.origin)
     if origin:
-        made.append([("made at ", "dim"), origin])
+        made.append([("created at ", "dim"), origin])
     found = next(
         (looks.growing[n] for n in looks.growing if n == r.prefix or n.startswith(r.prefix + "[")), None
     )

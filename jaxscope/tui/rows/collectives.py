@@ -15,7 +15,7 @@ from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Column, Part
 
 OP = 160  # characters of a name that XLA has put together
-ORIGINS = {"asked": "asked for in the program", "inserted": "inserted by the partitioner"}
+ORIGINS = {"asked": "requested by the program", "inserted": "inserted by the partitioner"}
 
 
 class Row(NamedTuple):
@@ -128,16 +128,16 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
         ("?" if c.wire_bytes is None else size(c.wire_bytes)), " each time · ",
         ("?" if sent is None else size(sent)), " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
     ])  # fmt: skip
-    told = ORIGINS.get(c.origin or "", "asked for or inserted: not known")
+    told = ORIGINS.get(c.origin or "", "origin unknown")
     if c.is_async:
         told += {
-            True: " · asynchronous, computes meanwhile",
-            False: " · asynchronous, but nothing computes meanwhile",
+            True: " · asynchronous, overlapped with computation",
+            False: " · asynchronous, but not overlapped with computation",
         }.get(c.overlap, " · asynchronous")  # type: ignore[arg-type]
     made.append([told])
     if c.constrained_at is not None:
         made.append(
-            [f"your sharding constraint {c.constraint} at {places.frame(c.constrained_at)} asks for it"]
+            [f"your sharding constraint {c.constraint} at {places.frame(c.constrained_at)} requires it"]
         )
     if c.source is not None:
         made.append(

@@ -37,7 +37,9 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
         return []
     printed = "\n".join(output[-LAST:])
     wanted = died.error == "EOFError" if died is not None else phrases.wanted_input(printed)
-    advice: Lines = [[("  → ", "good"), f"it reads its input, and has none: {phrases.WITH_INPUT}"]]
+    advice: Lines = [
+        [("  → ", "good"), f"the program reads its standard input, which is empty: {phrases.WITH_INPUT}"]
+    ]
     advice = advice if wanted else []
     if died is None and look is None:
         made = _from_output(run, output)
@@ -50,7 +52,7 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
         for n, frame in enumerate(died.stack[: 1 if brief else FRAMES]):
             made.append([("  at " if n == 0 else "  called at ", "dim"), (places.frame(frame) or "?", "bold" if n == 0 else ""), f" in {frame.function}"])  # fmt: skip
         for c, path in deaths.donors(run, died.message):
-            made.append([("  → ", "good"), f"{function_name(c.function)} donates {path}, {deaths.aval(c, path)}: use what it returns, or do not donate it"])  # fmt: skip
+            made.append([("  → ", "good"), f"{function_name(c.function)} donates {path}, {deaths.aval(c, path)}: use its result instead, or do not donate it"])  # fmt: skip
     elif look is not None and look.site is not None:
         made.append([("  at ", "dim"), (places.frame(look.site) or "?", "bold"), f" in {look.site.function}"])
     if look is not None:
@@ -63,7 +65,7 @@ def _alive(look: model.Snapshot) -> Lines:
     """How much, and the largest of it by name."""
     total = sum(g.global_bytes or 0 for g in look.groups)
     largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
-    made: Lines = [[("  alive then: ", "dim"), f"{count(look.count, 'array')}, {size(total)}", ("  5", "key"), (" shows where", "dim")]]  # fmt: skip
+    made: Lines = [[("  live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {size(total)}", ("  5", "key"), (" shows where", "dim")]]  # fmt: skip
     for g in largest:
         held = "?" if g.global_bytes is None else size(g.global_bytes)
         copies = (f"  ●{g.replication}", "warning") if (g.replication or 1) > 1 else ""
@@ -81,9 +83,11 @@ def _from_output(run: Run, output: Sequence[str]) -> Lines:
         told = next((n for n in last if "RESOURCE_EXHAUSTED" in tail[n]), None)
     if told is None:
         how, _ = ending(run, None)
-        made: Lines = [[("✖ ", "error"), (how, "error"), (". It printed last:" if tail else "", "dim")]]
+        made: Lines = [
+            [("✖ ", "error"), (how, "error"), (". Last lines of its output:" if tail else "", "dim")]
+        ]
         return made + [[f"  {line}"] for line in tail[-FRAMES:]]
     made = [[("✖ ", "error"), (tail[told].strip()[:WORDS], "error")]]
     frames = [line.strip() for line in tail[start or 0 : told] if line.lstrip().startswith("File ")]
     made += [[("  ", ""), (line, "dim")] for line in reversed(frames[-FRAMES:])]
-    return [*made, [("  all of it: ", "dim"), ("7", "key")]]
+    return [*made, [("  full output: ", "dim"), ("7", "key")]]

@@ -1,4 +1,4 @@
-"""One finding opened: what was seen, where, what to do, and why the rule exists."""
+"""Format findings as rows, and one finding in full: evidence, fix, the page of its rule."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
     if fix := fix_text(f):
         made += [[], [("Fix  ", "good"), fix]]
     if f.evidence:
-        made += [[], [("Evidence", "title"), ("  enter goes to the first", "dim")]]
+        made += [[], [("Evidence", "title"), ("  enter opens the first", "dim")]]
         for e in f.evidence[:20]:
             where = [f"step {e.step:,}" if e.step is not None else "", places.frame(e.source) or ""]
-            told = ", ".join(w for w in where if w)
-            made.append(["· ", evidence(e), (f"  ({told})" if told else "", "dim")])
+            around = ", ".join(w for w in where if w)
+            made.append(["· ", evidence(e), (f"  ({around})" if around else "", "dim")])
         if len(f.evidence) > 20:
             made.append([(f"and {len(f.evidence) - 20:,} more", "dim")])
     return made

@@ -1,4 +1,4 @@
-"""Functions, the compilations of one, and one cache key beside the key that was nearest to serve it."""
+"""Format functions, the compilations of one, and a cache key compared with the nearest earlier one, as rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Attempt(NamedTuple):
 
 
 def attempts(run: Run, f: Function) -> list[Attempt]:
-    """In order of time; those that needed nothing new last, the first hundred of them."""
+    """Return the compilations in order of time, then the first hundred calls that only left the fast path."""
     slow = [Attempt(None, c) for c in f.compilations if c.reached == ["fast_path"]]
     return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
 
@@ -119,21 +119,21 @@ def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list
         before, after = was.get(name), now.get(name)
         unread = name in of_every_call and (before is None or after is None)
         rows.append(KeyRow(name, before, after, before != after and not unread))
-    # A tree is long, and the arguments say it better where they differ too.
+    # A tree is long; if it differs, the arguments show the difference better.
     return sorted(rows, key=lambda r: (not r.changed, r.name == "tree", r.name.startswith("setting ")))
 
 
-def key_columns(*, compared: bool, before_title: str = "nearest key before") -> list[Column[KeyRow]]:
+def key_columns(*, compared: bool, before_title: str = "nearest earlier key") -> list[Column[KeyRow]]:
     def name(r: KeyRow, _: int) -> Cell:
         return [("≠ " if r.changed else "  ", "retrace"), (r.name, "retrace" if r.changed else "")]
 
     def before(r: KeyRow, _: int) -> Cell:
-        return [(r.before if r.before is not None else "not there", "before" if r.changed else "dim")]
+        return [(r.before if r.before is not None else "absent", "before" if r.changed else "dim")]
 
     def now(r: KeyRow, _: int) -> Cell:
         if compared and not r.changed:
             return [("same", "dim")]
-        return [(r.now if r.now is not None else "not there", "after" if r.changed else "")]
+        return [(r.now if r.now is not None else "absent", "after" if r.changed else "")]
 
     columns = [Column("part of the key", name)]
     if compared:
@@ -146,23 +146,26 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Why it was compiled, in words; beside ``against`` what tells the two keys apart."""
+    """Return the causes of a compilation in words; with ``against``, the differences from that key."""
     comparison = compared(run, c)
     if against is not None:
-        told = diff.keys(run, against, run, c)
-        words = [phrases.cause(cause) for cause in told or ()]
-        first = "one of the two keys was not recorded" if told is None else "the two keys are the same"
-        return [(f"beside {named(run, against)}: ", "dim"), ("; ".join(words[:4]) or first, "retrace" if words else "")]  # fmt: skip
-    said = phrases.why(run, c)
+        causes = diff.keys(run, against, run, c)
+        words = [phrases.cause(cause) for cause in causes or ()]
+        otherwise = "one of the two keys was not recorded" if causes is None else "the two keys are equal"
+        return [
+            (f"compared with {named(run, against)}: ", "dim"),
+            ("; ".join(words[:4]) or otherwise, "retrace" if words else ""),
+        ]
+    clauses = phrases.why(run, c)
     made: list[Part] = []
     if comparison is not None and comparison.nearest is not None:
         n = number_of(run, comparison.nearest)
-        made.append((f"against {f'#{n}' if n else 'an earlier call'}: ", "dim"))
-    made.append((said[0], "retrace" if comparison is None or comparison.nearest is not None else ""))
-    for sentence in said[1:4]:
-        made += ["; ", sentence]
-    if len(said) > 4:
-        made.append((f"; and {count(len(said) - 4, 'more cause')}", "dim"))
+        made.append((f"compared with {f'#{n}' if n else 'an earlier call'}: ", "dim"))
+    made.append((clauses[0], "retrace" if comparison is None or comparison.nearest is not None else ""))
+    for clause in clauses[1:4]:
+        made += ["; ", clause]
+    if len(clauses) > 4:
+        made.append((f"; and {count(len(clauses) - 4, 'more cause')}", "dim"))
     return made
 
 
@@ -180,13 +183,13 @@ class Other(NamedTuple):
 
 
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
-    """What ``c`` can be compared with: compilations of its function, the latest first, then (unless only the
-    ``same`` function is meant) those of the user's other functions."""
-    mine = [x for _, x in reversed(run.numbered(c.function))]
+    """Return the compilations ``c`` can be compared with, the latest first: of its function, then, unless
+    ``same``, of the user's other functions."""
+    own = [x for _, x in reversed(run.numbered(c.function))]
     rest = [] if same else [
         x for f in run.functions.values() if f.user and f is not c.function for _, x in reversed(run.numbered(f))
     ]  # fmt: skip
-    return [Other(x, named(run, x)) for x in [*mine, *rest] if x is not c]
+    return [Other(x, named(run, x)) for x in [*own, *rest] if x is not c]
 
 
 def other_columns(run: Run) -> list[Column[Other]]:

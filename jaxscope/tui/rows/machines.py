@@ -180,7 +180,7 @@ def strip(
         else:
             each.append([f"  {name}", (f" {mark}" if mark else "", style), " "])
     next_, beside = keys
-    parts: list[Part] = [(f" {next_}", "key"), (f" {beside}", "key"), (" machines: ", "dim")]
+    parts: list[Part] = [(f" {next_}", "key"), (f" {beside}", "key"), (" targets: ", "dim")]
     at = next((n for n, m in enumerate(found) if m.name == chosen.name), 0)
     room = width - cell_len(plain(parts)) - 4
     first = 0
@@ -267,31 +267,31 @@ def absent(seen: Seen, stage: str) -> str:
         return _never(seen)
     if p.state == SKIPPED:
         why = " ".join((p.asked.skipped if p.asked is not None and p.asked.skipped else "not known").split())
-        return f"Not lowered for {name}: {why}. The machine it ran on (host) still has it."
+        return f"Not lowered for {name}: {why}. The program of the host is available."
     if stage == "stablehlo":
-        return "Its lowered text was not kept."
+        return "The lowered text was not recorded."
     if p.state == WAITING:
         ahead = sum(o.state == WAITING for o in seen.run.retargeted.values()) - 1
-        others = f", {ahead} others wait too" if ahead else ""
+        others = f", with {ahead} others" if ahead else ""
         if p.behind:
             others += f"; {targets.waiting(p.behind)}"
         return (
-            f"Waits for the compiler of {name}{others}. It appears here by itself; jaxscope run --wait-targets "
-            "returns only when all are compiled."
+            f"Waiting for the compiler of {name}{others}. The text appears here when it is done; "
+            "jaxscope run --wait-targets returns when all are compiled."
         )
     if p.state == COMPILING:
-        return f"The compiler of {name} is at work on it. Its HLO appears here by itself."
+        return f"Compiling for {name}. The HLO appears here when it is done."
     if p.state == EXHAUSTED:
         return "\n".join(_filling(seen))
     error = " ".join((p.made.error or "").split()) if p.made is not None else ""
     if p.state == OK:
-        return "The compiler gave no text." if "hlo" not in p.texts else "Its text is not here."
+        return "The compiler returned no text." if "hlo" not in p.texts else "The text is missing."
     said = {
-        CRASHED: f"The compiler of {name} did not survive it: {error}\nThe other programs are not touched. To try it again alone: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
-        LATE: f"{error}\nTo give it the whole machine: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
+        CRASHED: f"The compiler of {name} crashed: {error}\nOther programs are not affected. To retry this one: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
+        LATE: f"{error}\nTo compile it alone: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
         MISSING: error,
     }  # fmt: skip
-    return said.get(p.state, f"The compiler of {name} refused it: {error}")
+    return said.get(p.state, f"The compiler of {name} failed: {error}")
 
 
 def _never(seen: Seen) -> str:
@@ -300,12 +300,12 @@ def _never(seen: Seen) -> str:
     if seen.compilation is None:
         devices = len(seen.run.devices)
         on = f"on {count(devices, 'device')}" if devices else "of its own"
-        return f"The run {on} for {name} has no such compilation of {function_name(f)}. Its own view: {where}"
+        return f"The run {on} for {name} has no such compilation of {function_name(f)}. To view it: {where}"
     if not seen.compilation.lowered:
-        return f"This call was not lowered here, so there was nothing to lower for {name} either: , and . lead to those that were."
+        return f"This call was not lowered here, so not for {name} either: , and . go to calls that were."
     if not f.user:
-        return f"Only what is lowered for your own functions is compiled for {name}: 2 shows them."
-    return f"It was not lowered for {name}."
+        return f"Only your own functions are compiled for {name}: press 2 for the list."
+    return f"Not lowered for {name}."
 
 
 def _filling(seen: Seen) -> Iterator[str]:
@@ -314,7 +314,7 @@ def _filling(seen: Seen) -> Iterator[str]:
     fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:
         error = seen.program.made.error if seen.program.made is not None else None
-        yield f"It does not fit: {' '.join((error or 'the compiler does not say by how much').split())}"
+        yield f"It does not fit: {' '.join((error or 'the compiler gives no figures').split())}"
         return
     for line in targets.fit_lines(fit, seen.texts or NOTHING):
         yield line.text.plain
@@ -327,14 +327,14 @@ def no_collectives(machine: Machine) -> str:
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
     going = states.count(COMPILING) + states.count(WAITING) + unread
     if going:
-        return f"{count(going, 'program')} for {name} {'is' if going == 1 else 'are'} being compiled or read. What they send appears here by itself."
+        return f"{count(going, 'program')} for {name} {'is' if going == 1 else 'are'} being compiled or read. Collectives appear here when that is done."
     if OK in states:
         rest = len(states) - states.count(OK)
-        more = f" {count(rest, 'further program')} did not get that far: 3 says why." if rest else " ✓"
+        more = f" {count(rest, 'further program')} not compiled: press 3 for the reason." if rest else " ✓"
         return f"None: the {count(states.count(OK), 'program')} for {name} do not communicate.{more}"
     if states:
-        return f"No program was compiled for {name}: 3 says why of each."
-    return f"No function of yours was lowered for {name}."
+        return f"No program was compiled for {name}: press 3 for the reasons."
+    return f"None of your functions was lowered for {name}."
 
 
 # -- side by side ---------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
 
     return [
         Column("", mark, 1),
-        Column("machine", lambda s, _: [(called(s.machine), "bold")], named),
+        Column("target", lambda s, _: [(called(s.machine), "bold")], named),
         Column("", lambda s, _: words(s), 12, wide=90),
         Column("fusions", lambda s, _: figure(s, lambda h: h.fusions.total), 7, right=True, wide=90),
         Column("coll.", lambda s, _: figure(s, lambda h: len(h.collectives)), 5, right=True),

@@ -36,7 +36,7 @@ def drawn(g: Group, width: int) -> Lines:
     """The mesh, and which part is which."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
-        return [[("How it is laid out is not known.", "dim")]]
+        return [[("How it is sharded is not known.", "dim")]]
     shape = [d for d in g.shape if isinstance(d, int)]
     devices = sh.device_ids(s.devices)
     if devices is not None and len(devices) == 1:
@@ -45,7 +45,7 @@ def drawn(g: Group, width: int) -> Lines:
         return _by_axis(s, shape, width)
     cells = sh.cells(s, shape)
     if cells is None:
-        return [[("Where its parts lie cannot be told from ", "dim"), s.text]]
+        return [[("The placement of its shards is not known for ", "dim"), s.text]]
     parts = {part: n for n, part in enumerate(dict.fromkeys(c.part for c in cells))}
     grid = sh.grid(s)
     axes = grid.axes if grid is not None else (("", len(cells)),)
@@ -101,11 +101,11 @@ def _legend(
         copies.setdefault(c.part, []).append(c)
     held = max(map(len, copies.values()))
     if len(parts) == 1:
-        return [[(f"● all of it on each of {len(cells)} devices", "warning")]]
+        return [[(f"● replicated on all {len(cells)} devices", "warning")]]
     made: Lines = [
         [(f"● same fill = same bytes: {held} copies", "warning")]
         if held > 1
-        else [("every device holds another part", "dim")]
+        else [("every device holds a different part", "dim")]
     ]
     for part, number in itertools.islice(parts.items(), LEGEND):
         fill, style = look_of(number)
@@ -129,7 +129,7 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))
         if found is None:
-            return [[("Where its parts lie cannot be told from ", "dim"), s.text]]
+            return [[("The placement of its shards is not known for ", "dim"), s.text]]
         copies = f", {found.replication:,} copies of each" if found.replication > 1 else ""
         return [[f"{len(found.devices):,} devices, parts {' x '.join(map(str, found.parts)) or '1'}", (copies, "warning")]]  # fmt: skip
     dimension = {axis: d for d, names in enumerate(spec[0]) for axis in names}
@@ -141,7 +141,7 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
         told: list[Part] = (
             [f"splits dimension {dimension[name]} ({shape[dimension[name]]:,}) into {n:,} parts"]
             if split and dimension[name] < len(shape)
-            else ["sums that are still to be added up"]
+            else ["partial sums, not yet reduced"]
             if name in spec[1]
             else [("● copies", "warning") if n > 1 else ("one device", "dim")]
         )

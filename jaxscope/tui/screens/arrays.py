@@ -1,4 +1,4 @@
-"""The live arrays by name at one moment, and where the parts of the one under the cursor lie."""
+"""Show the live arrays of one snapshot by name, and the placement of the selected one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Arrays(View):
         self.toggled: set[str] = set()
         self.table = Names(
             (), rows.row_id, title="Arrays", id="arrays",
-            about="Live arrays by the names your variables give them, the largest first; ●8 means 8 devices hold the same. Enter opens a name or, on one array, the call that takes it. , and . show an earlier and a later moment.",
+            about="Live arrays by the names of your variables, the largest first; ●8 means 8 devices hold a copy. Enter opens a name or, on one array, the call that takes it. , and . show an earlier and a later snapshot.",
         )  # fmt: skip
         with Horizontal(id="columns"):
             yield self.table
@@ -70,21 +70,21 @@ class Arrays(View):
         look = self.looks.found[at]
         self.table.columns = tuple(rows.columns(self.looks, at, len(look.by_device)))
         self.table.show(rows.tree(look, self.toggled, flat=bool(self.table.needle)))
-        self.table.empty = "No array was alive then."
+        self.table.empty = "No array was alive at that time."
         self.table.entitle(*rows.title(self.looks, at))
         self._detail()
 
     def _absent(self) -> str:
-        """Why there is nothing, and what would bring it."""
+        """Explain why there is no snapshot, and when one is taken."""
         options = self.feed.directory.meta.get("options")
         if isinstance(options, dict) and options.get("arrays") is False:
-            return "Live arrays were not looked at: the program was run with --no-arrays."
+            return "Live arrays were not recorded: the program was run with --no-arrays."
         lost = next((d for d in self.feed.run.degraded if "array" in d.seam), None)
         if lost is not None:
-            return f"Live arrays could not be looked at: {lost.reason}"
+            return f"Live arrays could not be recorded: {lost.reason}"
         if self.feed.running:
-            return "No look at the live arrays yet. They are looked at when a step ends (jaxscope.step(), or a function watched with step=True), at jaxscope.snapshot(), and at the end."
-        return "No look at the live arrays was taken: the program ended without one, or was killed."
+            return "No snapshot of the live arrays yet. One is taken when a step ends (jaxscope.step(), or a function watched with step=True), at jaxscope.snapshot(), and at the end."
+        return "No snapshot of the live arrays was taken: the program ended before one, or was killed."
 
     def _detail(self) -> None:
         row, at = self.table.current, self.shown
@@ -126,7 +126,8 @@ class Arrays(View):
             self.scope.go("functions")
         else:
             self.notify(
-                "No recorded call takes it under this name; o opens the line that made it.", markup=False
+                "No recorded call takes an array of this name; o opens the line that created it.",
+                markup=False,
             )
 
     def action_look(self, by: int) -> None:

@@ -70,7 +70,7 @@ class Collectives(ByMachine):
             devices = len(run.devices)
             where = "1 device" if devices == 1 else f"{devices} devices" if devices else "the devices"
             return f"None: the {len(read)} programs of this run on {where} do not communicate. ✓"
-        return "No compiled text was kept: record it with jaxscope run --ir all (the default)."
+        return "No compiled text was recorded: use jaxscope run --ir all (the default)."
 
     def places(self) -> Places:
         return self.machine().recording.places()

@@ -1,4 +1,4 @@
-"""Findings, and the one under the cursor opened: evidence, fix, the rule's own words."""
+"""Show the findings, and the selected one in full: evidence, fix, the page of its rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Findings(View):
     def panes(self) -> Iterable[Widget]:
         self.table: TableView[Finding] = TableView(
             (), finding_id, title="Findings", id="findings",
-            about="What the rules found, errors first, then by cost. Enter goes to the evidence.",
+            about="What the rules found, errors first, then by cost. Enter opens the evidence.",
         )  # fmt: skip
         with Horizontal(id="columns"):
             yield self.table
@@ -43,8 +43,8 @@ class Findings(View):
         hidden = sum(f.code in app.hidden for f in feed.findings)
         self.table.empty = (
             "looking …" if feed.concluded < 0
-            else "Nothing was found in what there is of the log, which was not closed." if feed.cut_off
-            else "Nothing was found: no avoidable recompile, no costly surprise in the compiled programs. ✓"
+            else "No problems found in the recorded part of the log, which was not closed." if feed.cut_off
+            else "No problems found. ✓"
         )  # fmt: skip
         self.table.columns = tuple(rows.columns(feed.places(), feed.findings, app.hidden))
         self.table.show(found)
@@ -72,7 +72,7 @@ class Findings(View):
             name = shlex.quote(store.address(seen.directory))
             command = [sys.executable, "-m", "jaxscope", "view", str(seen.directory.path)]
             self.scope.outside(
-                command, "jaxscope", f"It was seen in another run of this program: jaxscope view {name}"
+                command, "jaxscope", f"This finding is from another run of this program: jaxscope view {name}"
             )
             return
         for e in f.evidence:
@@ -91,7 +91,7 @@ class Findings(View):
             self.scope.select(function=f.function)
             self.scope.go("functions")
         else:
-            self.notify("This finding has no evidence to go to.", markup=False)
+            self.notify("This finding has no evidence to open.", markup=False)
 
     def action_hide(self) -> None:
         f = self.table.current
@@ -100,7 +100,7 @@ class Findings(View):
             if f.code in self.scope.hidden:
                 key = actions.key_of("findings.hide", self.scope.actions)
                 self.notify(
-                    f"{f.code} is hidden until you leave; {key} on its row shows it again",
+                    f"{f.code} is hidden until you quit; {key} on its row shows it again",
                     timeout=3,
                     markup=False,
                 )

@@ -1,4 +1,4 @@
-"""Functions, the compilations of one, and its key beside the nearest key: why it was compiled again."""
+"""Show the functions, the compilations of one, and its cache key compared with the nearest: why it recompiled."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Functions(View):
     BINDINGS = bindings("functions")
 
     def panes(self) -> Iterable[Widget]:
-        self.told: str | None = None  # the function that was chosen when this screen was filled last
+        self.filled_for: str | None = None  # the function selected when the screen was last filled
         self.against: str | None = None  # the compilation to compare with; None: the nearest
         self.functions: TableView[Function] = TableView(
             (), lambda f: f.id, title="Functions", id="functions",
-            empty="No function was compiled yet. jaxscope doctor says whether compilations can be seen.",
-            about="Your functions, the slowest first; then what libraries and eager operations compile. Calls are counted for watched functions; an empty cell is not known.",
+            empty="No function was compiled yet. Run jaxscope doctor to check that compilations can be recorded.",
+            about="Your functions, the slowest first; then library functions and eager operations. Calls are counted for watched functions; an empty cell is unknown.",
         )  # fmt: skip
         self.attempts: TableView[rows.Attempt] = TableView(
             (), rows.attempt_id, title="Compilations", id="attempts",
-            about="The calls of the function that had to trace, lower or compile; last those that only left the fast path.",
+            about="The calls of the function that traced, lowered or compiled; then those that only left the fast path.",
         )  # fmt: skip
         self.key: TableView[rows.KeyRow] = TableView(
             (), rows.key_row_id, title="Key", id="key",
             empty="The cache key of this call was not recorded.",
-            about="What JAX compared: every part of this call's key beside the nearest key seen before. ≠ marks what differs.",
+            about="JAX's cache key of this call, part by part, compared with the nearest earlier key. ≠ marks differences.",
         )  # fmt: skip
         yield self.functions
         with Horizontal(id="columns"):
@@ -54,14 +54,14 @@ class Functions(View):
         run, app = self.feed.run, self.scope
         if not self.feed.running:
             self.functions.empty = (
-                "No function was compiled. jaxscope doctor says whether compilations can be seen."
+                "No function was compiled. Run jaxscope doctor to check that compilations can be recorded."
             )
         with self.prevent(LineView.Moved):
             self.functions.columns = tuple(rows.function_columns(run, app.starred, self.feed.places()))
             self.functions.show(rows.functions(run, app.starred))
             chosen = self.functions.current
             if app.function is not None and (chosen is None or chosen.id != app.function):
-                elsewhere = app.function != self.told  # it was chosen on another screen
+                elsewhere = app.function != self.filled_for  # it was chosen on another screen
                 if (
                     elsewhere
                     and self.functions.needle
@@ -69,7 +69,7 @@ class Functions(View):
                 ):
                     self.functions.look_for("")
                 self.functions.select(app.function)
-        self.told = app.function
+        self.filled_for = app.function
         self._fill_attempts()
 
     def _fill_attempts(self) -> None:
@@ -113,8 +113,8 @@ class Functions(View):
         title = f"#{a.number}" if a.number else "fast-path miss"
         if nearest is not None:
             which = f"#{n}" if n else "a fast-path miss"
-            title += f" beside {which}, as you chose" if against else f" beside the nearest key, {which}"
-        before = f"#{n or '?'}" if against else "nearest key before"
+            title += f" compared with {which}" if against else f" compared with the nearest, {which}"
+        before = f"#{n or '?'}" if against else "nearest earlier key"
         self.key.columns = tuple(rows.key_columns(compared=nearest is not None, before_title=before))
         certainty = ""
         if comparison is not None and nearest is not None and against is None:
@@ -131,7 +131,7 @@ class Functions(View):
             f = self.functions.current
             if f is not None and f.id != self.scope.function:
                 self.scope.select(function=f.id)
-                self.told = f.id
+                self.filled_for = f.id
             self._fill_attempts()
         elif event.view is self.attempts:
             self._fill_key()
@@ -149,10 +149,10 @@ class Functions(View):
         run, a = self.feed.run, self.attempts.current
         able = rows.others(run, a.compilation, same=True) if a is not None else []
         if not able:
-            self.notify("There is no other compilation of it to compare with.", markup=False)
+            self.notify("This function has no other compilation to compare with.", markup=False)
             return
         if self.against is not None:
-            able = [rows.Other(None, "the nearest key before"), *able]
+            able = [rows.Other(None, "the nearest earlier key"), *able]
 
         def beside(chosen: rows.Other | None) -> None:
             if chosen is not None:

@@ -15,7 +15,7 @@ from jaxscope.tui.rows import machines as rows
 from jaxscope.tui.rows import program
 from jaxscope.tui.screens.frame import View
 
-ALONE = "It was compiled for no other machine: jaxscope run --target v5e:4x4 does that, jaxscope targets lists them."
+ALONE = "No other targets. Use jaxscope run --target v5e:4x4; jaxscope targets lists what is possible."
 
 
 class ByMachine(View):
@@ -57,7 +57,7 @@ class ByMachine(View):
     def action_machines(self) -> None:
         found, c = self.machines(), self.spoken_of()
         if len(found) < 2 or c is None:
-            self.notify(ALONE if len(found) < 2 else "Nothing was compiled so far.", markup=False)
+            self.notify(ALONE if len(found) < 2 else "Nothing was compiled yet.", markup=False)
             return
 
         def take(chosen: rows.Seen | None) -> None:
@@ -65,6 +65,6 @@ class ByMachine(View):
                 self.scope.machine = chosen.machine.name
                 self.renew()
 
-        title = f"{program.name(self.feed.run, c)} as each machine has it; nothing ran but on the host"
+        title = f"{program.name(self.feed.run, c)} for each target; only the host ran it"
         each = [rows.seen_as(c, machine, self.feed.run) for machine in found]
         self.app.push_screen(Picker(title, rows.columns(found), rows.seen_id, each), take)

@@ -22,14 +22,16 @@ class OutputView(View):
         self.following = True
         self.text = TextView(
             title="Output", id="output",
-            about="What the program printed, stdout and stderr. f stays at the end while it grows.",
+            about="The program's stdout and stderr. f follows the end of the output.",
         )  # fmt: skip
         yield self.text
 
     def fill(self) -> None:
         output = self.scope.output
         if not output.exists:
-            self.text.empty = "The program had the terminal it was started from. jaxscope run --detach keeps its output here."
+            self.text.empty = (
+                "The output went to the terminal that started the program. jaxscope run --detach records it."
+            )
         elif not len(output.lines):
             self.text.empty = "Nothing was printed yet."
         lines = output.lines

@@ -1,4 +1,4 @@
-"""Where the time went, what compiles now, what to change, what happened last."""
+"""Show the time spent compiling, what compiles now, the findings and the latest compilations."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Overview(View):
         self.axis: lanes.Axis | None = None  # the part of the run that is drawn; None: all of it
         self.lanes: TableView[lanes.Lane] = TableView(
             lanes.columns(lanes.Axis(0.0)), lanes.ident, title="Compile time", id="lanes",
-            empty="Nothing was compiled yet. If nothing ever is: did the program import jax?",
-            about="When each function was traced, lowered and compiled. A tick, or a number, is where a compilation begins. Enter opens the function.",
+            empty="Nothing was compiled yet. Did the program import jax?",
+            about="When each function was traced, lowered and compiled. A tick or a number marks the start of a compilation. Enter opens the function.",
         )  # fmt: skip
         self.findings: TableView[Finding] = TableView(
             rows.FINDING_COLUMNS, rows.finding_id, title="Findings", id="advice",
@@ -66,21 +66,21 @@ class Overview(View):
         found = lanes.lanes(run)
         self.lanes.show(found)
         if not feed.running:
-            self.lanes.empty = "Nothing was compiled. Did the program import jax, and call what it jits?"
+            self.lanes.empty = "Nothing was compiled. Did the program import jax and call a jitted function?"
             self.latest.empty = "None of your functions was compiled."
         self.lanes.entitle("Compile time", "░ trace  ▒ lower  █ compile  ▁ cache hit")
-        told = [f for f in feed.findings if f.code not in self.scope.hidden]
-        serious = [f for f in told if f.severity != NOTE]
+        shown = [f for f in feed.findings if f.code not in self.scope.hidden]
+        serious = [f for f in shown if f.severity != NOTE]
         self.findings.empty = (
-            "looking …" if feed.concluded < 0 else _none_found(run, running=feed.running) if not told else ""
+            "looking …" if feed.concluded < 0 else _none_found(run, running=feed.running) if not shown else ""
         )
-        self.findings.show(serious or told)
-        rest = len(told) - len(serious) if serious else 0
+        self.findings.show(serious or shown)
+        rest = len(shown) - len(serious) if serious else 0
         self.findings.entitle("Findings", f"and {count(rest, 'note')}: 6" if rest else "")
-        # No more room than they need: what is said of the one under the cursor stands below.
+        # No more room than needed: the details of the selected finding are shown below.
         room = self.size.height
         self.findings.styles.height = (
-            "1fr" if self.narrow and not self.short else max(4, min(len(serious or told) + 2, room // 3))
+            "1fr" if self.narrow and not self.short else max(4, min(len(serious or shown) + 2, room // 3))
         )
         self._advise()
         self.latest.show(rows.latest(run))

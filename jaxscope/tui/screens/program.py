@@ -45,11 +45,11 @@ class ProgramView(ByMachine):
         self.by: dict[str, dict[links.Place, list[int]]] = {"stablehlo": {}, "hlo": {}}
         self.stage = "hlo"  # of the two, the one shown where there is room for one
         self.source = TextView(
-            title="source", id="source", about="Your code. Moving here marks what a line became.",
-            empty="No line of yours is known here, or its file is not on this machine.",
+            title="source", id="source", about="Your code. Moving here marks the operations that come from a line.",
+            empty="The source line is unknown, or its file is not on this machine.",
         )  # fmt: skip
         self.stages = {
-            stage: TextView(title=title, id=stage, about=f"{title}. Moving here marks the line it comes from; ] and [ walk along marked lines.")
+            stage: TextView(title=title, id=stage, about=f"{title}. Moving here marks the source line of an operation; ] and [ go to the next and previous marked line.")
             for stage, title in TITLES.items()
         }  # fmt: skip
         yield Paragraphs(id="machines")
@@ -140,7 +140,7 @@ class ProgramView(ByMachine):
                 try:
                     text, trouble = Lines(directory.data(blobs[stage])), ""
                 except Exception as e:  # damaged, gone, too large: said where it would stand
-                    text, trouble = Lines(""), f"This text cannot be read: {e}"
+                    text, trouble = Lines(""), f"The text cannot be read: {e}"
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
         try:
@@ -225,7 +225,7 @@ class ProgramView(ByMachine):
         else:
             self.source.link(frozenset({view.cursor} if any(lines.values()) else ()), follow=False)
         if view is self.source and not any(lines.values()):
-            self.words("link").say([("nothing in this program comes from this line", "dim")])
+            self.words("link").say([("no operation of this program comes from this line", "dim")])
         else:
             self.words("link").say(
                 rows.link(self.links, places, lines["stablehlo"], lines["hlo"], self.feed.places())
@@ -265,7 +265,7 @@ class ProgramView(ByMachine):
         texts = seen.texts if seen is not None else None
         if seen is None or texts is None or texts.hlo is None:
             coming = seen is not None and seen.program is not None and "hlo" in seen.program.texts
-            self.notify("Its HLO was not read yet." if coming else "No HLO of it was kept.", markup=False)
+            self.notify("The HLO has not been read yet." if coming else "No HLO was recorded.", markup=False)
             return
         found = rows.fusions(texts)
 
@@ -297,7 +297,7 @@ class ProgramView(ByMachine):
                 self.notify("comparing …", timeout=2, markup=False)
                 self.run_worker(lambda: self._differ(before, c), thread=True, exclusive=True, group="diff")
 
-        self.app.push_screen(Picker("What is different from", other_columns(run), lambda o: o.name, able), compare)  # fmt: skip
+        self.app.push_screen(Picker("Compare with", other_columns(run), lambda o: o.name, able), compare)  # fmt: skip
 
     def _differ(self, before: Compilation, after: Compilation) -> None:
         run = self.feed.run
@@ -308,7 +308,7 @@ class ProgramView(ByMachine):
             text = rows.difference(
                 run, self.feed.directory, before, after, max(40, min(130, self.app.size.width * 9 // 10) - 8)
             )
-        title = f"{rows.name(run, after)} beside {rows.name(run, before)}"
+        title = f"{rows.name(run, after)} compared with {rows.name(run, before)}"
         self.app.call_from_thread(self.app.push_screen, Page(title, text))
 
     def place(self) -> Frame | None:
