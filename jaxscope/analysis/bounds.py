@@ -95,7 +95,7 @@ def of_program(
 
 def _why(machine: Machine, flops: Mapping[str, int] | None, uncounted: str | None) -> str:
     if flops is None:
-        return uncounted or "its text was not read"
+        return uncounted or "the program's text was not read"
     if not flops:
         return "it has no matrix products, and other arithmetic is not counted"
     kinds = [kind for kind in flops if _rate(machine, kind) is None]

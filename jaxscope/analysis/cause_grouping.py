@@ -1,4 +1,4 @@
-"""Leaves that changed alike are one cause: ``148 leaves under state.params changed dtype from f32 to bf16``.
+"""Merge leaves with the same change into one cause: ``148 leaves under state.params changed dtype from f32 to bf16``.
 
 Pure; works on the causes of single leaves.
 """
@@ -12,26 +12,26 @@ from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, Func
 
 
 def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
-    """Leaves below one argument that changed alike are one cause from FOLD_FROM on."""
+    """Merge the causes of FOLD_FROM or more leaves of one argument that have the same change."""
     groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
     for path, c in found:
         groups.setdefault((root(path), c.kind, c.level, *_change(c)), []).append((path, c))
-    single: list[Cause] = []
+    merged: list[Cause] = []
     for members in groups.values():
         if len(members) < FOLD_FROM:
-            single += [c for _, c in members]
+            merged += [c for _, c in members]
         else:
             prefix = common_prefix([p for p, _ in members])
             (_, c), *_ = members
             before, after = _change(c)
-            single.append(
+            merged.append(
                 msgspec.structs.replace(c, path=prefix, before=before, after=after, count=len(members))
             )
-    return single
+    return merged
 
 
 def same_change(a: Cause, b: Cause) -> bool:
-    """Are they one cause, whatever the numbers of the objects that they are about?"""
+    """Return whether two causes are equal but for the serial numbers of their objects."""
     return _unnumbered(a) == _unnumbered(b)
 
 
@@ -47,7 +47,7 @@ def _without_number(value: Value | None) -> Value | None:
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """What makes two leaves' changes alike: for shapes the axes that changed, not the whole shape."""
+    """Return the part of a change that must be equal to merge it: for shapes the axes that changed."""
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)
@@ -65,7 +65,8 @@ def _without_shape(value: ArrayType, kind: str) -> ArrayType:
 
 
 def _axes(a: ArrayType, b: ArrayType) -> tuple[AxisSizes, AxisSizes] | None:
-    """The sizes of the axes that differ in two shapes of one rank."""
+    """Return the sizes of the axes that differ in two shapes of one rank; None: other ranks, or unknown."""
+
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None
     axes = [i for i, (m, n) in enumerate(zip(a.shape, b.shape, strict=True)) if m != n]

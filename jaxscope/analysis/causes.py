@@ -1,7 +1,7 @@
-"""Why a call was not served from JAX's caches: the causes, the decisive one first.
+"""Find why a call missed JAX's caches: the causes, the decisive one first.
 
-Two keys and what happened go in, ``Cause`` records come out. Pure; ``present.causes`` makes the words, and
-``analysis.levels`` chooses which earlier key to compare with.
+Compares two keys and the circumstances of the calls and returns ``Cause`` records. Pure; ``present.causes`` turns
+them into words, and ``analysis.levels`` chooses the earlier key to compare with.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ from jaxscope.schema.causes import (
 from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame, Sharding, Static
 
-# Of causes at one level, which is the root of the others: an object made anew or a setting that changed
-# makes whatever else differs a consequence.
+# The order of causes at one level, the root of the others first: if a function object is new or a setting changed,
+# the other differences are consequences.
 _ORDER = (
     "transform", "new_function", "options", "mesh", "config", "static_identity", "static_value",
     "tree_static", "tree", "call_form", "prng", "rank", "shape", "dtype", "weak_type", "memory_kind",
@@ -80,22 +80,22 @@ _FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method"
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """What is known of a miss besides its key.
+    """Facts about a miss besides its key. "Before" is the call that it is compared with.
 
     Attributes:
       level: the first cache that missed: trace, lower, compile or fast_path.
-      entry, entry_before: call, aot, transform or nested, of this call and of the one compared with.
+      entry, entry_before: call, aot, transform or nested; of this call and of the one before.
       name, form, qualname, wrappers: of the function.
-      signature: its parameters as text, where known.
-      eager: an operation applied outside jit.
-      cleared: times JAX's caches were cleared since the call compared with.
+      signature: the function's parameters as text; None: unknown.
+      eager: whether it is an operation applied outside jit.
+      cleared: how often JAX's caches were cleared since the call before.
       full: (entries, capacity) of JAX's bounded caches that are nearly full.
       effects: names of the function's effects.
-      other_program: under a transform, and so was the call compared with, which was for another program: not the
-        same transform, or its forward one and its backward one.
-      made_at: the line that makes the function object anew, where it was found.
-      made_there: that line is certain.
-      number_before: what people call the compilation compared with.
+      other_program: whether both calls are under a transform and for different programs: of different transforms, or
+        the forward and the backward program of one.
+      created_at: the user's line that created the function object again; None: unknown.
+      created_there: whether that line is certain.
+      number_before: the number of the compilation before (``train_step#4``).
     """
 
     level: str
@@ -111,23 +111,23 @@ class Circumstances(msgspec.Struct, frozen=True):
     full: dict[str, tuple[int, int]] = {}
     effects: list[str] = []
     other_program: bool = False
-    made_at: Frame | None = None
-    made_there: bool = True
+    created_at: Frame | None = None
+    created_there: bool = True
     number_before: int | None = None
 
 
 def first(level: str) -> Cause:
-    """The cause of the first call of a function."""
+    """Return the cause of the first call of a function."""
     return Cause("first", level, None, None, None, CERTAIN)
 
 
 def unread_key(level: str) -> Cause:
-    """The cause of a call whose key was not recorded."""
+    """Return the cause of a call whose key was not recorded."""
     return Cause("unknown", level, None, None, None, CERTAIN, detail=NotRecorded())
 
 
 def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """The causes of a miss whose key is ``after``, compared with the earlier key ``before``."""
+    """Return the causes of a miss with key ``after``, compared with the earlier key ``before``; never empty."""
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
         return [_transform(at.level, at.entry, at.entry_before)]
     if at.entry == "transform" and at.other_program:
@@ -144,24 +144,26 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     elif not explained:
         found.append(_unexplained(found, before, after, at))
     if at.level != FAST_PATH and any(_explains(c, at) and c.kind != "unknown" for c in found):
-        found = [c for c in found if c.level != FAST_PATH or c.kind == "aot"]  # by itself it compiles nothing
+        found = [
+            c for c in found if c.level != FAST_PATH or c.kind == "aot"
+        ]  # a fast-path miss alone compiles nothing
     found.sort(key=lambda c: (not _explains(c, at), LEVELS.index(c.level), _ORDER.index(c.kind)))
     return _at_the_level(found, at)
 
 
 def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """Everything that tells two keys apart, whether or not one was a miss after the other; empty: nothing."""
+    """Return all differences of two keys, whether or not one missed after the other; empty: the keys are equal."""
     found = [
         *_whole(before, after, at),
         *(statics := _statics(before, after, at)),
-        *structure(before, after, at.signature, told=bool(statics)),
+        *structure(before, after, at.signature, statics_differ=bool(statics)),
         *folded(_leaves(before, after, at)),
     ]
     if at.wrappers[:1] == ["jax.pmap"] and any(c.kind == "static_value" for c in found):
         found = [c for c in found if c.kind != "new_function"]  # pmap wraps once for each static value
     found = _without_consequences(found, before, after)
     if not any(c.level == TRACE for c in found):
-        found += _nameless(before, after)
+        found += _whole_statics(before, after)
     return found
 
 
@@ -170,10 +172,10 @@ def _explains(c: Cause, at: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
-    """The decisive cause acts where the miss began: a fact of an early cache may be found in a later one."""
+    """Return the causes with the decisive one moved to the level of the miss."""
     head = found[0]
     if _explains(head, at) and head.level != at.level:
-        # What an earlier cache looks at, and yet that cache served: it is our best guess, no more.
+        # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
         return [msgspec.structs.replace(head, level=at.level, certainty=LIKELY), *found[1:]]
     return found
 
@@ -198,29 +200,29 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
             )
         elif group == "options":
             if item.endswith("_argnames") and _changed(f"options.{item[:-5]}nums", before, after):
-                continue  # JAX infers the names from the numbers
+                continue  # JAX derives the names from the numbers
             found.append(Cause("options", at.level, item, _setting(x), _setting(y), CERTAIN))
         elif group == "context":
             if item == MESH_DEVICES and _changed("context.abstract_mesh_context_manager", before, after):
-                continue  # another mesh altogether
+                continue  # the mesh itself is another one
             found.append(_context(whole_level(name), item, x, y))
     return found
 
 
 def _new_function(before: str | None, after: str | None, at: Circumstances) -> Cause:
-    """Another function object of the same definition; likely where the line that makes it is."""
+    """Return the cause for another function object of the same definition; likely if its line is only likely."""
     a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
-    made = NewFunction(at.form, tuple(at.wrappers), at.qualname, at.made_at, at.made_there)
-    certainty = CERTAIN if at.made_there or at.made_at is None else LIKELY
-    return Cause("new_function", TRACE, None, a, b, certainty, detail=made)
+    detail = NewFunction(at.form, tuple(at.wrappers), at.qualname, at.created_at, at.created_there)
+    certainty = CERTAIN if at.created_there or at.created_at is None else LIKELY
+    return Cause("new_function", TRACE, None, a, b, certainty, detail=detail)
 
 
 def _context(level: str, name: str, before: str | None, after: str | None) -> Cause:
-    """A setting of JAX, or the mesh around the call, which is one."""
+    """Return the cause for a changed setting of JAX; the mesh around the call is one of them."""
     a, b = _setting(before), _setting(after)
     if _MESH_SETTING.search(name):
         return Cause("mesh", level, "context", a, b, CERTAIN, detail=MeshSetting(name == MESH_DEVICES))
-    if not name:  # the settings behind the ids are lost
+    if not name:  # only the ids of the settings are recorded
         return Cause("config", level, None, None, None, CERTAIN, detail=NotRecorded())
     return Cause("config", level, name, a, b, CERTAIN)
 
@@ -248,24 +250,24 @@ def _changed(name: str, before: Facts, after: Facts) -> bool:
 
 def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     found: list[Cause] = []
-    # What is another kind of thing altogether: what is in it came and went with it.
-    other = {p for p, s in after.static.items() if p in before.static and before.static[p].type != s.type}
+    # Values whose type changed: the values inside them appear and disappear as a consequence.
+    retyped = {p for p, s in after.static.items() if p in before.static and before.static[p].type != s.type}
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
-        if (was is None or now is None) and below(path, other - {path}):
+        if (was is None or now is None) and below(path, retyped - {path}):
             continue
         if _same(was, now) or path.startswith("<") or _is_whole(was) or _is_whole(now):
             continue
         if was is not None and now is not None:
             found.append(_static(path, was, now, at, inside=_inside(path, after)))
-        elif not (path in before.leaves or path in after.leaves):  # else said with the leaf
+        elif not (path in before.leaves or path in after.leaves):  # else the leaf's cause covers it
             kind = "tree_static" if _inside(path, after) else "static_value"
             found.append(Cause(kind, TRACE, path, static_value(was), static_value(now), CERTAIN))
     return _fold_statics(found)
 
 
-def _nameless(before: Facts, after: Facts) -> list[Cause]:
-    """Static data that no field tells: the whole of a node, or what a library's wrapper compares."""
+def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
+    """Return the cause for static data that differs in no field: a whole node, or a library wrapper's own data."""
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
         whole = path.startswith("<") or _is_whole(now)
@@ -284,33 +286,32 @@ def _same(was: Static | None, now: Static | None) -> bool:
 def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: bool) -> Cause:
     kind = "tree_static" if inside else "static_value"
     a, b = static_value(was), static_value(now)
-    alike = was.type == now.type and was.repr == now.repr
+    same_text = was.type == now.type and was.repr == now.repr
     same_object = now.serial is not None and was.serial == now.serial
-    # Where the trace was found, the two compare equal; yet something kept them apart until then.
+    # If the trace was a hit, the two values compare equal; the fast path missed because their hashes differ.
     unstable = at.level != TRACE and now.compares == "value"
-    if unstable or now.unstable_hash or (alike and now.compares in BY_IDENTITY and not same_object):
-        why = UNSTABLE_HASH if unstable or now.unstable_hash else _why_another(now)
+    if unstable or now.unstable_hash or (same_text and now.compares in BY_IDENTITY and not same_object):
+        reason = UNSTABLE_HASH if unstable or now.unstable_hash else _identity_reason(now)
         level = at.level if unstable else TRACE
-        return Cause("static_identity", level, path, a, b, CERTAIN, detail=StaticDetail(why, inside))
-    if alike:
+        return Cause("static_identity", level, path, a, b, CERTAIN, detail=StaticDetail(reason, inside))
+    if same_text:
         certainty = CERTAIN if now.type in ("str", "bytes") else LIKELY
         return Cause(kind, TRACE, path, a, b, certainty, detail=StaticDetail(SAME_TEXT, inside))
     return Cause(kind, TRACE, path, a, b, CERTAIN)
 
 
-def _why_another(now: Static) -> str:
-    """Why an object that looks the same is another one."""
+def _identity_reason(now: Static) -> str:
+    """Return why an object with the same text is not equal to the one before."""
     if now.type.rpartition(".")[2] in _FUNCTIONS:
         return FUNCTION
     return PARTS if now.compares == "parts" else NO_EQ
 
 
 def _fold_statics(found: list[Cause]) -> list[Cause]:
-    """Many fresh functions below one attribute are one cause: the optimiser was made anew."""
-    deep = {c.path for c in found if c.path}
-    found = [
-        c for c in found if not any(below(d, {c.path}) for d in deep if c.path)
-    ]  # a partial and what it binds
+    """Merge several new objects below one attribute into one cause: the optimizer was created again."""
+    paths = {c.path for c in found if c.path}
+    # A partial and the values it binds: only the values count.
+    found = [c for c in found if not any(below(p, {c.path}) for p in paths if c.path)]
     groups: dict[tuple[str, str], list[Cause]] = {}
     for c in found:
         path = c.path or ""
@@ -326,7 +327,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Does it belong to a container, or to a node that is an argument, rather than being an argument itself?"""
+    """Return whether ``path`` is inside a container or node, or is one, rather than an argument of its own."""
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 
@@ -339,14 +340,14 @@ def _is_whole(s: Static | None) -> bool:
 
 
 def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, Cause]]:
-    """(leaf path, cause) for every field of every leaf that differs."""
+    """Return (leaf path, cause) for every field of every leaf that differs."""
     found: list[tuple[str, Cause]] = []
     for path, new in after.leaves.items():
         old = before.leaves.get(path)
         if old is None or old == new:
             continue
         fields = leaf_differences(old, new)
-        if "Tracer" in (old.type, new.type):  # inside another trace: what it is, not where it lies
+        if "Tracer" in (old.type, new.type):  # inside another trace a leaf has a type and no placement
             fields = [n for n in fields if n in ("shape", "dtype", "weak_type")]
         found += [(path, c) for c in _leaf(path, old, new, fields, at)]
     return found
@@ -409,7 +410,7 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 
 def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tuple[str, str]:
-    """The kind of cause that the difference between two shardings is, and the cache that it misses."""
+    """Return the kind of cause for the difference between two shardings, and the cache that it misses."""
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
         return "mesh", TRACE
@@ -417,16 +418,16 @@ def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tupl
         if level == COMPILE:
             return "device", COMPILE
         if at.level == FAST_PATH and (a.devices, a.mesh) == (b.devices, b.mesh):
-            # The lowering and the executable served both: JAX takes the one for the other.
+            # Lowering and executable were hits: JAX treats the two shardings as equal there.
             return "equal_sharding", FAST_PATH
     return "sharding", level
 
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
-    """Static values that came or went with a container, or with another way of passing, say no more."""
+    """Drop static values that appeared or disappeared with a container or with another call form."""
     trees = {c.path for c in found if c.kind == "tree" and c.path}
     moved = {p for p in union(before.nodes, after.nodes) if (p in before.nodes) != (p in after.nodes)}
-    moved = {p for p in moved if any(below(t, {p}) for t in trees)}  # told by a leaf of theirs
+    moved = {p for p in moved if any(below(t, {p}) for t in trees)}  # a leaf inside is a cause already
     passed = any(c.kind == "call_form" for c in found)
 
     def follows(c: Cause) -> bool:
@@ -438,7 +439,7 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstances) -> Cause:
-    """No difference accounts for the level reached: what else can be the reason?"""
+    """Return the cause of a miss that no difference of the keys explains: effects, eviction, clearing, unknown."""
     if at.level == FAST_PATH:
         if at.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
             names = tuple(sorted({n.partition("<")[0] for n in at.effects}))
@@ -452,7 +453,7 @@ def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstan
         return Cause("cleared", at.level, None, None, None, CERTAIN, detail=Cleared(at.cleared))
     if at.full:
         return _evicted(at.level, at.full)
-    if at.entry == "transform":  # it makes several of one call, alike to their arguments
+    if at.entry == "transform":  # a transform compiles several programs for one call, with the same arguments
         return _transform(at.level, at.entry, at.entry)
     return _unknown(at.level, after, missing=tuple(sorted(after.unread)))
 
@@ -468,7 +469,7 @@ def _unknown(level: str, after: Facts, missing: tuple[str, ...] = ()) -> Cause:
 
 
 def certain(causes: Sequence[Cause]) -> bool:
-    """Is the decisive one?"""
+    """Return whether the decisive cause is known and certain."""
     return bool(causes) and causes[0].certainty == CERTAIN and causes[0].kind != "unknown"
 
 

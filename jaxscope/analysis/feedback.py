@@ -1,7 +1,7 @@
-"""A compilation's results beside its arguments: what the next call will be like if they are fed back.
+"""Match a compilation's results with its arguments, to predict a call that passes the results back.
 
-Pure. A result feeds an argument where both have the same tree of leaves and the same shapes; what then
-differs (dtype, weak type, sharding, committedness, memory kind) is what will miss.
+Pure. A result matches an argument if both have the same tree of leaves and the same shapes; the differences (dtype,
+weak type, sharding, committedness, memory kind) are what causes the miss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PYTHON = frozenset({"int", "float", "bool", "complex"})
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One leaf of what a compiled function returns, with where it will lie."""
+    """One leaf of a compiled function's result, with its sharding."""
 
     leaf: OutLeaf
     sharding: Sharding | None
@@ -27,24 +27,24 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Results:
-    """The leaves of what a compiled function returns; ``subtrees`` is made when it is needed, once."""
+    """The leaves of a compiled function's result; ``subtrees`` is computed once, on demand."""
 
     def __init__(self, leaves: Sequence[Result] = ()) -> None:
         self.leaves = tuple(leaves)
 
     @functools.cached_property
     def subtrees(self) -> dict[str, dict[str, Result]]:
-        """By path of the node: its leaves by the path below it. Larger subtrees first."""
+        """Return the leaves by path below the node, by path of the node. Larger subtrees come first."""
         return _subtrees(self.leaves)
 
     @functools.cached_property
     def kinds(self) -> frozenset[tuple[object, str | None]]:
-        """The shapes and dtypes among the leaves."""
+        """Return the (shape, dtype) pairs of the leaves."""
         return frozenset((r.leaf.shape, r.leaf.dtype) for r in self.leaves)
 
 
 class Fed(msgspec.Struct, frozen=True):
-    """Argument ``argument`` is what the results under ``result`` become in the next call."""
+    """An argument of the next call that takes the results under the path ``result``."""
 
     argument: str
     result: str
@@ -52,10 +52,10 @@ class Fed(msgspec.Struct, frozen=True):
 
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
-    """Which arguments the results can become, and their leaves then.
+    """Return the arguments that can take results, with their leaves in the next call.
 
-    Every argument takes the first result subtree of its structure that no argument before it took; a lone
-    Python scalar (a learning rate, a temperature) only the result at its own position.
+    Every argument takes the first result subtree of its structure that no argument before it took; an argument that
+    is one Python scalar (a learning rate, a temperature) takes only the result at its own position.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -69,7 +69,7 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
         scalar = len(leaves) == 1 and all(leaf.type in _PYTHON for leaf in leaves.values())
         for prefix, returned in subtrees.items():
             if scalar and prefix != (f"[{position}]" if position or "" not in leaf_paths else ""):
-                continue  # a learning rate is no loss
+                continue  # a learning rate is not fed by a loss
             if any(prefix.startswith(t) or t.startswith(prefix) for t in taken):
                 continue
             if returned.keys() == leaves.keys() and _plausible(leaves, returned):
@@ -81,7 +81,7 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Is there a subtree of the results whose leaves are these, in shape and dtype? ``leaves``: by the path below."""
+    """Return whether a subtree of the results has these leaves (by path below the node), in shape and dtype."""
     if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
         return False
     return any(
@@ -104,9 +104,9 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """The same shapes; for a single leaf also the same dtype: a loss is no counter, a cast no step.
+    """Return whether a result may become this argument: equal shapes; for a single leaf also an equal dtype.
 
-    Of several, most are as integer or as floating as before: normalised images are no images again.
+    Of several leaves, most must stay integer or stay floating: normalized images do not become images again.
     """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False
@@ -121,7 +121,7 @@ def _whole(dtype: str | None) -> bool:
 
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:
-    """The result as the argument it becomes; what is not known stays as it was."""
+    """Return the result as the argument that it becomes; unknown facts stay as in the argument."""
     weak = result.leaf.weak_type
     committed = result.committed
     sharding = result.sharding if result.sharding is not None else before.sharding

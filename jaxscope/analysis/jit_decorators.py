@@ -1,4 +1,4 @@
-"""How a call that stands on a line of the user's is written under jit: ``jax.jit(f.init, static_argnums=2)``.
+"""Write the call on a user's line with jit around it: ``jax.jit(f.init, static_argnums=2)``.
 
 Reads source as text. What is written out among the arguments, a bool, a string, a size, a shape, is for
 Python and stays static; of a name nobody knows what it holds.
@@ -10,10 +10,7 @@ import ast
 
 from jaxscope.analysis.rewrap_site import parsed
 
-ELSE = (
-    "static_argnums or static_argnames for what is a Python bool, a string, a size or a function among its"
-    " arguments"
-)
+ELSE = "static_argnums or static_argnames for arguments that are Python bools, strings, sizes or functions"
 GENERAL = f"as in jax.jit(net.init)(key, x), with {ELSE}"
 FIRST = frozenset(
     {"init", "init_with_output", "apply", "tabulate"}

@@ -1,4 +1,4 @@
-"""A cache key as flat facts, and when two of its facts are the same to JAX."""
+"""Flatten a cache key into facts, and compare facts as JAX does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Contexts = Mapping[str, Mapping[str, str]]
 
 
 class LeafFacts(NamedTuple):
-    """A Leaf without its path, its sharding looked up: two of them compare by meaning."""
+    """A Leaf without its path and with its sharding in place of an index, so that two of them can be compared."""
 
     type: str
     shape: tuple[int | str, ...] | None
@@ -27,16 +27,16 @@ class LeafFacts(NamedTuple):
 
 
 LEAF_FIELDS = LeafFacts._fields
-# Facts that only a jax.Array has: where its type changed, their coming and going says nothing more.
+# Facts that only a jax.Array has: if the type changed, they appear or disappear as a consequence.
 _OF_ARRAYS = frozenset({"sharding", "committed", "memory_kind", "layout"})
 
 
 BY_IDENTITY = ("identity", "parts")
-SEE_FIELDS = "(see the fields above)"  # what capture writes for the whole beside its parts
+SEE_FIELDS = "(see the fields above)"  # capture's text for a whole whose parts are recorded
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """A key taken apart. ``whole`` holds what belongs to no single argument, by field name."""
+    """The facts of a key. ``whole`` has the facts that belong to no single argument, by field name."""
 
     leaves: dict[str, LeafFacts]
     static: dict[str, Static]
@@ -46,7 +46,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
-    """Take ``key`` apart; ``contexts`` gives the settings behind its context id."""
+    """Return the facts of ``key``; ``contexts`` has the settings by context id."""
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
     for leaf in key.arguments:
@@ -84,7 +84,7 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
 
 
 def array_type(leaf: LeafFacts) -> ArrayType:
-    """What a leaf is, without where it is placed."""
+    """Return the type of a leaf, without its placement."""
     return ArrayType(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
 
 
@@ -93,15 +93,15 @@ def static_value(item: Static) -> StaticValue: ...
 @overload
 def static_value(item: None) -> None: ...
 def static_value(item: Static | None) -> StaticValue | None:
-    """A static value as a cause names it."""
+    """Return a static value as a cause stores it."""
     return None if item is None else StaticValue(item.repr, item.type, item.serial)
 
 
 def same_static(a: Static, b: Static) -> bool:
-    """Does JAX take the one for the other, as far as the record tells?
+    """Return whether JAX treats the two as equal, as far as the recording shows.
 
-    By value: text, type and hash (a text may be cut, the hash tells). By identity: the serial, and whatever
-    the one object holds by now; of a method, which is one of an object's, the text too.
+    Values compared by value are equal if text, type and hash are (the text may be truncated, the hash is not). Values
+    compared by identity are equal if the serial is, whatever the object's contents; methods need an equal text, too.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -112,24 +112,24 @@ def same_static(a: Static, b: Static) -> bool:
 
 
 def other_object(a: Static, b: Static) -> bool:
-    """Compared by identity, they or a part of them, and known to be two objects."""
+    """Return whether they, or parts of them, are compared by identity and are known to be two objects."""
     return a.compares in BY_IDENTITY and None not in (a.serial, b.serial) and a.serial != b.serial
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """The fields that are not the same in two leaves, without those that follow from another."""
+    """Return the fields that differ between two leaves, without those that follow from another field."""
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:
             continue
         if name in _OF_ARRAYS and old.type != new.type and (a is None or b is None):
             if name in ("committed", "sharding") and (old.committed or new.committed):
-                names.append(name)  # placed on purpose: that, not the type, is part of the key
+                names.append(name)  # a committed placement is part of the key, the type is not
             continue
         if name == "layout" and (a is None or b is None or _rank(old) != _rank(new)):
-            continue  # a deleted array has none; one entry an axis says nothing beyond the rank
+            continue  # a deleted array has no layout; with another rank the layout follows from it
         if isinstance(a, Sharding) and isinstance(b, Sharding) and placed(a) == placed(b):
-            continue  # the memory kind is a fact of its own
+            continue  # the memory kind is a separate fact
         names.append(name)
     if "committed" in names and "type" in names and "numpy.ndarray" in (old.type, new.type):
         names.remove("type")  # a NumPy array counts as an uncommitted jax.Array
@@ -137,9 +137,9 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed(s: Sharding) -> tuple[object, ...]:
-    """What tells where an array lies, without its memory kind."""
+    """Return what determines an array's placement, without its memory kind."""
     mesh = None if s.mesh is None else tuple(tuple(axis) for axis in s.mesh)
-    # The text matters only for kinds whose placement is not spelled out in fields.
+    # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, mesh, s.spec, None if s.devices is not None else s.text)
 
 
@@ -148,13 +148,13 @@ def _rank(leaf: LeafFacts) -> int | None:
 
 
 def unread(name: str, x: str | None, y: str | None, before: Facts, after: Facts) -> bool:
-    """Is the difference only that one of the keys lacks a part that was not read?"""
+    """Return whether the fact differs only because one key has a part that could not be read."""
     part = name.partition(".")[0]
     if part in before.unread or part in after.unread:
         return True
-    if part == "context":  # comparable where both sides are settings, or both bare ids
+    if part == "context":  # comparable if both sides have settings, or both only ids
         return _context_form(before) != _context_form(after)
-    # A single option may come and go; of the rest, None means that it was not read.
+    # An option may be missing; for the other facts None means that they were not read.
     return (x is None or y is None) and part != "options"
 
 
@@ -165,12 +165,12 @@ def _context_form(facts: Facts) -> str | None:
 
 
 def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """All names of both, those of ``after`` first."""
+    """Return all names of both, those of ``after`` first."""
     return [*after, *(p for p in before if p not in after)]
 
 
 def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
-    """``path``, or with a number behind it where two leaves go by one name."""
+    """Return ``path``, with a number appended if another leaf has the same path."""
     if path not in taken:
         return path
     n = seen.get(path, 1) + 1

@@ -1,9 +1,9 @@
-"""Which of JAX's caches a difference misses, and which earlier key a miss is to be compared with.
+"""Find the cache of JAX that a difference misses, and the earlier key to compare a miss with.
 
-JAX asks four caches in turn: the C++ fast path, the trace, the lowering, the executable. A fact that is
-part of an early one makes everything behind it be done again. Measured on JAX 0.10.2 and 0.12.0.1
-(``benchmarks/causes.py``): the shape is part of the trace, committedness only of the lowering, which of
-several equal devices only of the executable, how a sharding is spelled only of the fast path.
+JAX looks into four caches in turn: the C++ fast path, the trace, the lowering, the executable. A miss in one of them
+repeats all later stages. Measured on JAX 0.10.2 and 0.12.0.1 (``benchmarks/causes.py``): the shape is part of the
+trace's key, committedness only of the lowering's, the choice among equal devices only of the executable's, the
+spelling of a sharding only of the fast path's.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from jaxscope.analysis.keys import (
 from jaxscope.schema.keys import Sharding, Static
 
 TRACE, LOWER, COMPILE, FAST_PATH = "trace", "lower", "compile", "fast_path"
-LEVELS = (TRACE, LOWER, COMPILE, FAST_PATH)  # in the order in which work is saved less and less
+LEVELS = (TRACE, LOWER, COMPILE, FAST_PATH)  # by the work that a miss repeats, the most first
 ANY = "any"
-UNLIKE = 2  # how much a fact differs that has another value, whatever value
+UNLIKE = 2  # the distance of a fact with another value
 
 LEAF = {
     "shape": TRACE,
@@ -42,11 +42,11 @@ MESH_DEVICES = (
 )
 OPTIONS = {"compiler_options": COMPILE, "static_argnums": TRACE, "static_argnames": TRACE, "inline": TRACE}
 _AXIS = re.compile(r"'[^']*'|\"[^\"]*\"|UNCONSTRAINED|\w+=")
-STAND_IN = "jax.ShapeDtypeStruct"  # lowered ahead of time without an array
+STAND_IN = "jax.ShapeDtypeStruct"  # an argument of an ahead-of-time lowering without an array
 
 
 def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
-    """The first cache that missed, from what was done; ``phase`` is one that failed or is in progress."""
+    """Return the first cache that missed, from the stages that ran; ``phase`` failed or is in progress."""
     for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
         if word in reached or phase == level:
             return level
@@ -54,7 +54,7 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
-    """The cache that tells the two apart."""
+    """Return the first cache whose key distinguishes the two shardings."""
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
@@ -69,7 +69,7 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
 
 
 def spec(s: Sharding) -> str | None:
-    """The PartitionSpec without the Nones at its end: they say nothing."""
+    """Return the text of the PartitionSpec without the Nones at its end, which have no effect."""
     if s.spec is None:
         return None
     text = s.spec.strip()
@@ -81,7 +81,7 @@ def spec(s: Sharding) -> str | None:
 
 
 def _split_axes(s: Sharding) -> list[list[str]] | None:
-    """Per dimension the mesh axes that split it: one of size 1 splits nothing, ``('a',)`` is ``'a'``."""
+    """Return the mesh axes that split each dimension, without axes of size 1; ``('a',)`` equals ``'a'``."""
     if s.spec is None:
         return None
     whole = {name for name, size, _ in s.mesh or () if size == 1}
@@ -96,7 +96,7 @@ def _split_axes(s: Sharding) -> list[list[str]] | None:
 
 
 def _split(body: str) -> list[str]:
-    """At the commas outside brackets."""
+    """Split at the commas outside brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(body):
         depth += (c in "([{") - (c in ")]}")
@@ -107,20 +107,20 @@ def _split(body: str) -> list[str]:
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
-    """The cache that ``field`` of two leaves at one path tells apart."""
+    """Return the cache that misses if ``field`` differs between two leaves at one path."""
     return sharding_level(a.sharding, b.sharding) if field == "sharding" else LEAF[field]
 
 
 def whole_level(name: str) -> str:
-    """The same for what belongs to the call as a whole."""
+    """Return the cache that misses if the fact ``name`` of the whole call differs."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
     return OPTIONS.get(option, LOWER) if group == "options" else TRACE
 
 
-def told_apart(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
-    """For every fact that differs between two keys the cache that it misses, and how much it differs (UNLIKE)."""
+def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
+    """Yield (cache that misses, distance up to UNLIKE) for every fact that differs between two keys."""
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
             old, new = before.leaves.get(path), after.leaves.get(path)
@@ -138,7 +138,7 @@ def told_apart(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
                 yield TRACE, _unlike(was, now)
     if before.nodes and after.nodes and before.nodes is not after.nodes and before.nodes != after.nodes:
         for path in union(before.nodes, after.nodes):
-            # Where a leaf became a None or a container, the leaf that went has said it.
+            # Where a leaf became None or a container, the leaf is counted already.
             leaf = (path in before.leaves) != (path in after.leaves)
             if before.nodes.get(path) != after.nodes.get(path) and not leaf:
                 yield TRACE, UNLIKE
@@ -150,7 +150,10 @@ def told_apart(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """0: another object that looks the same, 1: the same value of another type (``10`` and ``np.int64(10)``)."""
+    """Return 0 for another object with the same text, 1 for an equal value of another type, else UNLIKE.
+
+    An equal value of another type is ``np.int64(10)`` after ``10``.
+    """
     if was is None or now is None:
         return UNLIKE
     if was.type == now.type and was.repr == now.repr and other_object(was, now):
@@ -160,9 +163,9 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
-    """How many facts tell two keys apart, by level."""
+    """Return the number of facts that differ between two keys, by level."""
     counts = dict.fromkeys(LEVELS, 0)
-    for level, _ in told_apart(before, after):
+    for level, _ in differences(before, after):
         counts[level] += 1
     return counts
 
@@ -170,17 +173,18 @@ def distance(before: Facts, after: Facts) -> dict[str, int]:
 def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
-    """Less is nearer, for a miss that reached ``level``; None: not less than ``limit``.
+    """Return the distance of two keys for a miss at ``level``, smaller is nearer; None: not below ``limit``.
 
-    What is told apart by an earlier cache than the one missed comes first: such a key did not serve. Then how
-    many facts differ; then how much: with configs of 1, 2, 1, 2, each a new object, the value is not what differs.
+    The distance is (facts that miss an earlier cache than ``level``, other facts that differ, sum of how much they
+    differ). A key of the first kind cannot have been the hit of the earlier cache. The sum prefers an equal config in
+    a new object to a config with another value.
     """
     at = LEVELS.index(level)
     earlier = later = much = 0
     if limit == (0, 0, 0):
         return None
-    for found, unlike in told_apart(before, after):
-        if LEVELS.index(found) < at:
+    for missed, unlike in differences(before, after):
+        if LEVELS.index(missed) < at:
             earlier += 1
         else:
             later += 1
@@ -191,10 +195,10 @@ def rank(
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """The fields that count: a stand-in of an ahead-of-time lowering has no place and no kind."""
+    """Return the fields that differ and count: a ShapeDtypeStruct has no placement and no memory kind."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
-        # Without a sharding of its own it is taken to lie on one device: no abstract value names a mesh then.
+        # Without a sharding it is lowered for one device: its abstract value then has no mesh.
         on_mesh = any(x.sharding is not None and x.sharding.mesh for x in (old, new))
         return [n for n in names if n in ("shape", "dtype", "weak_type") or (n == "sharding" and on_mesh)]
     if "sharding" in names and placed_alike(old, new):
@@ -203,7 +207,7 @@ def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
-    """Both uncommitted: where they happen to lie is no part of any key."""
+    """Return whether both leaves are uncommitted, each on one device: the device is then not part of any key."""
     a, b = old.sharding, new.sharding
     return (
         a is not None
@@ -218,10 +222,10 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Collection[int] = frozenset()
 ) -> int | None:
-    """Index of the earlier key to compare with: the one that was nearest to serve, the latest of equals.
+    """Return the index of the nearest earlier key, the latest of equals; None: there is no earlier key.
 
-    Keys of the same function object come first: no other object's key can serve a call.
-    ``unlike`` are indices of keys known to have other shapes than ``after``, which saves looking closer at them.
+    Keys of the same function object come first: the caches never share entries between objects. ``unlike`` are the
+    indices of keys known to have other shapes than ``after``, which need no closer comparison.
     """
     same = [
         i
@@ -234,10 +238,10 @@ def nearest(
     fewest: tuple[int, int, int] | None = None
     for index in reversed(same or range(len(earlier))):
         if fewest is not None and fewest <= (0, 1, UNLIKE) and index in unlike:
-            continue  # at least one fact tells it apart, and the latest of equals is known already
-        found = rank(earlier[index], after, level, fewest)
-        if found is not None:
-            best, fewest = index, found
-            if found == (0, 0, 0):
+            continue  # at least one fact differs, and a later key is as near
+        distances = rank(earlier[index], after, level, fewest)
+        if distances is not None:
+            best, fewest = index, distances
+            if distances == (0, 0, 0):
                 break
     return best

@@ -113,7 +113,7 @@ def _libtpu(gib: float) -> Figure:
     return Figure(
         gib * GIB,
         "https://pypi.org/project/libtpu/0.0.42.1/",
-        "available, it says of a program that does not fit; 0.0.50 says the same or 0.01 GiB less",
+        "the available memory in its error for a program that does not fit; 0.0.50: the same or 0.01 GiB less",
     )
 
 
@@ -248,7 +248,7 @@ def parse(text: str) -> Target:
     wanted = text.strip().lower()
     match = _NAME.fullmatch(wanted)
     if match is None or match[2] not in MACHINES:
-        _refuse(f"{text[:60]!r} names no target", wanted)
+        _refuse(f"unknown target {text[:60]!r}", wanted)
     machine = MACHINES[match[2]]
     slices = int(match[1] or 1)
     grid = tuple(map(int, match[3].split("x")))
@@ -256,9 +256,9 @@ def parse(text: str) -> Target:
         _refuse(f"{text[:60]!r} has no chips", wanted)
     if machine.platform == GPU:
         if match[1]:
-            _refuse(f"{machine.title}: hosts are written before the GPUs of each, not as slices", wanted)
+            _refuse(f"{machine.title}: write hosts x GPUs of a host, not slices", wanted)
         if len(grid) > 2:
-            _refuse(f"{machine.title}: a target is a number of GPUs, or hosts x GPUs of a host", wanted)
+            _refuse(f"{machine.title}: write a number of GPUs, or hosts x GPUs of a host", wanted)
         grid = (1, *grid) if len(grid) == 1 else grid
         if grid[1] > GPUS_OF_A_HOST:
             _refuse(f"{machine.title}: one host has {GPUS_OF_A_HOST} GPUs, not {grid[1]}", wanted)
@@ -267,7 +267,7 @@ def parse(text: str) -> Target:
     elif machine.most is not None and math.prod(grid) > machine.most:
         _refuse(f"{machine.title}: one slice has at most {machine.most:,} chips, not {math.prod(grid):,}", wanted)  # fmt: skip
     elif machine.axes == 2 and max(grid) > (side := math.isqrt(machine.most or max(grid) ** 2)):
-        _refuse(f"{machine.title}: a whole pod is {side}x{side}, no slice of it {_spelled(grid)}", wanted)
+        _refuse(f"{machine.title}: {_spelled(grid)} is not a slice of a pod, which is {side}x{side}", wanted)
     elif any(n > 1 and n % 2 for n in grid[:2]):
         _refuse(
             f"{machine.title}: a host has 2x2 chips, so a slice has 1 or an even number of them along its first two axes, not {_spelled(grid)}",

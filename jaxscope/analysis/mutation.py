@@ -1,4 +1,4 @@
-"""Does a program change its objects of a class after it has made them? Reads source as text."""
+"""Find whether a program changes objects of a class after creating them. Reads source as text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
 
 
 def changed(source: str, name: str) -> bool | None:
-    """Is an attribute of the class ``name``, defined in ``source``, assigned outside of what makes an object?
+    """Return whether an attribute of the class ``name`` is assigned outside the methods that create an object.
 
-    In a method to its first parameter, anywhere to an attribute that the class's ``__init__`` assigns, or by
-    ``setattr``. None: the class is not in this source.
+    Counts assignments to a method's first parameter, assignments anywhere to an attribute that the class's
+    ``__init__`` assigns, and ``setattr``. None: the class is not in this source.
     """
     tree = parsed(source)
     found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name] if tree else []
@@ -38,8 +38,7 @@ def changed(source: str, name: str) -> bool | None:
 
 
 def holds_itself(source: str, name: str) -> bool:
-    """Does the class ``name`` make its objects in an ``__init__`` of its own, which a frozen dataclass does
-    not allow?"""
+    """Return whether the class ``name`` assigns attributes in its own ``__init__``, which a frozen dataclass forbids."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)
@@ -50,7 +49,8 @@ def holds_itself(source: str, name: str) -> bool:
 
 
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
-    """(name, attribute) of every ``name.attribute = ...`` in it."""
+    """Return (name, attribute) of every ``name.attribute = ...`` in ``function``."""
+
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 
 

@@ -1,7 +1,7 @@
-"""What JAX says when it refuses to place an array, as data: a dimension that does not divide, arguments on
-different devices, an argument with another sharding than was asked for.
+"""Parse JAX's errors about placing arrays: a dimension that is not divisible, arguments on different devices, an
+argument with another sharding than jit's in_shardings.
 
-The sentences are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``, shard_map's specs, "Received incompatible
+The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``, shard_map's specs, "Received incompatible
 devices for jitted computation", "Sharding passed to jit does not match").
 """
 
@@ -15,7 +15,7 @@ MAX_MESSAGE = 4000
 
 
 class Indivisible(msgspec.Struct, frozen=True):
-    """``size`` of dimension ``dimension`` is to be split into ``parts``. ``path``: where the message names it."""
+    """A dimension of size ``size`` is not divisible by ``parts``. ``path`` of the argument: None: not in the message."""
 
     dimension: int
     parts: int
@@ -24,13 +24,13 @@ class Indivisible(msgspec.Struct, frozen=True):
 
 
 class Apart(msgspec.Struct, frozen=True):
-    """Arguments (or constraints) of one call that lie on different devices: (what, device ids as text)."""
+    """Arguments (or constraints) of one call on different devices: (name, device ids as text) of each."""
 
     places: tuple[tuple[str, str], ...]
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """in_shardings asks for ``wanted``, the argument lies as ``got``: PartitionSpecs, or a class's name."""
+    """An argument has the sharding ``got``, in_shardings the sharding ``wanted``: PartitionSpecs or class names."""
 
     wanted: str
     got: str
@@ -62,7 +62,7 @@ _KIND = re.compile(r"\w{1,60}")
 
 
 def read(message: str) -> Refusal | None:
-    """What the message of an exception refuses; None: something else."""
+    """Parse the message of an exception; None: it is not an error about placing arrays."""
     text = message[:MAX_MESSAGE]
     if (found := _AXIS.search(text)) is not None:
         path = _PATH.search(text)
@@ -70,9 +70,9 @@ def read(message: str) -> Refusal | None:
     if (found := _SPECS.search(text)) is not None:
         return _indivisible(found[2], found[4], found[3], found[1])
     if (at := text.find(_APART)) >= 0:
-        said = re.split(r" on platform \w{1,40}", text[at + len(_APART) :])
-        found_places = [_PLACE.match(piece.removeprefix(" and ")) for piece in said]
-        places = tuple((m[1] or m[2], m[3]) for m in found_places if m is not None)
+        pieces = re.split(r" on platform \w{1,40}", text[at + len(_APART) :])
+        matches = [_PLACE.match(piece.removeprefix(" and ")) for piece in pieces]
+        places = tuple((m[1] or m[2], m[3]) for m in matches if m is not None)
         return Apart(places) if len(places) > 1 else None
     if (found := _MISMATCH.search(text)) is not None:
         return Mismatch(_spelled(found[1]), _spelled(found[2]), found[3])
@@ -89,7 +89,7 @@ def _spelled(sharding: str) -> str:
     if found is not None:
         return re.sub(r"(?:,|(?:, None)+)\)$", ")", found[1].replace("PartitionSpec", "P"))
     kind = _KIND.match(sharding)
-    where = re.search(r"id=(\d{1,9})", sharding)
-    if where is not None:
-        return f"on device {where[1]}"
+    device = re.search(r"id=(\d{1,9})", sharding)
+    if device is not None:
+        return f"on device {device[1]}"
     return kind[0] if kind else sharding[:60]

@@ -1,7 +1,6 @@
-"""Both texts of one program together: what was lowered and what the compiler made of it.
+"""Read the lowered and the compiled text of one program and join what they contain.
 
-Each text knows what the other does not: the StableHLO the user's lines, constants and donation, the HLO
-what really runs. Either may be missing.
+The StableHLO has the user's lines, constants and donation, the HLO the instructions that run. Either may be missing.
 """
 
 from __future__ import annotations
@@ -21,20 +20,21 @@ from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.shardings import partition_spec
 from jaxscope.schema.keys import Captured, Frame, Memory
 
-# Of what ``analyse`` says: a reader's cache made by another version is not read.
+# The version of the result of ``analyse``: cached results of another version are not read.
 VERSION = 12
-MAX_ANALYSED = 64 << 20  # bytes of a text: reading one takes up to twelve times its size in memory
+MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its size in memory
 
 
 class Around(msgspec.Struct, frozen=True):
-    """What the recording knows of a program and its texts do not say.
+    """Facts about a program that the recording has and its texts do not have.
 
     Attributes:
-      mesh: (axis, size) of the mesh that its arguments lie on; None: the HLO's own, if it prints one.
-      paths: of the caller's arguments, in order; ``dropped``: positions of those the program does not take.
-      donated: paths of those the call donated; None: not known.
-      captured: arrays the trace took in, by name.
-      heard: warnings that XLA printed while it compiled the program; None: nobody could hear them.
+      mesh: (axis, size) of the mesh of its arguments; None: use the mesh that the HLO prints, if any.
+      paths: of the caller's arguments, in order.
+      dropped: positions of the caller's arguments that the program does not take.
+      donated: paths of the arguments that the call donated; None: unknown.
+      captured: arrays that the trace captured, by name.
+      warnings: XLA's warnings while it compiled the program; None: XLA's output was not recorded.
     """
 
     mesh: list[tuple[str, int]] | None = None
@@ -42,11 +42,16 @@ class Around(msgspec.Struct, frozen=True):
     dropped: list[int] = []
     donated: list[str] | None = None
     captured: list[Captured] = []
-    heard: list[str] | None = None
+    warnings: list[str] | None = None
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """What the two texts say; None where there is no such text. ``remats`` None: nobody could hear them."""
+    """The contents of the two texts of a program.
+
+    Attributes:
+      hlo, stablehlo: None: there is no such text.
+      remats: involuntary rematerializations; None: XLA's output was not recorded.
+    """
 
     hlo: compiled.Program | None
     stablehlo: lowered.Reading | None
@@ -57,13 +62,13 @@ NOTHING = Texts(None, None)
 
 
 def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
-    """Read what is there. Never raises: what could not be read is among ``problems``."""
+    """Read the texts that are given. Never raises: parts that cannot be read are listed in ``problems``."""
     around = around or Around()
-    made = compiled.analyse(hlo_text, mesh=around.mesh) if hlo_text is not None else None
-    aliased = _aliased(made)
-    read = None
+    hlo = compiled.analyse(hlo_text, mesh=around.mesh) if hlo_text is not None else None
+    aliased = _aliased(hlo)
+    stablehlo = None
     if stablehlo_text is not None:
-        read = lowered.analyse(
+        stablehlo = lowered.analyse(
             stablehlo_text,
             captured=around.captured,
             paths=around.paths,
@@ -71,20 +76,23 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
             donated=around.donated,
             aliased=aliased,
         )
-        if made is not None:
-            read = msgspec.structs.replace(read, donation=(*read.donation, *_possible(made, read)))
-            found = [_constrained(_weight(c, read), read, made) for c in made.collectives]
-            made = msgspec.structs.replace(made, collectives=_beside(found, read))
-    said = None
-    if around.heard is not None:
-        said = rematerialization.find(around.heard, hlo_text, around.mesh or _mesh(made, read))
-    return Texts(made, read, said)
+        if hlo is not None:
+            donation = (*stablehlo.donation, *_possible_donations(hlo, stablehlo))
+            stablehlo = msgspec.structs.replace(stablehlo, donation=donation)
+            collectives = [
+                _with_constraint(_with_weight(c, stablehlo), stablehlo, hlo) for c in hlo.collectives
+            ]
+            hlo = msgspec.structs.replace(hlo, collectives=_with_other_operand(collectives, stablehlo))
+    remats = None
+    if around.warnings is not None:
+        remats = rematerialization.find(around.warnings, hlo_text, around.mesh or _mesh(hlo, stablehlo))
+    return Texts(hlo, stablehlo, remats)
 
 
 def peak_bytes(memory: Memory) -> int | None:
-    """Arguments, results and temporaries less what they share: an upper bound of what one device holds.
+    """Return arguments + results + temporaries - aliased bytes: an upper bound of the peak of one device.
 
-    The compiler's own figure is not used: on CPU it leaves the temporaries out.
+    The compiler's own figure is not used: on CPU it leaves the temporaries out. None: a part is unknown.
     """
     parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
     if any(p is None for p in parts):
@@ -93,126 +101,130 @@ def peak_bytes(memory: Memory) -> int | None:
     return argument + output + temp - alias
 
 
-def _mesh(made: compiled.Program | None, read: lowered.Reading | None) -> Sequence[tuple[str, int]] | None:
-    """The mesh that the texts themselves name, where it is one."""
-    if made is not None and made.mesh:
-        return made.mesh
-    named = {m.axes for m in read.meshes if m.axes} if read is not None else set()
+def _mesh(
+    hlo: compiled.Program | None, stablehlo: lowered.Reading | None
+) -> Sequence[tuple[str, int]] | None:
+    """Return the mesh that the texts name, if it is only one."""
+    if hlo is not None and hlo.mesh:
+        return hlo.mesh
+    named = {m.axes for m in stablehlo.meshes if m.axes} if stablehlo is not None else set()
     return named.pop() if len(named) == 1 else None
 
 
-def _weight(c: Collective, read: lowered.Reading) -> Collective:
-    """``c`` as a gather of a weight, where the lowered text says that what it is multiplied with is split likewise."""
+def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
+    """Return ``c`` as a gather of a weight, if the other operand of its product is split over the same axes."""
     if c.gathered is None:
         return c
     axes = {axis.partition(":")[0] for axis in c.axes or ()}
-    beside = (a.sharding for a in read.arguments if a.index in c.gathered.beside)
+    others = (a.sharding for a in stablehlo.arguments if a.index in c.gathered.beside)
     split = {
-        axis.partition(":")[0] for s in beside if s is not None for d in s.dimensions or () for axis in d
+        axis.partition(":")[0] for s in others if s is not None for d in s.dimensions or () for axis in d
     }
     return msgspec.structs.replace(c, weight=c.gathered.argument) if split & axes else c
 
 
-def _constrained(c: Collective, read: lowered.Reading, made: compiled.Program) -> Collective:
-    """``c`` with the user's sharding constraint that makes the partitioner insert it, where there is one.
+def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
+    """Return ``c`` with the user's sharding constraint that makes the partitioner insert it, if there is one.
 
-    An all-gather brings together what a constraint says is not split over its axes, an all-to-all splits
-    along another dimension what a constraint wants split over its axes there. It stands at the line of the
-    constraint, or of what makes the constrained value; and its result on one device is the constrained value,
-    or a step there.
+    An all-gather belongs to a constraint that does not split over its axes, an all-to-all to one that splits over
+    its axes along another dimension. Its line is that of the constraint or of the operation that computes the
+    constrained value, and its result on one device has the size of the constrained value or of a step towards it.
     """
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
     line = (c.source.file, c.source.line) if c.source is not None else None
     axes = None if c.axes is None else {axis.partition(":")[0] for axis in c.axes}
     found: Constraint | None = None
-    for one in read.sharding_constraints:
+    for one in stablehlo.sharding_constraints:
         here = (one.source.file, one.source.line)
         if line not in (here, *one.made_at) and (one.argument is None or c.op_name != one.argument):
             continue
         if c.op_name and one.backward is not None and one.backward is not ("transpose(" in c.op_name):
             continue
-        wanted = _axes(one, made)
+        wanted = _axes(one, hlo)
         device = one.bytes // math.prod(one.parts)
         if one.asked.open or wanted is None or (axes is None and wanted):
             continue
         if c.kind == "all-gather":
-            fits = not wanted & (axes or set()) and _is_step(c.bytes, device, made.num_partitions or 1)
+            fits = not wanted & (axes or set()) and _is_step(c.bytes, device, hlo.num_partitions or 1)
         else:
             fits = axes is not None and axes <= wanted and _is_step(c.bytes, device, 1)
         if fits and (found is None or line == here):
             found = one
     if found is None:
         return c
-    split = _dimensions(found, made) or ()
-    asked = partition_spec((*split, *((),) * (len(found.parts) - len(split))))
-    return msgspec.structs.replace(c, constraint=asked, constrained_at=found.source)
+    split = _dimensions(found, hlo) or ()
+    spec = partition_spec((*split, *((),) * (len(found.parts) - len(split))))
+    return msgspec.structs.replace(c, constraint=spec, constrained_at=found.source)
 
 
-def _beside(found: list[Collective], read: lowered.Reading) -> list[Collective]:
-    """``found`` with the gathers that follow from others: where a constraint brings one operand of a product
-    together over an axis, the partitioner brings the other one together over it, too, at the line of the
-    product."""
-    taken: dict[tuple[Frame | None, str | None], set[str]] = {}
-    for c in found:
+def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
+    """Return the collectives, with the constraint also at the gather of the other operand of a product.
+
+    Where a constraint gathers one operand of a product over an axis, the partitioner gathers the other operand over
+    that axis, too, at the line of the product.
+    """
+    gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
+    for c in collectives:
         if c.constrained_at is not None and c.kind == "all-gather":
-            taken.setdefault((c.constrained_at, c.constraint), set()).update(c.axes or ())
+            gathered.setdefault((c.constrained_at, c.constraint), set()).update(c.axes or ())
     users: dict[tuple[str, int], set[Frame]] = {}
-    for one in read.sharding_constraints:
+    for one in stablehlo.sharding_constraints:
         for line in one.used_at:
             users.setdefault(line, set()).add(one.source)
 
-    def with_it(c: Collective) -> Collective:
+    def with_constraint(c: Collective) -> Collective:
         inserted = c.origin == "inserted" and c.kind == "all-gather" and c.constrained_at is None
         if not inserted or c.source is None or not c.axes:
             return c
         near = users.get((c.source.file, c.source.line), set())
-        for (frame, asked), axes in taken.items():
+        for (frame, spec), axes in gathered.items():
             if frame in near and axes >= set(c.axes):
-                return msgspec.structs.replace(c, constraint=asked, constrained_at=frame)
+                return msgspec.structs.replace(c, constraint=spec, constrained_at=frame)
         return c
 
-    return [with_it(c) for c in found] if taken else found
+    return [with_constraint(c) for c in collectives] if gathered else collectives
 
 
 def _is_step(size: int, whole: int, most: int) -> bool:
-    """Is ``size`` all of ``whole`` bytes, or one of its parts, of which ``most`` devices make at most so
-    many? A type of half or double size, to which the compiler may convert first, counts as the same."""
+    """Return whether ``size`` bytes are all of ``whole`` or a part of it that ``most`` devices can form.
+
+    A type of half or double size counts as the same: the compiler may convert first.
+    """
     return any(
         total % (2 * size) == 0 < total and most % (total // (2 * size)) == 0
         for total in (whole, 2 * whole, 4 * whole)
     )
 
 
-def _axes(one: Constraint, made: compiled.Program) -> set[str] | None:
-    """The mesh axes that a constraint splits over; None: not known."""
-    dimensions = _dimensions(one, made)
+def _axes(one: Constraint, hlo: compiled.Program) -> set[str] | None:
+    """Return the mesh axes that a constraint splits over; None: unknown."""
+    dimensions = _dimensions(one, hlo)
     return None if dimensions is None else {axis.partition(":")[0] for d in dimensions for axis in d}
 
 
-def _dimensions(one: Constraint, made: compiled.Program) -> tuple[tuple[str, ...], ...] | None:
+def _dimensions(one: Constraint, hlo: compiled.Program) -> tuple[tuple[str, ...], ...] | None:
     if one.asked.dimensions is not None or math.prod(one.parts) == 1:
         return one.asked.dimensions or ()
-    return shardings.read(one.asked.text, made.mesh).dimensions
+    return shardings.read(one.asked.text, hlo.mesh).dimensions
 
 
-def _possible(made: compiled.Program, read: lowered.Reading) -> list[Donation]:
-    """Arguments that could have been donated where only the compiled program shows which results are free.
+def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
+    """Return the arguments that could be donated where only the compiled program shows which results are free.
 
-    A result of one type takes one argument: the first ones of that type are named.
+    A free result can reuse one argument of its type: the first arguments of that type are returned.
     """
-    told = {d.argument for d in read.donation}
-    users = {a.index: a for a in read.arguments if a.role == "user"}
+    known = {d.argument for d in stablehlo.donation}
+    users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
     left: dict[str, int] = {}
     found = []
-    for p in made.memory.parameters:
+    for p in hlo.memory.parameters:
         value = users.get(p.number)
-        if value is None or p.number in told or p.donor or p.aliased or not p.matches:
+        if value is None or p.number in known or p.donor or p.aliased or not p.matches:
             continue
         kind = p.shape.partition("{")[0]
-        left.setdefault(
-            kind, p.matches - sum(d.status == "possible" and d.type == value.type for d in read.donation)
-        )
+        used = sum(d.status == "possible" and d.type == value.type for d in stablehlo.donation)
+        left.setdefault(kind, p.matches - used)
         if left[kind] > 0:
             left[kind] -= 1
             found.append(
@@ -223,8 +235,8 @@ def _possible(made: compiled.Program, read: lowered.Reading) -> list[Donation]:
     return found
 
 
-def _aliased(made: compiled.Program | None) -> Collection[int] | None:
-    """Positions of the program's own arguments that share a buffer with a result."""
-    if made is None or made.module is None:
+def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
+    """Return the positions of the program's own arguments that share a buffer with a result; None: unknown."""
+    if hlo is None or hlo.module is None:
         return None
-    return {a.parameter for a in made.memory.aliases}
+    return {a.parameter for a in hlo.memory.aliases}

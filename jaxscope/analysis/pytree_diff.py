@@ -1,6 +1,6 @@
-"""What two keys' containers say: leaves and nodes that came, went or changed kind; another call form.
+"""Compare the containers of two keys: leaves and nodes that appeared, disappeared or changed kind; the call form.
 
-Pure. Which of it explains a miss is ``analysis.causes``' to say.
+Pure. ``analysis.causes`` decides which of the differences explains a miss.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jaxscope.schema.findings import CERTAIN, LIKELY
 _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 
-def structure(before: Facts, after: Facts, signature: str | None, *, told: bool) -> list[Cause]:
-    """Leaves and containers that came, went or changed kind; the same arguments passed differently.
+def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
+    """Return causes for leaves and containers that appeared, disappeared or changed kind, and for another call form.
 
     Args:
-      signature: the function's parameters as text, where known.
-      told: static values were found to differ; the text of the tree then says nothing new.
+      signature: the function's parameters as text; None: unknown.
+      statics_differ: static values differ; the text of the tree is then no cause of its own.
     """
     came = [p for p in after.leaves if p not in before.leaves]
     went = [p for p in before.leaves if p not in after.leaves]
@@ -49,7 +49,7 @@ def structure(before: Facts, after: Facts, signature: str | None, *, told: bool)
         found += [
             Cause("tree", TRACE, p, array_type(before.leaves[p]), _instead(after, p), CERTAIN) for p in went
         ]
-    if found or told:
+    if found or statics_differ:
         return found
     order = [p for p in before.leaves if p in after.leaves] != [p for p in after.leaves if p in before.leaves]
     x, y = before.whole.get("tree"), after.whole.get("tree")
@@ -59,7 +59,7 @@ def structure(before: Facts, after: Facts, signature: str | None, *, told: bool)
 
 
 def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
-    """Several leaves that came or went together."""
+    """Return the cause for ``count`` leaves that appeared or disappeared together."""
     a, b = (None, Leaves(count)) if came else (Leaves(count), None)
     return Cause("tree", TRACE, prefix, a, b, CERTAIN, count)
 
@@ -69,7 +69,7 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """The outermost containers that only one key has, with their leaves, where there are several."""
+    """Return the outermost containers that only one key has, with their leaves, if they have several."""
     groups: dict[str, list[str]] = {}
     for p in paths:
         steps = tokens(p)
@@ -82,7 +82,7 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """What stands where the other key has a leaf; None: nothing."""
+    """Return the container or static value at a path where the other key has a leaf; None: nothing."""
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)
@@ -91,7 +91,7 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """(path, before, after) of the outermost containers that differ in kind; None and leaves aside."""
+    """Return (path, before, after) of the outermost containers that differ in kind, without None and leaves."""
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
     found: list[tuple[str, str | None, str | None]] = []
@@ -104,11 +104,11 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
             or any(below(m, {path}) for m in moved)
             or path in before.static.keys() | after.static.keys()
         ):
-            continue  # the leaves tell it
+            continue  # the leaves are causes already
         if (a or "").partition(" ")[0] == (b or "").partition(" ")[0] and any(
             below(m, {path}) for m in moved
         ):
-            continue  # an ordered dict with other keys: the leaves tell it
+            continue  # an ordered dict with other keys: the leaves are causes already
         found.append((path, a, b))
     return found
 
@@ -116,33 +116,33 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
 def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
-    """The cause where only the way of passing differs; None where what is passed differs too."""
+    """Return the cause if only the call form differs; None if the arguments differ, too."""
     x, y = before.whole["call_form"], after.whole["call_form"]
     moved = sorted({*_keywords(x)} ^ {*_keywords(y)})
-    fresh = [*came, *went]
+    scalars = [*came, *went]
     statics = [p for p in union(before.static, after.static) if (p in before.static) != (p in after.static)]
-    for p in fresh:
+    for p in scalars:
         leaf = after.leaves.get(p) or before.leaves.get(p)
         if leaf is None or leaf.type not in ("float", "int", "bool", "complex"):
-            return None  # an array where there was none is another argument, not another form
+            return None  # an additional array is another argument, not another call form
     for p in statics:
         item = after.static.get(p) or before.static.get(p)
         default = _default_of(signature, p)
         if item is None or (default is not None and default != item.repr):
             return None
-    paths = [*fresh, *statics, *moved]
+    paths = [*scalars, *statics, *moved]
     path = paths[0] if len(set(paths)) == 1 else None
-    return Cause("call_form", TRACE, path, CallForm(x), CallForm(y), LIKELY if fresh else CERTAIN)
+    return Cause("call_form", TRACE, path, CallForm(x), CallForm(y), LIKELY if scalars else CERTAIN)
 
 
 def _keywords(form: str) -> list[str]:
-    """Names in ``2 positional, keywords: mask, scale``."""
+    """Return the names in ``2 positional, keywords: mask, scale``."""
     match = _KEYWORDS.search(form)
     return [k.strip() for k in match.group(1).split(",")] if match else []
 
 
 def _default_of(signature: str | None, name: str) -> str | None:
-    """The default of a parameter in ``(x, s=2.0, *, mode='fast')`` as text; None where it has none."""
+    """Return the default of a parameter in ``(x, s=2.0, *, mode='fast')`` as text; None: it has none."""
     if signature is None:
         return None
     match = re.search(rf"[(\s,]{re.escape(name)}(?::[^=,]*)?\s?=\s?([^,)]+)", signature)

@@ -1,7 +1,6 @@
-"""Warnings of involuntary rematerialisation, as XLA prints them, read: which array, from how to how, whose line.
+"""Parse XLA's warnings of involuntary rematerialization: the array, the two shardings, the user's line.
 
-The partitioner found no way between two shardings but to give every device the whole array. Knows nothing
-of where the text was heard.
+XLA prints one if the partitioner can go from one sharding to another only by giving every device the whole array.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from jaxscope.schema.keys import Frame
 MAX_TEXT = 600
 _FOR = re.compile(r" for HLO operation:? ")
 _INSTRUCTION = re.compile(r"%?([^\s=]{1,400}) = (\([^\n]*?\)|\S+) ([\w-]{1,60})\(")
-# Where several ways to partition an operation are possible, XLA tries each in a module thrown away, whose
-# parameters are called this (EvaluatePartitionCost in spmd_partitioner_util.h). A transformer step of JAX 0.12
-# was warned of, and had no gather of that array: what is really done is warned of under its own name.
+# If there are several ways to partition an operation, XLA tries each in a temporary module whose parameters have
+# this name (EvaluatePartitionCost in spmd_partitioner_util.h). Such warnings are ignored: a transformer step of
+# JAX 0.12 had one and no gather of that array. The rematerialization that happens has a warning of its own.
 _TRIAL = re.compile(r"%?fake_parameter\.\d+\b")
 _ENDS = (". As the last resort", ". You probably want")
 
 
 class Remat(msgspec.Struct, frozen=True):
-    """One array that is made whole on every device.
+    """One array that is replicated on every device.
 
     Attributes:
-      name: the instruction in the program as it was then; rarely there in the final text.
-      before, after: shardings over the axes of the mesh (``P('data', None)``), else as XLA spells them.
-      bytes: of the whole array, which every device then holds; with the padding of uneven shards.
+      name: the instruction at that stage of the compilation; rarely in the final text.
+      before, after: shardings over the axes of the mesh (``P('data', None)``), else in XLA's spelling.
+      bytes: of the global array, which every device then holds; with the padding of uneven shards.
       source: the user's line.
       text: the warning, shortened.
     """
@@ -47,20 +46,22 @@ class Remat(msgspec.Struct, frozen=True):
     text: str
 
 
-def find(heard: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None) -> list[Remat]:
-    """Each warning once, those of mere trials left out.
+def find(
+    warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
+) -> list[Remat]:
+    """Return each warning once, without those of the partitioner's trials.
 
-    ``hlo_text``: the compiled program's, whose tables the frame ids refer to.
+    ``hlo_text`` is the compiled program, whose tables the frame ids refer to.
     """
-    heard = [text for text in heard if not _of_a_trial(text)]
+    warnings = [text for text in warnings if not _of_a_trial(text)]
     module: Module | None = None
-    if heard and hlo_text is not None:
+    if warnings and hlo_text is not None:
         try:
             module = reader.read(hlo_text)
-        except Exception:  # a hostile text: the warning itself still says something
+        except Exception:  # a hostile text: the warning is still useful without a line
             module = None
     found = []
-    for text in heard:
+    for text in warnings:
         try:
             found.append(_read(text, module, mesh))
         except Exception:
@@ -88,9 +89,9 @@ def _read(text: str, module: Module | None, mesh: Sequence[tuple[str, int]] | No
     cut = _INSTRUCTION.match(line)
     if cut is not None:
         name = cut[1]
-        made = Instruction(False, name, cut[2], cut[3], line[cut.end() :])
+        instruction = Instruction(False, name, cut[2], cut[3], line[cut.end() :])
         size = _whole(cut[2], old)
-        source = None if module is None else _source(made, module)
+        source = None if module is None else _source(instruction, module)
     return Remat(name, before, after, size, source, _shortened(text))
 
 
@@ -99,7 +100,7 @@ def _spelled(text: str, read: shardings.Spelled) -> str:
 
 
 def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
-    """Bytes of the array of which ``shape`` is one device's shard."""
+    """Return the bytes of the global array whose shard on one device is ``shape``; None: unknown."""
     parsed = shapes.parse(shape)
     one = shapes.total_bytes(parsed)
     if one is None or sharding.tiles is None or not isinstance(parsed, shapes.Array):
@@ -109,12 +110,12 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
     return one
 
 
-def _source(made: Instruction, module: Module) -> Frame | None:
-    """By the frame id; where there is none, the line of all instructions with the same op_name, if it is one."""
-    frame = frame_id(made)
+def _source(instruction: Instruction, module: Module) -> Frame | None:
+    """Return the line of the frame id; without one the only line of the instructions with the same op_name."""
+    frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
         return found
-    name = op_name(made)
+    name = op_name(instruction)
     if name is None:
         return None
     attribution = Attribution(module, CallGraph(module, ()))
@@ -125,7 +126,8 @@ def _source(made: Instruction, module: Module) -> Frame | None:
 
 
 def _shortened(text: str) -> str:
-    """Without the advice at the end, which is the same in every warning."""
+    """Return a warning without the advice at its end, which is the same in every warning."""
+
     for end in _ENDS:
         text = text.partition(end)[0]
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

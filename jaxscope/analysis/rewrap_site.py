@@ -1,8 +1,8 @@
-"""The line that makes a function object anew: ``jax.jit(partial(f, scale))`` inside a loop.
+"""Find the line that creates a function object again: ``jax.jit(partial(f, scale))`` inside a loop.
 
-Reads the user's source as text. A recording does not say who called jit, so a line is named only where
-something that was recorded leads to it: the line where the function's code begins, or a line on the stack of
-its call. That some other line of the file wraps a function of that name says nothing.
+Reads the user's source as text. The recording does not contain the call of jit, so a line is returned only if a
+recorded line leads to it: the first line of the function's code, or a line on the stack of its call. Another line
+of the file that wraps a function of the same name is no evidence.
 """
 
 from __future__ import annotations
@@ -21,29 +21,25 @@ WRAP = frozenset(
 MAX_SOURCE = 2_000_000  # characters; a longer file is not parsed
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-MODULE = -1  # instead of the number of a def: outside of all of them
-NESTED = 16  # calls inside one another that are looked at for one line
+MODULE = -1  # instead of a def's index: outside all defs
+NESTED = 16  # most nested calls to look at for one line
 
 
 class Maker(NamedTuple):
-    """A 1-based line; ``certain``: it was running when the object was called, or the code begins there."""
+    """A 1-based line. ``certain``: it was running when the object was called, or is the first line of its code."""
 
     line: int
     certain: bool
 
 
 class Makers:
-    """The places in one source that make function objects, found in one walk.
-
-    Attributes of a source that is not Python, or too long, are empty.
-    """
+    """Index the lines of one source that create function objects; empty if it is not Python, or too long."""
 
     def __init__(self, source: str) -> None:
         self._defined = set[tuple[str, int]]()
-        self._functions: list[
-            tuple[int, int]
-        ] = []  # first and last line of each def; the outer ones come first
-        self._calls: dict[tuple[int, str], list[tuple[int, int]]] = {}  # by def and name: first and last line
+        # First and last line of each def, the outer ones first, and of each call by (def, name).
+        self._functions: list[tuple[int, int]] = []
+        self._calls: dict[tuple[int, str], list[tuple[int, int]]] = {}
         tree = parsed(source)
         if tree is not None:
             self._walk(tree)
@@ -51,9 +47,8 @@ class Makers:
                 lines.sort()
 
     def _walk(self, tree: ast.Module) -> None:
-        left: deque[tuple[ast.AST, int | None]] = deque(
-            [(tree, MODULE)]
-        )  # with the def around; None: a lambda
+        # Each node with the index of the def around it; None: a lambda.
+        left: deque[tuple[ast.AST, int | None]] = deque([(tree, MODULE)])
         while left:
             node, around = left.popleft()
             if isinstance(node, ast.Call) and _last(node.func) in WRAP:
@@ -71,28 +66,26 @@ class Makers:
             left += [(child, around) for child in ast.iter_child_nodes(node)]
 
     def _add(self, call: ast.Call, around: int | None) -> None:
-        for held in _wrapped(call):
-            if isinstance(held, ast.Lambda):
-                self._defined.add(("<lambda>", held.lineno))
-            name = _last(held)
+        for wrapped in _wrapped(call):
+            if isinstance(wrapped, ast.Lambda):
+                self._defined.add(("<lambda>", wrapped.lineno))
+            name = _last(wrapped)
             if name is not None and around is not None:
                 span = (call.lineno, call.end_lineno or call.lineno)
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """The definition of ``name`` whose code begins at line ``begins``, where that line wraps it, too.
+        """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps it.
 
-        A decorated def, or a lambda inside a call of jit or the like: each time the definition runs, both are
-        made.
+        That is a decorated def, or a lambda inside a call of jit or the like: running it creates both objects.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """The expression that wraps ``name`` in the function that line ``site``, which made the call, belongs
-        to.
+        """Return the expression that wraps ``name`` in the function around line ``site``, the line of the call.
 
-        Certain where it is part of the call itself, as in ``jax.jit(partial(name, 2))(x)``; likely where it
-        is the only one in that function.
+        Certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``; likely if it is the only one in
+        that function.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -104,7 +97,7 @@ class Makers:
 
 
 def parsed(source: str) -> ast.Module | None:
-    """``source`` as a tree; None where it is no Python, or too much of it."""
+    """Parse ``source``; None: it is not Python, or longer than MAX_SOURCE."""
     if len(source) > MAX_SOURCE:
         return None
     try:
@@ -114,13 +107,13 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
-    """What a call of ``jit`` or the like is given: its arguments, and what those wrap in turn."""
-    for given in [*call.args, *(k.value for k in call.keywords)]:
-        if isinstance(given, ast.Call):
-            if _last(given.func) in WRAP:
-                yield from _wrapped(given)
+    """Yield the arguments of a call of ``jit`` or the like, and of the wrapping calls among them."""
+    for argument in [*call.args, *(k.value for k in call.keywords)]:
+        if isinstance(argument, ast.Call):
+            if _last(argument.func) in WRAP:
+                yield from _wrapped(argument)
         else:
-            yield given
+            yield argument
 
 
 def _last(node: ast.AST) -> str | None:

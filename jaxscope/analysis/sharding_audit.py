@@ -1,8 +1,7 @@
-"""What was asked of one argument or result, what the program makes of it, and what the array is: whether
-they agree, and why not.
+"""Compare the requested, compiled and actual sharding of one argument or result.
 
-Two shardings are compared by which device holds which part, so that ``P('data')`` and ``P('data', None)``
-are one; where that cannot be told, by the number of parts.
+Two shardings are equal if each device holds the same part: ``P('data')`` equals ``P('data', None)``. Where the
+devices are unknown, the number of parts per dimension is compared.
 """
 
 from __future__ import annotations
@@ -20,25 +19,26 @@ from jaxscope.schema.keys import Frame, Sharding
 
 ARGUMENT, RESULT = "argument", "result"
 IN_SHARDINGS, OUT_SHARDINGS, CONSTRAINT, TYPE = "in_shardings", "out_shardings", "constraint", "type"
-# Where arrays lie when nobody says otherwise: naming it changes nothing.
+# The memory kinds of an array for which none was chosen: naming one of them changes nothing.
 DEFAULT_MEMORY = frozenset({None, "device", "unpinned_host"})
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """One array argument or result of one compiled program.
+    """The shardings of one array argument or result of a compiled program.
 
     Attributes:
-      path: by the user's names; of a result its place in what is returned.
-      of: argument or result.
-      bytes: of the whole array; None: not known.
-      asked: None: nothing was, or it is not known.
-      by: what asked: in_shardings, out_shardings, constraint (with_sharding_constraint on this very value)
-        or type (explicit sharding).
-      asked_at: the line of a constraint.
-      compiled: what the program takes or gives it as.
-      actual: how the caller's argument lies; None of a result: it is what is compiled.
-      committed: of the caller's argument.
-      dropped: the program does not take the argument at all.
+      path: the argument's path in the user's names, or the result's path in the returned value.
+      of: ``argument`` or ``result``.
+      shape, dtype: of the global array.
+      bytes: of the global array; None: unknown.
+      asked: the requested sharding; None: no request, or unknown.
+      by: the source of the request: in_shardings, out_shardings, constraint (with_sharding_constraint on this
+        value) or type (explicit sharding).
+      asked_at: the user's line of a constraint.
+      compiled: the sharding in the compiled program.
+      actual: the sharding of the caller's argument; None for a result.
+      committed: whether the caller's argument is committed.
+      dropped: the compiled program does not take the argument.
     """
 
     path: str
@@ -56,14 +56,14 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """Two of the three differ.
+    """A difference between two of the requested, compiled and actual shardings.
 
     Attributes:
-      kind: ``not_as_asked`` (the program does something else than was asked) or ``moved`` (the argument lies
-        elsewhere than the program takes it: it is copied in every call that passes it so).
-      wanted, got: the two shardings; of ``moved``, what the program takes and where it lies.
-      reason: one clause, None: not known.
-      times: each device holds that many times the bytes that were asked for; None: not known, 1: the same.
+      kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the caller's
+        argument has another sharding than the program takes, so that every such call copies it).
+      wanted, got: requested and compiled sharding; for ``moved`` compiled and actual sharding.
+      reason: one clause; None: unknown.
+      times: bytes per device divided by the bytes per device of the requested sharding; None: unknown.
     """
 
     kind: str
@@ -77,7 +77,10 @@ NOT_AS_ASKED, MOVED = "not_as_asked", "moved"
 
 
 def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> Sharding:
-    """What a program's text states, as a Sharding; ``devices``: of the program, in order of its assignment."""
+    """Return the sharding of a program's text as a Sharding.
+
+    ``devices`` are the program's device ids in the order of its device assignment.
+    """
     if spec.dimensions is None or spec.mesh is None:
         inside = re.search(r"\{.*\}", spec.text)
         return Sharding("GSPMDSharding", inside[0] if inside else spec.text, devices, None, None, memory_kind)
@@ -95,19 +98,23 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
-    """Does a constraint that leaves dimensions to the partitioner (``P.UNCONSTRAINED``) say nothing against
-    ``compiled``: is every dimension cut at least as it asks, or is that not known?"""
+    """Return whether a constraint with open dimensions (``P.UNCONSTRAINED``) permits ``compiled``.
+
+    It does if every dimension has a multiple of the requested number of parts, or if that is unknown.
+    """
     if not spec.open:
         return False
-    asked, made = values.parts(spec, rank), None if compiled is None else parts(compiled, rank)
-    return asked is None or made is None or all(m % a == 0 for a, m in zip(asked, made, strict=True))
+    requested, actual = values.parts(spec, rank), None if compiled is None else parts(compiled, rank)
+    if requested is None or actual is None:
+        return True
+    return all(a % r == 0 for r, a in zip(requested, actual, strict=True))
 
 
 def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
-    """Into how many each dimension is cut; also where the devices are not known."""
-    found = sh.layout(s, rank)
-    if found is not None:
-        return found.parts
+    """Return the number of parts of each dimension, also where the devices are unknown; None: unknown."""
+    layout = sh.layout(s, rank)
+    if layout is not None:
+        return layout.parts
     named = sh.spec_axes(s.spec)
     if named is None or s.mesh is None or len(named[0]) > rank:
         return None
@@ -119,12 +126,12 @@ def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
 
 
 def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
-    """Does each device hold the same part? None: cannot be told."""
+    """Return whether each device holds the same part; None: unknown."""
     if _memory(a) != _memory(b):
         return False
     first, second = sh.layout(a, rank), sh.layout(b, rank)
     if first is not None and second is not None:
-        return _held(first) == _held(second) and first.unreduced == second.unreduced
+        return _devices_by_part(first) == _devices_by_part(second) and first.unreduced == second.unreduced
     one, other = parts(a, rank), parts(b, rank)
     if one is not None and other is not None and one != other:
         return False
@@ -132,7 +139,7 @@ def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
 
 
 def agrees(a: Sharding | None, b: Sharding | None, shape: Sequence[int] | None) -> bool:
-    """Are both known, and the same?"""
+    """Return whether both are known and equal."""
     return a is not None and b is not None and shape is not None and same(a, b, len(shape)) is True
 
 
@@ -140,20 +147,22 @@ def _memory(s: Sharding) -> str | None:
     return None if s.memory_kind in DEFAULT_MEMORY else s.memory_kind
 
 
-def _held(layout: sh.Layout) -> tuple[object, ...]:
+def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
     return layout.parts, tuple(frozenset(layout.devices[p] for p in who) for who in layout.order)
 
 
 def disagreement(i: Intent) -> Disagreement | None:
-    """The first of: the program does not do what was asked; the argument does not lie where it is taken."""
+    """Return the first of ``not_as_asked`` and ``moved`` that applies; None: the shardings agree or are unknown."""
     if i.shape is None or i.dropped:
         return None
     rank = len(i.shape)
     if i.asked is not None and i.compiled is not None and same(i.asked, i.compiled, rank) is False:
         times = _times(i.asked, i.compiled, rank)
-        # An argument that is gathered or turned around inside is a use of it; one that would be split is not split.
+        # A constraint that gathers or reshards an argument is one use of it; one that splits it was not honored.
         if i.of == RESULT or i.by != CONSTRAINT or (times is not None and times > 1):
-            return Disagreement(NOT_AS_ASKED, i.asked, i.compiled, _why(i.asked, i.compiled, i.shape), times)
+            return Disagreement(
+                NOT_AS_ASKED, i.asked, i.compiled, _reason(i.asked, i.compiled, i.shape), times
+            )
     if i.of == RESULT or i.actual is None or i.compiled is None:
         return None
     if same(i.compiled, i.actual, rank) is False:
@@ -161,34 +170,37 @@ def disagreement(i: Intent) -> Disagreement | None:
     return None
 
 
-def _why(asked: Sharding, got: Sharding, shape: Sequence[int]) -> str | None:
-    wanted, there = parts(asked, len(shape)), parts(got, len(shape))
-    if wanted is None:
+def _reason(wanted: Sharding, got: Sharding, shape: Sequence[int]) -> str | None:
+    wanted_parts, got_parts = parts(wanted, len(shape)), parts(got, len(shape))
+    if wanted_parts is None:
         return None
-    for k, (size, n) in enumerate(zip(shape, wanted, strict=True)):
-        if size % n and (there is None or there[k] != n):
+    for k, (size, n) in enumerate(zip(shape, wanted_parts, strict=True)):
+        if size % n and (got_parts is None or got_parts[k] != n):
             return f"{size:,} is not divisible by {n:,}"
-    if _memory(asked) != _memory(got):
+    if _memory(wanted) != _memory(got):
         return f"its memory kind is {got.memory_kind or 'the default'}"
     return None
 
 
-def _times(asked: Sharding, got: Sharding, rank: int) -> int | None:
-    wanted, there = parts(asked, rank), parts(got, rank)
-    if wanted is None or there is None or math.prod(there) < 1:
+def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
+    wanted_parts, got_parts = parts(wanted, rank), parts(got, rank)
+    if wanted_parts is None or got_parts is None or math.prod(got_parts) < 1:
         return None
-    return max(1, math.prod(wanted) // math.prod(there))
+    return max(1, math.prod(wanted_parts) // math.prod(got_parts))
 
 
 def spelled(s: Sharding, rank: int | None = None) -> str:
-    """In a sentence: ``P('data')``, ``replicated`` (over several devices), ``on cpu:0``."""
+    """Return a sharding as words for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``.
+
+    With ``rank``, a sharding that splits no dimension over several devices is ``replicated``.
+    """
     if s.kind == "SingleDeviceSharding":
         where = f"on {s.text}"
         return where if _memory(s) is None else f"{where} in {s.memory_kind}"
     text = re.sub(r"(?:,|(?:, None)+)\)$", ")", s.spec) if s.spec is not None else s.text
     if rank is not None:
-        found = parts(s, rank)
+        counts = parts(s, rank)
         ids = sh.device_ids(s.devices)
-        if found is not None and math.prod(found) == 1 and (ids is None or len(ids) > 1):
+        if counts is not None and math.prod(counts) == 1 and (ids is None or len(ids) > 1):
             text = "replicated"
     return text if _memory(s) is None else f"{text} in {s.memory_kind}"

@@ -1,4 +1,4 @@
-"""The causes of each compilation of a run: its key beside the earlier key that was nearest to serve.
+"""Find the causes of each compilation of a run by comparing its key with the nearest earlier key.
 
 JAX's caches live in one process, so only keys of the same process are compared.
 """
@@ -16,18 +16,17 @@ from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.keys import Frame, Key
 
-# Earlier keys looked at, the latest first: a function with thousands of keys must not cost the square of it.
+# Earlier keys to compare with, the latest first: the cost must not be quadratic in a function's keys.
 LOOK_BACK = 256
-LOOK_FURTHER = 32  # of the keys before those, that have the same shapes or static values
-# Calls of these two kinds serve one another; what was traced under a transform or inside another trace
-# is a thing of its own.
+LOOK_FURTHER = 32  # keys before those with the same shapes or static values
+# Entries of these two kinds share caches; traces under a transform or inside another trace do not.
 _DIRECT = frozenset({"call", "aot"})
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
-    """What tells ``c`` from the nearest earlier key; None where its key was not read.
+    """Compare ``c`` with the nearest earlier key; None: its key was not recorded.
 
-    Computed once for a finished call: what came before it does not change any more.
+    Computed once for a finished call: earlier calls do not change any more.
     """
     if c.key is None:
         return None
@@ -49,7 +48,7 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
 
 
 def of(run: Run, c: Compilation) -> list[Cause]:
-    """The causes of ``c``, the decisive one first; never empty."""
+    """Return the causes of ``c``, the decisive one first; never empty."""
     comparison = compared(run, c)
     if comparison is not None:
         return comparison.causes
@@ -60,7 +59,7 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """The number of the compilation that "before" stands for, where a later one came between it and ``c``."""
+    """Return the number of the compilation that ``c`` is compared with; None if it is the one right before ``c``."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -73,42 +72,42 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Is it one of the ``recompilations`` of its function, or would be, had its trace not failed?"""
+    """Return whether ``c`` is one of its function's ``recompilations``, or would be if its trace had not failed."""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
-    own, key, able = _served_by(c), _same_again(c), False
+    caches, key, earlier = _served_by(c), _transform_key(c), False
     for other in c.function.compilations:
         if other is c:
             break
-        if not other.reached_phases or other.entry == "nested" or _served_by(other) != own:
+        if not other.reached_phases or other.entry == "nested" or _served_by(other) != caches:
             continue
         if key is None:
             return True
-        if _same_again(other) == key:
+        if _transform_key(other) == key:
             return False
-        able = True
-    return able
+        earlier = True
+    return earlier
 
 
-def _came_to_nothing(c: Compilation) -> bool:
-    """Did its trace end in an exception, so that nothing was made?"""
+def _failed_trace(c: Compilation) -> bool:
+    """Return whether the trace raised an exception, so that nothing was compiled."""
     return c.failed is not None and not c.reached_phases
 
 
 @asked_once
 def recompilations(function: Function) -> list[Compilation]:
-    """The calls for which something is made once more that an earlier one could have served, in order of time.
+    """Return the calls that traced or compiled again after an earlier one, in order of time.
 
-    Not what was asked for (``.lower()``, ``.compile()``), and neither a trace that is part of another function's
-    trace, nor the first programs of a transform: a forward and a backward one beside that of the function itself.
+    Without explicit ``.lower()`` and ``.compile()``, traces inside another function's trace, and the first programs
+    of a transform: a forward and a backward program besides that of the function itself.
     """
     before: dict[object, set[object]] = {}
     found = []
     for c in function.compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
-        known, key = before.setdefault(_served_by(c), set()), _same_again(c)
-        if known and c.entry != "aot" and (key is None or key not in known) and not _came_to_nothing(c):
+        known, key = before.setdefault(_served_by(c), set()), _transform_key(c)
+        if known and c.entry != "aot" and (key is None or key not in known) and not _failed_trace(c):
             found.append(c)
         if c.reached_phases:
             known.add(key)
@@ -117,7 +116,7 @@ def recompilations(function: Function) -> list[Compilation]:
 
 @asked_once
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
-    """Its ``recompilations`` with their decisive causes, by the kind of these."""
+    """Return the ``recompilations`` of ``function`` with their decisive causes, by kind of cause."""
     found: dict[str, list[tuple[Compilation, Cause]]] = {}
     for c in recompilations(function):
         decisive = of(run, c)[0]
@@ -126,16 +125,16 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
 
 
 def _served_by(c: Compilation) -> object:
-    """Equal for compilations that can serve one another's calls, were their keys the same.
+    """Return a value that is equal for compilations that share caches.
 
-    Caches live in one process. Which transform it is the record does not have: its programs come from one line,
-    called from the same lines, with arguments of the same names and ranks, for one function object.
+    Caches belong to a process. The recording does not name the transform: its programs have the same line, the same
+    callers' lines, arguments of the same paths and ranks, and the same function object.
     """
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
-def _same_again(c: Compilation) -> object:
-    """Equal for programs of one transform that nothing in their keys tells apart: it makes several of one call.
+def _transform_key(c: Compilation) -> object:
+    """Return a value that is equal for programs of one transform with equal keys: one call compiles several.
 
     None: not under a transform, where each compilation counts.
     """
@@ -147,45 +146,47 @@ def _same_again(c: Compilation) -> object:
 def _transformed(c: Compilation) -> object:
     lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
-    # An axis more or less is another transform: vmap of what was under grad before, on the same line.
+    # Another rank means another transform: vmap on a line that had grad before.
     leaves = [(leaf.path, len(leaf.shape or ())) for leaf in c.key.arguments] if c.key is not None else []
     return tuple(lines), tuple(leaves), c.key.function_object if c.key is not None else None, traced
 
 
 def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set[int]]:
-    """Those worth a look, in order of time, and which of them have other shapes than ``c``.
+    """Return the earlier compilations to compare with, in order of time, and which of them have other shapes.
 
-    The latest, and of those before the latest with the shapes, or the static values, of ``c``: in which keys
-    come by the hundred, while dtypes, settings and containers do not.
+    These are the latest, and of those before them the latest with the shapes or static values of ``c``: keys with
+    different shapes or statics can be hundreds, those with different dtypes, settings and containers are few.
     """
-    its = key_index.of(run, c)
-    end = its.before(c.call)
-    one = its.entries == {c.entry} != {"transform"}  # by far the most
-    for fits in [None] if one else _fitting(c):
-        latest = its.latest(end, LOOK_BACK, fits)
+    index = key_index.of(run, c)
+    end = index.before(c.call)
+    one_entry = index.entries == {c.entry} != {"transform"}  # by far the most common case
+    for fits in [None] if one_entry else _fitting(c):
+        latest = index.latest(end, LOOK_BACK, fits)
         if latest:
-            positions = sorted({*latest, *its.alike(key, latest[-1], LOOK_FURTHER, fits)})
-            own = shapes(key)
-            unlike = {n for n, at in enumerate(positions) if its.shapes[at] != own}
-            return [its.compilations[at] for at in positions], unlike
+            positions = sorted({*latest, *index.alike(key, latest[-1], LOOK_FURTHER, fits)})
+            own_shapes = shapes(key)
+            unlike = {n for n, at in enumerate(positions) if index.shapes[at] != own_shapes}
+            return [index.compilations[at] for at in positions], unlike
     return [], set()
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """What may be compared with ``c``, the best first: the next where there is none."""
+    """Return the conditions for a compilation to compare with, the best first; the next if the first has no match."""
 
-    def alike(o: Compilation) -> bool:
+    def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
 
-    if c.entry == "transform":  # forward and backward programs of one function are different things
-        own, paths = _transformed(c), _paths(c)
+    if (
+        c.entry == "transform"
+    ):  # forward and backward programs of one function are not compared with each other
+        transform, paths = _transformed(c), _paths(c)
         return [
-            lambda o: o.entry == c.entry and _transformed(o) == own,
+            lambda o: o.entry == c.entry and _transformed(o) == transform,
             lambda o: o.entry == c.entry and _paths(o) == paths and _one_object(o, c),
             lambda o: o.entry != c.entry,
             lambda o: True,
         ]
-    return [alike, lambda o: True]
+    return [same_caches, lambda o: True]
 
 
 def _paths(c: Compilation) -> list[str]:
@@ -193,16 +194,16 @@ def _paths(c: Compilation) -> list[str]:
 
 
 def _one_object(a: Compilation, b: Compilation) -> bool:
-    """Are both calls of one function object? A backward program is of none."""
+    """Return whether both are calls of one function object, or have none, as a backward program."""
     return len({c.key.function_object for c in (a, b) if c.key is not None}) < 2
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:
-    """The key of ``c``, which was read, taken apart."""
+    """Return the flat facts of the key of ``c``, which must have been recorded."""
     key = c.key
     assert key is not None
     settings = run.settings(c.process, key.context)
-    known = run.facts.get(id(key))  # a key that came before is the same object (model.shared)
+    known = run.facts.get(id(key))  # equal keys are one object (model.interning)
     if known is None or known[0] is not key or known[1] is not settings:
         contexts = {key.context: settings} if key.context is not None and settings is not None else None
         known = run.facts[id(key)] = key, settings, flatten(key, contexts)
@@ -214,9 +215,9 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None
-    made = None
+    created = None
     if now.key is not None and then.key is not None and now.key.function_object != then.key.function_object:
-        made = _made_at(run, c)
+        created = _created_at(run, c)
     return causes.Circumstances(
         level=level,
         entry=c.entry,
@@ -230,15 +231,15 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         cleared=max(0, (now.cleared or 0) - (then.cleared or 0)),
         full=dict(now.full or {}),
         effects=_effects(c) if level == FAST_PATH else [],
-        made_at=made[0] if made is not None else None,
-        made_there=made is not None and made[1],
+        created_at=created[0] if created is not None else None,
+        created_there=created is not None and created[1],
         other_program=c.entry == before.entry == "transform" and _transformed(c) != _transformed(before),
         number_before=number_of(run, before),
     )
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Of this call, else of the function's latest trace."""
+    """Return the effects of this call, else of the function's latest trace."""
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):
@@ -247,12 +248,11 @@ def _effects(c: Compilation) -> list[str]:
     return []
 
 
-def _made_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
-    """The line at which a function object was created again, and whether that is certain.
+def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
+    """Return the line at which a function object was created again, and whether that is certain.
 
-    A lambda's or a def's own line, where nothing wraps it elsewhere; else the line that wraps it, of those
-    that were running; else, of a function that is defined inside another, its definition. None: no record
-    leads to a line.
+    The line of the lambda or def if it is not wrapped; else the line on the stack that wraps it; else, for a function
+    defined inside another, its definition. None: the recording does not lead to a line.
     """
     seen = c.function.seen
     if not seen.file or seen.line is None:
@@ -269,7 +269,7 @@ def _made_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
     for frame in (c.site, *(c.missed.stack if c.missed is not None else ())):
         if frame is None:
             continue
-        made = sources.where_called(frame.file, seen.name, frame.line, recorded.get(frame.file, frozenset()))
-        if made is not None:
-            return Frame(frame.file, made.line, frame.function), made.certain
+        wraps = sources.where_called(frame.file, seen.name, frame.line, recorded.get(frame.file, frozenset()))
+        if wraps is not None:
+            return Frame(frame.file, wraps.line, frame.function), wraps.certain
     return (defined, False) if inner else None

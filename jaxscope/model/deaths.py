@@ -31,18 +31,16 @@ def of_run(run: Run) -> Death | None:
     if exited is not None and exited.signal is not None:
         known = exited.signal in {s.value for s in signal.Signals}
         name = signal.Signals(exited.signal).name if known else f"signal {exited.signal}"
-        return Death(f"the program was ended by {name}", None, True)
+        return Death(f"the program was killed by {name}", None, True)
     if exited is not None and not exited.exit_code:
         return None
     code = f" (exit code {exited.exit_code})" if exited is not None else ""
     if died is not None:
         message = died.message.strip().partition("\n")[0]
-        text = f"the program died of {died.error}" + (f": {message}" if message else "") + code
+        text = f"the program failed with {died.error}" + (f": {message}" if message else "") + code
         return Death(text, died.stack[0] if died.stack else None, True)
     return (
-        Death(f"the program left with exit code {exited.exit_code}", None, False)
-        if exited is not None
-        else None
+        Death(f"the program exited with code {exited.exit_code}", None, False) if exited is not None else None
     )
 
 

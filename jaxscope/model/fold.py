@@ -1,7 +1,7 @@
-"""Events into records, one at a time: the left fold behind a Run.
+"""Fold events into the records of a Run, one event at a time.
 
-Takes the logs of many processes in any order between them, and tolerates what a log has lost (kill -9,
-a damaged line) and kinds it does not know. Knows nothing of files, and asks no questions of the result.
+Accepts the logs of several processes in any order, missing events (kill -9, a damaged line) and unknown kinds.
+Independent of files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BIT = {ev.TRACE: 1, ev.LOWER: 2, ev.COMPILE: 4}
 
 
 class Fold:
-    """Everything known of a run so far. ``version`` grows with every event: views compare it and redraw."""
+    """All records of a run so far. ``version`` grows with every event: views compare it and redraw."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -35,33 +35,29 @@ class Fold:
         self.functions: dict[str, Function] = {}
         self.compilations: dict[str, Compilation] = {}
         self.programs: dict[str, Program] = {}
-        self.retargeted: dict[str, Program] = {}  # for machines that are not there; not in ``programs``
+        self.retargeted: dict[str, Program] = {}  # lowered for targets; not in ``programs``
         self.targets: list[Target] = []
-        self.forced_devices: int | None = None  # CPU devices made for them
+        self.forced_devices: int | None = None  # CPU devices created for the targets
         self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
         self.stale: list[StaleCapture] = []
-        self.lost: list[Lost] = []  # as the recording says; ``Run.degraded`` has more
+        self.lost: list[Lost] = []  # from the recording; ``Run.degraded`` has more
         self.exited: ev.ProgramExited | None = None
-        self.stderr: list[ev.StderrWatched] = []  # empty: nobody heard what XLA printed
+        self.stderr: list[ev.StderrWatched] = []  # empty: XLA's output was not recorded
         self.warnings: list[ev.CompilerWarned] = []
-        self.sources: dict[
-            str, frozenset[str]
-        ] = {}  # checksums of the files that functions and calls stand in
-        self.unknown: dict[str, int] = {}  # kinds from a newer version -> how many
-        self.damaged = 0  # lines of the logs that were no events
-        self.going_on: bool | None = None  # does the program run? model.load says it
+        self.sources: dict[str, frozenset[str]] = {}  # checksums of the source files of functions and calls
+        self.unknown: dict[str, int] = {}  # number of events by unknown kind, of a newer version
+        self.damaged = 0  # lines of the logs that were not events
+        self.going_on: bool | None = None  # whether the program still runs; model.load sets it
         self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
-        self.earlier: dict[str, object] = {}  # keys by function id; model.earlier keeps it
+        self.earlier: dict[str, object] = {}  # keys by function id; model.key_index fills it
         self.shared = Shared()
         self.known: dict[str, tuple[int, Any]] = {}  # see records.asked_once
-        self.facts: dict[int, tuple[Key, object, Facts]] = {}  # by id of the key; model.causes keeps it
-        self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.lengthened keeps it
-        self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions keeps it
-        self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: they lie in files
-        self.unreadable: set[str] = (
-            set()
-        )  # texts that were asked for, and are gone or damaged; model.load sets it
+        self.facts: dict[int, tuple[Key, object, Facts]] = {}  # by id of the key; model.causes fills it
+        self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.growing_args fills it
+        self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions fills it
+        self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: texts are files
+        self.unreadable: set[str] = set()  # requested texts that are missing or damaged; model.load sets it
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
@@ -69,14 +65,14 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # those with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Take in one event; ``log`` names the file it stood in (tells recycled pids apart).
+        """Add one event and return the compilation it belongs to, if any.
 
-        Returns the compilation it speaks of, where it speaks of one.
+        ``log`` names the event's file, which distinguishes processes with the same pid.
         """
         self.version += 1
         kind = type(event)
         if kind in _OF_NO_PROCESS or isinstance(event, ev.Unknown):
-            self._beside(event)
+            self._without_process(event)
             return None
         handler = _HANDLERS.get(kind)
         if handler is None:
@@ -87,7 +83,7 @@ class Fold:
             if log and event.cell is not None:
                 self._cells.setdefault(log, {})[event.cell] = event
         else:
-            process.ended = None  # a program that ran its exit handlers early has gone on
+            process.ended = None  # the program ran its exit handlers early and continues
         found: Compilation | None = handler(self, process, event)
         if found is not None:
             found.function.version += 1
@@ -97,8 +93,8 @@ class Fold:
                 self._open.pop(found.id, None)
         return found
 
-    def _beside(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Take in what no process of the program says: the keeper, whoever hears its stderr, a target's compiler."""
+    def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
+        """Add an event that no process of the program wrote: from the keeper, the stderr reader, a target's compiler."""
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
         elif isinstance(event, ev.ProgramExited):
@@ -111,11 +107,11 @@ class Fold:
             self._target(event)
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
-        """Take in the counts beside ``log``, which grew since its last word on them."""
-        for cell, said in list(self._cells.get(log, {}).items()):
-            field = "index" if isinstance(said, ev.Step) else "count"
-            if 0 <= cell < len(numbers) and numbers[cell] > getattr(said, field):
-                self.apply(msgspec.structs.replace(said, **{field: numbers[cell]}), log)
+        """Add the counters of the process that writes ``log``, which may be ahead of its last events."""
+        for cell, event in list(self._cells.get(log, {}).items()):
+            field = "index" if isinstance(event, ev.Step) else "count"
+            if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
+                self.apply(msgspec.structs.replace(event, **{field: numbers[cell]}), log)
 
     def _process(self, event: ev.Event, log: str) -> Process:
         process = self._by_log.get(log) if log else self._by_pid.get(event.pid)
@@ -157,7 +153,7 @@ class Fold:
         if c is None:
             c = self._new(process, event.call, function, event.t_ns)
         elif c.missed is None and c.function is not function:
-            self._move(c, function)  # phases came before their introduction
+            self._move(c, function)  # phases were read before the event that introduces the call
         c.missed = event
         c.calls_then = function.counted_calls.get(process.id)
         _now(process, c)
@@ -211,7 +207,7 @@ class Fold:
 
     def _retargeted(self, process: Process, event: ev.Retargeted) -> Compilation:
         c = self._call(process, event)
-        id = event.program or f"{c.id}@{event.target}"  # never made: there is no text to name it by
+        id = event.program or f"{c.id}@{event.target}"  # skipped: there is no text to name it by
         program = self._for_target(id)
         program.retargeted(event)
         if event.of is not None and program.of is None:
@@ -221,7 +217,7 @@ class Fold:
         return c
 
     def _target(self, event: ev.TargetCompiling | ev.TargetCompiled) -> None:
-        self._for_target(event.program).heard_of(event)
+        self._for_target(event.program).target_event(event)
 
     def _for_target(self, id: str) -> Program:
         program = self.retargeted.get(id)
@@ -274,7 +270,7 @@ class Fold:
 
     def _degraded(self, process: Process, event: ev.Degraded) -> None:
         lost = Lost(event.seam, event.reason)
-        if lost not in self.lost:  # every process says it: once is enough
+        if lost not in self.lost:  # each process reports it; keep one
             self.lost.append(lost)
 
     def _capture_changed(self, process: Process, event: ev.CaptureChanged) -> None:
@@ -308,7 +304,7 @@ class Fold:
         if lost not in self.lost:
             self.lost.append(lost)
 
-    # -- records, made on demand: the event that introduces one may be lost -----------------------
+    # -- records, created on demand: the event that introduces one may be missing -----------------
 
     def _function(self, id: str) -> Function:
         function = self.functions.get(id)
@@ -316,7 +312,7 @@ class Fold:
             name = id.partition("@")[0]
             seen = ev.FunctionSeen(function=id, name=name.rpartition(".")[2] or name, qualname=name)
             function = self.functions[id] = Function(id, seen)
-        function.version += 1  # somebody speaks of it
+        function.version += 1  # called for an event about it
         return function
 
     def _call(self, process: Process, event: Any) -> Compilation:
@@ -358,7 +354,7 @@ class Fold:
         return program
 
     def _ended(self, process: Process, c: Compilation, phase: str, event: Any, *, reached: bool) -> None:
-        """``phase`` of ``c`` is over: its seconds, and whether it came to something."""
+        """Record the end of ``phase`` of ``c``: its seconds, and with ``reached`` that it succeeded."""
         if c.phase == phase:
             c.phase = None
         bit = _BIT.get(phase, 0)
@@ -385,7 +381,7 @@ def _now(process: Process, c: Compilation) -> None:
 
 
 def _insert(compilations: list[Compilation], c: Compilation) -> None:
-    """Keep order of time: events of another process may arrive late."""
+    """Insert in order of time: events of another process may arrive late."""
     key = (c.t_ns, c.process.pid, c.call)
     at = len(compilations)
     while at > 0:

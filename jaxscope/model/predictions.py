@@ -1,6 +1,6 @@
-"""Recompiles that are still to come: results of a function that will not fit when they are fed back.
+"""Predict recompiles: results of a function that miss the cache when they are passed to it again.
 
-Made from each compilation; what the next calls show confirms or withdraws it.
+Each compilation may give predictions; later calls confirm or withdraw them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ PENDING, CONFIRMED, WITHDRAWN = "pending", "confirmed", "withdrawn"
 
 
 class Prediction(msgspec.Struct, frozen=True):
-    """The call after ``after`` will miss, for ``causes``, if the result ``result`` becomes ``argument`` again.
+    """A predicted miss: the call after ``after`` misses if ``result`` is passed as ``argument``.
 
     Attributes:
-      leaves: of the argument; one array alone may be fed back or not, a tree of them hardly by chance.
-      status: pending; confirmed by the next miss; withdrawn, a later call did without; None: the run ended
-        and nobody could see.
+      after: the compilation that returned the result.
+      argument, result: paths.
+      causes: why the call will miss, the decisive cause first.
+      leaves: the argument's number of leaves; a tree of several rarely matches a result by chance.
+      status: pending; confirmed by a later miss; withdrawn by a later call without one; None: the run ended before.
       confirmed_by: the compilation that confirmed it.
     """
 
@@ -48,7 +50,7 @@ class Prediction(msgspec.Struct, frozen=True):
 
 @asked_once
 def predictions(run: Run) -> list[Prediction]:
-    """Of all user functions, in order of time."""
+    """Return the predictions for all user functions, in order of time."""
     found: list[Prediction] = []
     for f in run.functions.values():
         if f.user:
@@ -58,7 +60,7 @@ def predictions(run: Run) -> list[Prediction]:
 
 
 def of(run: Run, c: Compilation) -> list[Prediction]:
-    """What is to be expected after ``c``; empty where its results fit, or are not known."""
+    """Return the predictions after ``c``; empty if its results cause no miss or are unknown."""
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
     comparison = causes.compared(run, c)
@@ -70,17 +72,19 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
         expected = msgspec.structs.replace(comparison.facts, leaves={**comparison.facts.leaves, **fed.leaves})
         if _seen_before(run, c, expected):
             continue
-        told = _causes(comparison.facts, expected)
-        if told:
-            status, by = _status(run, c, fed, told)
-            found.append(Prediction(c, fed.argument, fed.result, told, len(fed.leaves), status, by))
+        expected_causes = _causes(comparison.facts, expected)
+        if expected_causes:
+            status, by = _status(run, c, fed, expected_causes)
+            found.append(
+                Prediction(c, fed.argument, fed.result, expected_causes, len(fed.leaves), status, by)
+            )
     return found
 
 
 def came_back(run: Run, c: Compilation, path: str) -> bool:
-    """Is what ``c`` was passed at or below ``path``, and lies elsewhere than before, a result of the function?
+    """Return whether the arguments at or below ``path`` with another sharding than before are the function's results.
 
-    True where all of it lies as the compilation it is compared with returned it, and no other line made it.
+    True if each has the sharding that the compilation before returned, and no other line created it.
     """
     comparison = causes.compared(run, c)
     if comparison is None or comparison.nearest is None or comparison.nearest_facts is None:
@@ -97,22 +101,22 @@ def came_back(run: Run, c: Compilation, path: str) -> bool:
     returned = {p: leaf.sharding for fed in feds for p, leaf in fed.leaves.items()}
     here = {(f.file, f.line) for f in (c.site, comparison.nearest.site) if f is not None}
     for p in moved:
-        came, expected, made = now[p].sharding, returned.get(p), c.made_at(p)
-        if came is None or expected is None or placed(came) != placed(expected):
+        actual, expected, origin = now[p].sharding, returned.get(p), c.made_at(p)
+        if actual is None or expected is None or placed(actual) != placed(expected):
             return False
-        if made is not None and (made.file, made.line) not in here:
+        if origin is not None and (origin.file, origin.line) not in here:
             return False
     return bool(moved)
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
-    """Why a call with ``expected`` would miss after ``now``; nothing where it would only leave the fast path."""
+    """Return why a call with ``expected`` would miss after ``now``; empty if it would miss only the fast path."""
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
         return []
     found = analysis.between(now, expected, analysis.Circumstances(level=level))
-    # A sharding may come back by way of the user's own device_put: likely is the most that can be said.
+    # The user may call device_put on the result before the next call: the cause is at most likely.
     return [
         msgspec.structs.replace(c, certainty=LIKELY)
         for c in found
@@ -121,7 +125,7 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 
 def results_of(run: Run, c: Compilation) -> Results:
-    """The leaves of what ``c`` returned; from an earlier trace where it was reused."""
+    """Return the leaves of the result of ``c``, from an earlier trace if ``c`` reused one."""
     traced = c.traced
     if (traced is None or not traced.out) and c.key is not None:
         key = c.key
@@ -132,17 +136,17 @@ def results_of(run: Run, c: Compilation) -> Results:
                 and [(x.path, x.shape, x.dtype) for x in o.key.arguments] == [(x.path, x.shape, x.dtype) for x in key.arguments]
             )  # fmt: skip
 
-        its = key_index.of(run, c)
-        found_at = its.same_shapes(key, its.before(c.call), returned)
-        traced = its.compilations[found_at].traced if found_at is not None else None
+        index = key_index.of(run, c)
+        found_at = index.same_shapes(key, index.before(c.call), returned)
+        traced = index.compilations[found_at].traced if found_at is not None else None
     if traced is None or c.compiled is None:
         return NO_RESULTS
-    made = c.compiled
-    same = (id(traced.out), id(made.out_sharding_of), id(made.out_shardings), made.out_committed)
+    compiled = c.compiled
+    same = (id(traced.out), id(compiled.out_sharding_of), id(compiled.out_shardings), compiled.out_committed)
     known = run.results.get(same)
-    if known is None:  # lists that are kept here are never mistaken for others
-        parts = (traced.out, made.out_sharding_of, made.out_shardings)
-        known = run.results[same] = parts, _results(traced, made)
+    if known is None:  # the entry keeps the lists alive, so that their ids are not reused
+        lists = (traced.out, compiled.out_sharding_of, compiled.out_shardings)
+        known = run.results[same] = lists, _results(traced, compiled)
     return known[1]
 
 
@@ -159,15 +163,15 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Would a call like that find what an earlier one left?"""
-    its = key_index.of(run, c)
+    """Return whether an earlier compilation serves a call with the facts ``expected``."""
+    index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
         return False
-    # What differs in a shape is no call like that. Leaves stand in the order of the arguments.
+    # A call with another shape is not served. Leaves are in the order of the arguments.
     wanted = [(leaf.path, now.shape) for leaf, now in zip(named, expected.leaves.values(), strict=True)]
-    for at in its.with_shapes(wanted):
-        o = its.compilations[at]
+    for at in index.with_shapes(wanted):
+        o = index.compilations[at]
         if o.call > c.call or not o.reached_phases:
             continue
         known = causes.compared(run, o)
@@ -179,7 +183,7 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
 
 
 def _status(
-    run: Run, c: Compilation, fed: Fed, told: Sequence[Cause]
+    run: Run, c: Compilation, fed: Fed, expected_causes: Sequence[Cause]
 ) -> tuple[str | None, Compilation | None]:
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):
@@ -201,7 +205,7 @@ def _status(
 
 
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
-    """Are the arguments ``paths`` of ``later`` the results of ``c`` themselves? True where no line says otherwise.
+    """Return whether the arguments ``paths`` of ``later`` are results of ``c``; True unless another line created them.
 
     jaxlib keeps with each array the stack that made it: a result has the line of its call. Leaves that
     are passed through have an older one.
@@ -212,7 +216,7 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
-    """Did the leaf come as the result was: what it is and where it lies?"""
+    """Return whether the leaf has the type and placement of the result."""
     found, expected = facts.leaves.get(path), fed.leaves[path]
     return found is not None and (found.shape, found.dtype, found.weak_type) == (
         expected.shape,

@@ -1,7 +1,7 @@
-"""The programs of a run, read: what their texts say, and what the recording adds to it.
+"""Read the programs of a run: their texts, with what the recording adds.
 
-Reading a text takes up to seconds; what was made of it is kept beside the run under ``derived/``, which may
-be deleted at any time.
+Reading a text takes up to seconds; the result is cached in the run's directory under ``derived/``, which may be
+deleted at any time.
 """
 
 from __future__ import annotations
@@ -20,35 +20,37 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.xla_warnings import Overheard
 
-PIECE = 4_000  # fusions: about 4 ms
-MAX_KEPT = 64 << 20  # bytes of what was made of a text; a text of 64 MiB makes half of that
-# Made here, once: two threads that are the first to decode a type crash msgspec (0.22).
+PIECE = 4_000  # fusions; decoding them takes about 4 ms
+MAX_CACHED = 64 << 20  # bytes of a cached result; that of a text of 64 MiB has half as many
+# Created at import: two threads that are the first to decode a type crash msgspec (0.22).
 _FUSIONS = msgspec.msgpack.Decoder(list[Fusion])
 _TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
 class Reader:
-    """Reads the programs of the run in ``directory``, each once."""
+    """Read the programs of the run in ``directory``, each once.
 
-    def __init__(self, directory: RunDir, heard: Overheard | None = None) -> None:
+    Attributes:
+      unreadable: blobs that were requested and are missing or damaged.
+    """
+
+    def __init__(self, directory: RunDir, warnings: Overheard | None = None) -> None:
         self._directory = directory
-        self._heard = heard
+        self._warnings = warnings
         self._read: dict[tuple[object, ...], Texts] = {}
-        self.unreadable: set[str] = set()  # blobs that are gone or damaged, of those that were asked for
+        self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
-        """What the texts of ``p`` say."""
+        """Return the contents of the texts of ``p``."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
-        heard = self._heard.of(p) if self._heard is not None and p.asked is None else None
-        if blobs == (None, None) and not heard:
-            return NOTHING if heard is None else Texts(None, None, [])
-        key = (p.id, *blobs, None if heard is None else tuple(heard))
+        warnings = self._warnings.of(p) if self._warnings is not None and p.asked is None else None
+        if blobs == (None, None) and not warnings:
+            return NOTHING if warnings is None else Texts(None, None, [])
+        key = (p.id, *blobs, None if warnings is None else tuple(warnings))
         if key not in self._read:
-            self._read[key] = self._load(p, *blobs, heard)
+            around = circumstances(p, warnings)
+            self._read[key] = read_texts(self._directory, *blobs, around, self.unreadable)
         return self._read[key]
-
-    def _load(self, p: Program, hlo: str | None, stablehlo: str | None, heard: list[str] | None) -> Texts:
-        return read_texts(self._directory, hlo, stablehlo, circumstances(p, heard), self.unreadable)
 
 
 def read_texts(
@@ -58,20 +60,20 @@ def read_texts(
     around: Around,
     unreadable: set[str] | None = None,
 ) -> Texts:
-    """What two texts of the run in ``directory`` say: as it is kept there, else read now and kept.
+    """Return the contents of two texts of the run in ``directory``, from the cache or read now and cached.
 
-    ``unreadable`` is added to; what is made without a text that should be there is not kept.
+    Adds missing or damaged blobs to ``unreadable``; a result without such a text is not cached.
     """
     name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
-    kept = directory.path / "derived" / f"{name}.msgpack"
+    cached = directory.path / "derived" / f"{name}.msgpack"
     try:
-        return _unpacked(files.read(kept, MAX_KEPT, within=directory.path))
+        return _unpacked(files.read(cached, MAX_CACHED, within=directory.path))
     except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
         pass
     texts = {blob: _text(directory, blob) for blob in (hlo, stablehlo)}
     try:
         found = programs.analyse(texts[hlo], texts[stablehlo], around)
-    except Exception:  # no compiler wrote that
+    except Exception:  # not the text of a compiler
         texts, found = dict.fromkeys(texts), NOTHING
     lost = {blob for blob, text in texts.items() if blob is not None and text is None}
     if lost:
@@ -79,22 +81,18 @@ def read_texts(
             unreadable |= lost
         return found
     try:
-        files.make_directory(kept.parent, within=directory.path)
-        files.write(kept, b"".join(_packed(found)), within=directory.path)
-    except (
-        OSError,
-        ValueError,
-        OverflowError,
-    ):  # another's run, a full disk, 2^64 flops, a lone surrogate: read again next time
-        pass
+        files.make_directory(cached.parent, within=directory.path)
+        files.write(cached, b"".join(_packed(found)), within=directory.path)
+    except (OSError, ValueError, OverflowError):
+        pass  # another user's run, a full disk, 2^64 flops, a lone surrogate: read again next time
     return found
 
 
 def _packed(found: Texts) -> Iterator[bytes]:
-    """How many pieces, then each behind its length: all but the fusions, and these, PIECE at a time.
+    """Yield the number of pieces, then each piece after its length: all but the fusions, then PIECE fusions each.
 
-    Nothing else of this process runs while msgspec decodes one piece: the 460,000 fusions of a text of 100 MB
-    would be half a second in which no key of a view is heard.
+    No other thread runs while msgspec decodes a piece: the 460,000 fusions of a text of 100 MB would block the
+    view's keyboard for half a second.
     """
     fusions: list[Fusion] = []
     if found.hlo is not None:
@@ -109,9 +107,10 @@ def _packed(found: Texts) -> Iterator[bytes]:
 
 
 def _unpacked(data: bytes) -> Texts:
-    """
+    """Decode what ``_packed`` yields.
+
     Raises:
-      ValueError: nobody here wrote that.
+      ValueError: ``data`` has another format or is truncated.
     """
     count, view = int.from_bytes(data[:8]), memoryview(data)[8:]
     found: Texts | None = None
@@ -139,11 +138,11 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
         return None
 
 
-def circumstances(p: Program, heard: list[str] | None = None) -> Around:
-    """What was recorded of the call that ``p`` was first compiled for; ``heard``: warnings of its compilation."""
+def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
+    """Return what was recorded of the first call that ``p`` was compiled for, with its compilation's warnings."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
-        return Around(heard=heard)
+        return Around(warnings=warnings)
     traced = trace_of(c)
     dropped = p.compiled.dropped_arguments if p.compiled is not None else []
     donated = p.lowered.donated if p.lowered is not None else None
@@ -157,12 +156,12 @@ def circumstances(p: Program, heard: list[str] | None = None) -> Around:
         captured=list(traced.traced.captured or ())
         if traced is not None and traced.traced is not None
         else [],
-        heard=heard,
+        warnings=warnings,
     )
 
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
-    """The mesh that most of the arguments, else the results, lie on."""
+    """Return the mesh of most arguments, else of most results; None: there is none."""
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]
@@ -172,7 +171,7 @@ def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
 
 
 def trace_of(c: Compilation) -> Compilation | None:
-    """``c`` itself, or the latest earlier call of its function that was traced."""
+    """Return ``c`` if it was traced, else the latest earlier call of its function that was; None: there is none."""
     if c.traced is not None:
         return c
     for o in reversed(c.function.compilations):

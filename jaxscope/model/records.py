@@ -1,7 +1,6 @@
-"""What a run is made of: processes, functions, compilations, programs.
+"""The records of a run: processes, functions, compilations, programs.
 
-Records only: the fold in model.run fills them, readers must not write to them. Frozen facts (keys,
-phases) stay the events they came as.
+``model.fold`` fills them; readers must not change them. Keys and phases are kept as the events that brought them.
 """
 
 from __future__ import annotations
@@ -61,28 +60,28 @@ class Process(msgspec.Struct, eq=False):
     index: int | None = None  # JAX's process index
     started: RunStarted | None = None
     ended: RunEnded | None = None
-    stopped: RecordingStopped | None = None  # nothing of it was recorded from then on, though it went on
+    stopped: RecordingStopped | None = None  # the process continued, its recording did not
     died: Died | None = None
     backend: BackendSeen | None = None
     step: int | None = None  # the latest step that ended by a mark
-    first_step: int | None = None  # the first that is told to have ended so
-    # Calls of watched functions that the log has told so far, in the order of the first calls. Replaced, never changed.
+    first_step: int | None = None  # the first recorded step that ended by a mark
+    # Calls so far of each watched function, in the order of the first calls. Replaced, never changed.
     calls: Mapping[str, int] = {}
     # Every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: Occupied = msgspec.field(default_factory=Occupied)
-    snapshots: list[ArraysSeen] = []  # its live arrays, moment by moment
-    # By direction, kind, file and line: the latest word on what crossed there.
+    snapshots: list[ArraysSeen] = []  # its live arrays, in order of time
+    # By direction, kind, file and line: the latest event about the transfers there.
     transfers: dict[tuple[str, str, str, int], Transferred] = {}
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
-        """Wall time during which at least one phase ran: nested phases are not counted twice."""
+        """Return the wall time during which at least one phase ran: nested phases are not counted twice."""
         return self.phases.with_spans(unfinished) / 1e9
 
 
 class Compilation(msgspec.Struct, eq=False):
-    """One call that left JAX's fast path, and how far it went.
+    """One call that missed JAX's fast path, and the stages that it ran.
 
-    ``id`` is ``<process>.<call>``. Most are never compiled: see ``reached``.
+    ``id`` is ``<process>.<call>``. Most such calls compile nothing: see ``reached``.
     """
 
     id: str
@@ -95,16 +94,16 @@ class Compilation(msgspec.Struct, eq=False):
     lowered: Lowered | None = None
     compiled: Compiled | None = None
     failed: PhaseFailed | None = None
-    fate: ArgumentFate | None = None  # what had become of its arguments when we next looked
+    fate: ArgumentFate | None = None  # which of its arguments were still referenced after the call
     program: str | None = None
     phase: str | None = None  # the phase in progress
     phase_ns: int = 0  # since when
     reached_phases: int = 0  # bits: 1 traced, 2 lowered, 4 compiled
-    calls_then: int | None = None  # calls of its function so far in its process, where they are counted
-    # Of its process at that moment, or when the last phase of what was lowered ahead of time began:
+    calls_then: int | None = None  # calls of its function before it in its process; None: not counted
+    # Of its process at that moment; for an ahead-of-time lowering when its last phase began:
     marks: int = 0  # steps that had ended by a mark
     calls: Mapping[str, int] = {}  # calls of watched functions
-    trace_seconds: float | None = None  # also of a phase that found an earlier trace, or failed
+    trace_seconds: float | None = None  # also if the phase reused an earlier trace, or failed
     lower_seconds: float | None = None
     compile_seconds: float | None = None
 
@@ -117,13 +116,13 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.site if self.missed else None
 
     def made_at(self, path: str) -> Frame | None:
-        """The user's line that made the array argument ``path``; None: not known, or no jax.Array."""
+        """Return the user's line that created the array argument ``path``; None: unknown, or not a jax.Array."""
         if self.missed is None or self.key is None:
             return None
-        lines, made_by = self.missed.made, self.missed.made_by
-        for argument, by in zip(self.key.arguments, made_by, strict=False):
+        lines = self.missed.made
+        for argument, index in zip(self.key.arguments, self.missed.made_by, strict=False):
             if argument.path == path:
-                return lines[by] if 0 <= by < len(lines) else None
+                return lines[index] if 0 <= index < len(lines) else None
         return None
 
     @property
@@ -136,9 +135,9 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def reached(self) -> list[str]:
-        """Of traced, lowered, compiled those that happened; ``["fast_path"]`` where none was tried.
+        """Return which of traced, lowered, compiled it completed; ``["fast_path"]`` if it tried none.
 
-        Empty where a phase began and none ended well. Not to be changed: one list for all.
+        Empty if a phase began and none succeeded. Callers must not change the list: all compilations share it.
         """
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
@@ -150,46 +149,45 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def seconds(self) -> float:
-        """Wall time of all its phases."""
+        """Return the wall time of all its phases."""
         return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
 
 
 class Asked(Protocol):
-    """What grows with the log: a function or a whole run."""
+    """A record that changes as the log grows: a function or a whole run."""
 
     version: int
-    known: dict[str, tuple[int, Any]]  # by question: at which version, the answer
+    known: dict[str, tuple[int, Any]]  # cached results by name: (version, result)
 
 
 A = TypeVar("A", bound=Asked)
 
 
-def asked_once(question: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
-    """A view asks the same of every function at every redraw, many rules ask the same of a run: answered anew where
-    it has changed.
+def asked_once(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
+    """Cache the result of ``compute`` in its first argument until that record's version changes.
 
-    The answer belongs to the function (or the run): it is not to be changed. What else is asked with is always the
-    same: the function's run.
+    Views need the same results at every redraw and several rules need the same ones. Callers must not change the
+    result. The other arguments are not part of the cache's key: they must be the same in every call (the run).
     """
-    name = f"{question.__module__}.{question.__qualname__}"
+    name = f"{compute.__module__}.{compute.__qualname__}"
 
-    @functools.wraps(question)
-    def ask(function: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        version = function.version
-        known = function.known.get(name)
+    @functools.wraps(compute)
+    def cached(record: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        version = record.version
+        known = record.known.get(name)
         if known is None or known[0] != version:
-            known = function.known[name] = version, question(function, *args, **kwargs)
-        answer: T = known[1]
-        return answer
+            known = record.known[name] = version, compute(record, *args, **kwargs)
+        result: T = known[1]
+        return result
 
-    return ask
+    return cached
 
 
 class Function(msgspec.Struct, eq=False):
-    """A function as capture met it, and every call of it that left the fast path, in order of time.
+    """A function as recorded, and its calls that missed the fast path, in order of time.
 
-    Seconds are sums over its own calls; what was traced or compiled inside another function's trace
-    counts for both (``Process.compiling_seconds`` counts it once).
+    Seconds are sums over its own calls; phases inside another function's trace count for both functions
+    (``Process.compiling_seconds`` counts them once).
     """
 
     id: str
@@ -201,11 +199,11 @@ class Function(msgspec.Struct, eq=False):
     lowerings: int = 0
     compiled: int = 0  # with persistent-cache hits
     persistent_cache_hits: int = 0
-    counted_misses: dict[str, int] = {}  # process id -> fast-path misses that were counted only
+    counted_misses: dict[str, int] = {}  # process id -> fast-path misses without an event of their own
     counted_calls: dict[str, int] = {}  # process id -> calls, where watched
     brought: dict[str, dict[int, int] | None] = {}  # process id -> calls by bytes (Brought); None: not known
-    version: int = 0  # grows with every event that speaks of it
-    known: dict[str, tuple[int, Any]] = {}  # what was asked of it, by question: at which version, the answer
+    version: int = 0  # grows with every event about it
+    known: dict[str, tuple[int, Any]] = {}  # see asked_once
 
     @property
     def name(self) -> str:
@@ -213,20 +211,20 @@ class Function(msgspec.Struct, eq=False):
 
     @property
     def user(self) -> bool:
-        """Is it the user's own: neither a library's nor an eager operation?"""
+        """Return whether it is the user's own function: not a library's, and not an eager operation."""
         return not (self.seen.library or self.seen.eager)
 
     @property
     def calls(self) -> int | None:
-        """Calls so far; None where nobody counts them."""
+        """Return the number of calls so far; None: they are not counted."""
         return sum(self.counted_calls.values()) if self.counted_calls or self.watched else None
 
     @property
     @asked_once
     def fast_path_misses(self) -> int:
-        """Calls that left the fast path and needed nothing new."""
-        told = sum(c.reached == ["fast_path"] for c in self.compilations)
-        return told + sum(self.counted_misses.values())
+        """Return the number of calls that missed the fast path and traced or compiled nothing."""
+        recorded = sum(c.reached == ["fast_path"] for c in self.compilations)
+        return recorded + sum(self.counted_misses.values())
 
     # Summed exactly, so that the order in which logs were read does not show in the last digit.
 
@@ -251,11 +249,11 @@ class Function(msgspec.Struct, eq=False):
 
 
 class StaleCapture(msgspec.Struct, eq=False):
-    """A value that a trace of a watched function keeps, and that is another one by now.
+    """A value captured by the trace of a watched function that has changed since.
 
     Attributes:
-      changed: what was seen.
-      renewed: the function was traced again with what is there now; None: not that anybody saw.
+      changed: the event that reports the change.
+      renewed: the event of a new trace with the new value; None: no new trace was recorded.
     """
 
     function: Function
@@ -265,18 +263,18 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def served(self) -> bool | None:
-        """Was a call served with the old value? None: nobody could see."""
+        """Return whether a call used the old value; None: unknown."""
         if self.changed.seen == SEEN_AT_CALL:
             return True
         if self.renewed is None:
             return None
         before, after = self.changed.calls, self.renewed.calls
-        # The call that is traced anew is counted before it is traced.
+        # The call that traces again is counted before its trace.
         return None if before is None or after is None else after - before > 1
 
     @property
     def status(self) -> str:
-        """``stale``, ``ended`` by a new trace, or ``withdrawn``: traced anew before any call was seen served."""
+        """Return ``stale``, ``ended`` (by a new trace), or ``withdrawn`` (a new trace before any call used it)."""
         if self.renewed is None:
             return "stale"
         return "ended" if self.served else "withdrawn"
@@ -294,19 +292,20 @@ class Program(msgspec.Struct, eq=False):
     text_bytes: dict[str, int] = {}
     compilations: list[Compilation] = []  # in order of time
 
-    # Of a program lowered for a machine that is not there (Fold.retargeted) only:
-    of: Program | None = None  # the same lowering for the machine it ran on
+    # Only of a program lowered for a target (Fold.retargeted):
+    of: Program | None = None  # the same function lowered for the machine it ran on
     asked: Retargeted | None = None
     made: TargetCompiled | None = None
     compiling: bool = False
     abandoned: bool = False  # it waits for a process that has ended (log.jobs.Queue.abandoned)
-    behind: tuple[
-        int, ...
-    ] = ()  # processes that compile for other runs, while it waits for them (Queue.behind)
+    behind: tuple[int, ...] = ()  # the other runs' compiler processes that it waits for (Queue.behind)
 
     @property
     def state(self) -> str:
-        """Of a retargeted program: skipped, waiting, compiling, abandoned, or what came of it (log.jobs.Result.outcome)."""
+        """Return the state of a retargeted program: skipped, waiting, compiling, abandoned, or its outcome.
+
+        Outcomes: ``log.jobs.Result.outcome``.
+        """
         if self.made is not None:
             return self.made.outcome
         if self.asked is not None and self.asked.skipped is not None:
@@ -316,7 +315,7 @@ class Program(msgspec.Struct, eq=False):
         return "compiling" if self.compiling else "waiting"
 
     def retargeted(self, event: Retargeted) -> None:
-        """It was lowered for a machine that is not there, or skipped."""
+        """Record that the program was lowered for a target, or skipped."""
         self.target = event.target
         self.module = self.module or event.module
         self.asked = self.asked or event
@@ -324,14 +323,14 @@ class Program(msgspec.Struct, eq=False):
             self.texts["stablehlo"] = event.stablehlo
             self.text_bytes["stablehlo"] = event.stablehlo_bytes
 
-    def heard_of(self, event: TargetCompiling | TargetCompiled) -> None:
-        """Its compiler began, or has ended."""
+    def target_event(self, event: TargetCompiling | TargetCompiled) -> None:
+        """Record that the target's compiler began or ended."""
         self.target = self.target or event.target or None
         if isinstance(event, TargetCompiling):
             self.compiling = True
             return
         if self.made is not None and self.made.t_ns > event.t_ns:
-            return  # it was asked for again, and that answer was read first
+            return  # it was compiled again, and that later result was read first
         self.made = event
         if event.text is not None:
             self.texts["hlo"] = event.text
@@ -339,17 +338,17 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def function(self) -> Function | None:
-        """The function it was first compiled for."""
+        """Return the function it was first compiled for."""
         return self.compilations[0].function if self.compilations else None
 
     @property
     def called(self) -> bool:
-        """Was it compiled for a call? What ``.lower().compile()`` gave may be called, too: nobody sees that."""
+        """Return whether it was compiled for a call. Calls of a ``.lower().compile()`` result are not recorded."""
         return any(c.entry != "aot" for c in self.compilations)
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A compilation's key beside the nearest earlier key of its function in the same process."""
+    """A compilation's key compared with the nearest earlier key of its function in the same process."""
 
     level: str  # the first cache that missed
     facts: Facts
@@ -359,7 +358,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class InProgress(msgspec.Struct, frozen=True):
-    """A phase that began and of which no end is recorded."""
+    """A phase that began and has no recorded end."""
 
     compilation: Compilation
     phase: str

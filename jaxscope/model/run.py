@@ -1,6 +1,6 @@
-"""A run, to be asked: what was compiled, by which process, how it ended, what is in progress.
+"""A recorded run: what was compiled, by which process, how it ended, what is in progress.
 
-Knows nothing of files, terminals or causes.
+Independent of files, terminals and causes.
 """
 
 from __future__ import annotations
@@ -15,50 +15,49 @@ from jaxscope.schema.keys import Device
 
 
 class Run(Fold):
-    """``for event in log: run.apply(event)``, then ask."""
+    """The records of a run: ``for event in log: run.apply(event)``."""
 
     def __init__(self) -> None:
         super().__init__()
         self.overheard = Overheard(self)
-        # Has the program a function that a name or pattern means, whether it was compiled or not? Only a program that
-        # still runs can be asked.
+        # Whether the program defines a function that matches a pattern, compiled or not; known only while it runs.
         self.defined: Callable[[str], bool] = lambda pattern: False
 
     @property
     def degraded(self) -> list[Lost]:
-        """What is not available, and why: as the recording says, and what nobody could hear."""
+        """Return the missing parts of the recording with reasons, including XLA's warnings."""
         return [*self.lost, *self.overheard.lost()]
 
     @property
     def main(self) -> Process | None:
-        """The process the user started: the one the keeper names, else the first that is no child."""
+        """Return the process that the user started: the one the keeper names, else the first that is not a child."""
         recorded = [p for p in self.processes.values() if p.started is not None]
         if self.exited is not None and self.exited.program_pid:
             named = [p for p in recorded if p.pid == self.exited.program_pid]
-            if named:  # several where the program replaced itself (exec): the last one ended it
+            if named:  # several if the program replaced itself (exec): the last one is the program's end
                 return max(named, key=lambda p: (p.first_ns, p.id))
         first = [p for p in recorded if p.started is not None and p.started.how in MAIN] or recorded
         return min(first, key=lambda p: (p.first_ns, p.id), default=None)
 
     def logs(self) -> list[tuple[str, Process]]:
-        """The processes with the names of their logs."""
+        """Return the processes with the names of their logs."""
         return list(self._by_log.items())
 
     @property
     def started(self) -> list[Process]:
-        """The processes beside the program's own that recorded something: its pool's workers, say."""
+        """Return the recorded processes besides the program's own, for example the workers of its pool."""
         own = self.main if self.main_recorded else None
         return [p for p in self.processes.values() if p is not own and p.started is not None]
 
     @property
     def main_recorded(self) -> bool:
-        """Is ``main`` the program's own process? Not where only processes that it started imported JAX."""
+        """Return whether ``main`` is the program's own process; False if only its child processes imported JAX."""
         pid = self.exited.program_pid if self.exited is not None else None
         return self.main is not None and (not pid or self.main.pid == pid)
 
     @property
     def began_ns(self) -> int | None:
-        """Wall clock at which recording began; None: nothing was recorded."""
+        """Return the wall clock at which recording began, in ns; None: nothing was recorded."""
         main = self.main
         if main is not None:
             return main.first_ns
@@ -70,12 +69,12 @@ class Run(Fold):
         if self.exited is not None:
             times.append(self.exited.t_ns)
         elif times and self.alive_ns is not None:
-            times.append(self.alive_ns)  # a long compilation says nothing until it ends
+            times.append(self.alive_ns)  # a long compilation writes no events until it ends
         return max(times, default=None)
 
     @property
     def seconds(self) -> float | None:
-        """Wall time from the start to the program's end, or to the latest event there is."""
+        """Return the wall time from the start to the program's end, or to the latest event."""
         if self.exited is not None and self.exited.seconds is not None:
             return self.exited.seconds
         begin, end = self.began_ns, self.last_ns
@@ -83,7 +82,7 @@ class Run(Fold):
 
     @property
     def compiling_seconds(self) -> float | None:
-        """Wall time the main process spent tracing, lowering and compiling, with what is in progress."""
+        """Return the wall time the main process spent tracing, lowering and compiling, with phases in progress."""
         main, last = self.main, self.last_ns
         if main is None or last is None:
             return None
@@ -93,7 +92,7 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Wall time until nothing of the main process was recorded any more; without such a moment as ``seconds``."""
+        """Return the wall time until the recording of the main process stopped; ``seconds`` if it did not stop."""
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -101,13 +100,13 @@ class Run(Fold):
 
     @property
     def stopped(self) -> list[Process]:
-        """The processes that went on when nothing of them was recorded any more, the first to stop first."""
+        """Return the processes that continued after their recording stopped, in order of that time."""
         found = [p for p in self.processes.values() if p.stopped is not None]
         return sorted(found, key=lambda p: p.stopped.t_ns if p.stopped is not None else 0)
 
     @property
     def complete(self) -> bool:
-        """Did the main process end its log in an orderly way, and was every process recorded to its end?"""
+        """Return whether the main process closed its log and every process was recorded to its end."""
         main = self.main
         if self.stopped:
             return False
@@ -127,12 +126,12 @@ class Run(Fold):
         return backends[0].platform or None if backends else None
 
     def seconds_at(self, t_ns: int) -> float | None:
-        """``t_ns`` as seconds since the run began."""
+        """Return ``t_ns`` as seconds since the run began."""
         begin = self.began_ns
         return None if begin is None else (t_ns - begin) / 1e9
 
     def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
-        """The trace-context settings behind a key's ``context``; None: not recorded."""
+        """Return the trace-context settings of a key's ``context`` id; None: not recorded."""
         if context is None:
             return None
         seen: set[str] = set()
@@ -141,17 +140,17 @@ class Run(Fold):
             found = self.contexts.get((process.id, context))
             if found is not None:
                 return found
-            # A forked child refers to what its parent had said before the fork.
+            # A forked child refers to events that its parent wrote before the fork.
             parent = process.started.parent if process.started else None
             process = self._by_pid.get(parent, process) if parent is not None else process
         return None
 
     def compilation(self, process: Process, call: int) -> Compilation | None:
-        """The call numbered ``call`` in the log of ``process``."""
+        """Return the call numbered ``call`` in the log of ``process``."""
         return self._calls.get((process.id, call))
 
     def in_progress(self) -> list[InProgress]:
-        """What is being traced, lowered or compiled, or was when its process died; outermost first."""
+        """Return the phases that are running, or were when their process died; outermost first."""
         found = [
             InProgress(c, c.phase, c.phase_ns)
             for c in list(self._open.values())
@@ -160,21 +159,24 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Those of ``in_progress`` of which it is known how long they took: they go on, or the program was killed in
-        them. Else the log was cut short, and the phase may have ended long before the program."""
+        """Return the phases of ``in_progress`` with a known duration: they still run, or the program was killed in them.
+
+        Otherwise the log is truncated, and the phase may have ended long before the program.
+        """
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False
         return self.in_progress() if killed or lasts else []
 
     def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
-        """The calls of ``function`` that traced, lowered or compiled (or tried to), counted from 1.
+        """Return the calls of ``function`` that traced, lowered or compiled (or tried to), numbered from 1.
 
-        The number is what people say: ``train_step#4``.
+        The number is the one in ``train_step#4``.
         """
         return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
-        """Its number among those; None for a call that only left the fast path."""
+        """Return the number of ``c`` in ``numbered``; None: it only missed the fast path."""
+
         return _numbers(c.function).get(c.id)
 
 

@@ -1,7 +1,7 @@
-"""Asked, compiled, actual: of a function's arguments and results, and of live arrays.
+"""Collect the requested, compiled and actual shardings of arguments, results and live arrays.
 
-Joins what jit was given, what the program's text states, what the compiler says it takes and gives, and how the
-caller's arrays lay.
+Sources: jit's in_shardings and out_shardings, the constraints in the program's text, the shardings of the compiled
+program, and the shardings of the caller's arrays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from jaxscope.analysis import sharding as sh
-from jaxscope.analysis import sharding_audit as of_one
+from jaxscope.analysis import sharding_audit as audit
 from jaxscope.analysis.avals import aval_bytes
 from jaxscope.analysis.paths import tokens
 from jaxscope.analysis.sharding_audit import ARGUMENT, RESULT, Intent
@@ -23,11 +23,11 @@ from jaxscope.model.run import Run
 from jaxscope.schema.events import Compiled
 from jaxscope.schema.keys import Frame, Leaf, OutLeaf, Sharding
 
-MOST_PROGRAMS = 3  # of a function, the latest: whose arguments arrays are looked for among
+MOST_PROGRAMS = 3  # the latest programs of a function whose arguments are compared with live arrays
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """The arguments, then the results, of the program that was compiled for ``c``; empty where none was."""
+    """Return the arguments, then the results, of the program compiled for ``c``; empty without a program."""
     if c.compiled is None:
         return []
     stated = _stated(run, c, c.compiled)
@@ -35,29 +35,31 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Of the program compiled last for a call (else ahead of time), with the arguments as they lay in the latest
-    call that told."""
+    """Return the last compilation for a call (else ahead of time) of ``f`` with its arguments and results.
+
+    The actual shardings are those of the latest recorded call with the same arguments. None: nothing was compiled.
+    """
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
     c = next((c for c in reversed(compiled) if c.entry == "call"), compiled[-1])
-    found = of_compilation(run, c)
+    intents = of_compilation(run, c)
     after = f.compilations[f.compilations.index(c) + 1 :]
-    again = [o for o in after if o.process is c.process and o.key is not None and o.entry == "call"]
-    if not again or c.key is None or again[-1].key is None:
-        return c, found
-    key = again[-1].key
+    later = [o for o in after if o.process is c.process and o.key is not None and o.entry == "call"]
+    if not later or c.key is None or later[-1].key is None:
+        return c, intents
+    key = later[-1].key
     if [leaf.path for leaf in key.arguments] != [leaf.path for leaf in c.key.arguments]:
-        return c, found
+        return c, intents
     arguments = [
-        msgspec.structs.replace(i, actual=_lies(leaf, key.shardings), committed=leaf.committed)
-        for i, leaf in zip(found, key.arguments, strict=False)
+        msgspec.structs.replace(i, actual=_actual(leaf, key.shardings), committed=leaf.committed)
+        for i, leaf in zip(intents, key.arguments, strict=False)
     ]
-    return c, arguments + found[len(arguments) :]
+    return c, arguments + intents[len(arguments) :]
 
 
 def at_stake(c: Compilation) -> bool:
-    """Can anything differ: several devices, a sharding that was asked for, an argument from elsewhere?"""
+    """Return whether shardings can differ: several devices, a requested sharding, or an argument on other devices."""
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -67,7 +69,7 @@ def at_stake(c: Compilation) -> bool:
 
 
 def devices(c: Compilation) -> tuple[int, ...] | None:
-    """The devices that the program of ``c`` runs on."""
+    """Return the ids of the devices that the program of ``c`` runs on; None: unknown."""
     return None if c.compiled is None else sh.device_ids(c.compiled.devices)
 
 
@@ -75,19 +77,19 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
-    """What the text says, by position among the caller's arguments and among the results."""
+    """Return the values of the lowered text by position among the caller's arguments and among the results."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
-        return {}, {}  # one device: there is nothing to choose
-    read = run.texts_of(program).stablehlo
-    if read is None or c.key is None:
+        return {}, {}  # on one device there is no choice of a sharding
+    lowered = run.texts_of(program).stablehlo
+    if lowered is None or c.key is None:
         return {}, {}
     if compiled.dropped_arguments is None:
         return {}, {}
     dropped = set(compiled.dropped_arguments)
     kept = [i for i in range(len(c.key.arguments)) if i not in dropped]
-    users = [v for v in read.arguments if v.role == "user"]
-    results = [v for v in read.results if v.role == "user"]
+    users = [v for v in lowered.arguments if v.role == "user"]
+    results = [v for v in lowered.results if v.role == "user"]
     arguments = dict(zip(kept, users, strict=True)) if len(kept) == len(users) else {}
     return arguments, dict(enumerate(results))
 
@@ -99,12 +101,12 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
     for i, leaf in enumerate(c.key.arguments):
         by: str | None = None
         at: Frame | None = None
-        asked = _listed(c, "asked_in", i)
+        asked = _from_jit(c, "asked_in", i)
         if asked is not None:
-            by = of_one.IN_SHARDINGS
+            by = audit.IN_SHARDINGS
         elif i in stated:
-            asked, by, at = _constrained(stated[i], compiled, _taken(c, compiled, i, leaf))
-        found = Intent(
+            asked, by, at = _constrained(stated[i], compiled, _compiled_argument(c, compiled, i, leaf))
+        intent = Intent(
             path=leaf.path,
             of=ARGUMENT,
             shape=_sizes(leaf.shape),
@@ -113,33 +115,36 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
             asked=asked,
             by=by,
             asked_at=at,
-            compiled=_taken(c, compiled, i, leaf),
-            actual=_lies(leaf, c.key.shardings) if c.entry == "call" else None,
+            compiled=_compiled_argument(c, compiled, i, leaf),
+            actual=_actual(leaf, c.key.shardings) if c.entry == "call" else None,
             committed=leaf.committed,
             dropped=i in dropped,
         )
-        if by == of_one.CONSTRAINT and of_one.disagreement(found) is None:
-            # Gathered or turned around inside: a use of the argument, not what it is to be.
-            asked = asked if of_one.agrees(asked, found.compiled, found.shape) else None
-            found = msgspec.structs.replace(
-                found, asked=asked, by=by if asked else None, asked_at=at if asked else None
+        if by == audit.CONSTRAINT and audit.disagreement(intent) is None:
+            # A constraint that gathers or reshards the argument is one use of it, not a request for the argument.
+            asked = asked if audit.agrees(asked, intent.compiled, intent.shape) else None
+            intent = msgspec.structs.replace(
+                intent, asked=asked, by=by if asked else None, asked_at=at if asked else None
             )
-        yield found
+        yield intent
 
 
 def _constrained(
-    value: Value, compiled: Compiled, made: Sharding | None
+    value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
-    """What a constraint on this very value asks, how that is called, and its line."""
+    """Return the sharding that a constraint on this value requests, the kind of request, and its line.
+
+    ``sharding`` is the compiled sharding of the value.
+    """
     rank = len(value.shape or ())
-    if value.asked is None or of_one.left_open(value.asked, made, rank):
+    if value.asked is None or audit.left_open(value.asked, sharding, rank):
         return None, None, None
-    kind = None if made is None else made.memory_kind
-    return of_one.of_spec(value.asked, compiled.devices, kind), of_one.CONSTRAINT, value.asked_at
+    kind = None if sharding is None else sharding.memory_kind
+    return audit.of_spec(value.asked, compiled.devices, kind), audit.CONSTRAINT, value.asked_at
 
 
-def _taken(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
-    """What the program takes an argument as."""
+def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
+    """Return the sharding with which the compiled program takes argument ``i``; None: unknown."""
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
@@ -156,8 +161,8 @@ def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | 
     return Sharding("SingleDeviceSharding", text, str(device), None, None, memory_kind)
 
 
-def _lies(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
-    """Where the caller's array lay; None of anything but a jax.Array."""
+def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
+    """Return the sharding of the caller's array; None unless it is a jax.Array."""
     return _at(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
 
 
@@ -168,16 +173,16 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
     if len(out) != len(shardings):
         return
     stated = stated if len(stated) == len(out) else {}
-    for k, (leaf, found) in enumerate(zip(out, shardings, strict=True)):
+    for k, (leaf, sharding) in enumerate(zip(out, shardings, strict=True)):
         by: str | None = None
         at: Frame | None = None
-        asked = _listed(c, "asked_out", k)
+        asked = _from_jit(c, "asked_out", k)
         if asked is not None:
-            by = of_one.OUT_SHARDINGS
+            by = audit.OUT_SHARDINGS
         elif k in stated:
-            asked, by, at = _constrained(stated[k], compiled, found)
-        if asked is None and (asked := _typed(leaf, found)) is not None:
-            by = of_one.TYPE
+            asked, by, at = _constrained(stated[k], compiled, sharding)
+        if asked is None and (asked := _from_type(leaf, sharding)) is not None:
+            by = audit.TYPE
         yield Intent(
             path=leaf.path,
             of=RESULT,
@@ -187,25 +192,24 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
             asked=asked,
             by=by,
             asked_at=at,
-            compiled=found,
+            compiled=sharding,
         )
 
 
-def _typed(leaf: OutLeaf, found: Sharding | None) -> Sharding | None:
-    """Explicit sharding: the type says it. On a mesh of other axes the type's says nothing."""
-    if leaf.sharding is None or found is None or not found.mesh:
+def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
+    """Return the sharding in the type of a result; None unless all axes of its mesh are Explicit."""
+    if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None
-    if any(kind != "Explicit" for _, _, kind in found.mesh):
+    if any(kind != "Explicit" for _, _, kind in compiled.mesh):
         return None
-    text = leaf.sharding.replace("PartitionSpec", "P")
-    axes = ",".join(f"{n}={s}" for n, s, _ in found.mesh)
-    return Sharding(
-        "NamedSharding", f"{text} on {axes}", found.devices, found.mesh, text, found.memory_kind
-    )  # fmt: skip
+    spec = leaf.sharding.replace("PartitionSpec", "P")
+    axes = ",".join(f"{n}={s}" for n, s, _ in compiled.mesh)
+    text = f"{spec} on {axes}"
+    return Sharding("NamedSharding", text, compiled.devices, compiled.mesh, spec, compiled.memory_kind)
 
 
-def _listed(c: Compilation, side: str, k: int) -> Sharding | None:
-    """What jit was given for the k-th argument or result."""
+def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
+    """Return jit's in_shardings (``side`` asked_in) or out_shardings (asked_out) entry ``k``; None: there is none."""
     if c.lowered is None:
         return None
     indices: list[int | None] = getattr(c.lowered, side) or []
@@ -226,11 +230,11 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 
 
 class OfArrays:
-    """What was asked of live arrays and what their program made them.
+    """Find the requested and the compiled sharding of live arrays.
 
-    An array made on the line of a call is a result of that call, where shape, dtype and sharding say so, told from
-    others by the end of its path; any other array is looked for among the arguments of the user's functions, by the
-    end of its path too. Where several could be it and differ, nothing is said.
+    An array created on the line of a call is matched with that call's results of the same shape, dtype and
+    sharding; any other array is matched with the arguments of the user's functions. Among several matches the
+    ones whose path ends most like the array's count; if those differ, the answer is None.
     """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
@@ -256,26 +260,24 @@ class OfArrays:
                             self._arguments.setdefault((i.shape, i.dtype), []).append(i)
 
     def of(self, g: Group) -> tuple[Sharding | None, Sharding | None]:
-        """(asked, compiled) of a group's arrays; None where it is not known or nothing was asked."""
+        """Return (requested, compiled) sharding of a group's arrays; None: unknown, or no request."""
         aval = _aval(g)
         asked, compiled = None, None
         if g.origin is not None:
-            made = self._results.get(((g.origin.file, g.origin.line), aval), [])
-            found = [i for i in made if i.compiled is None or i.compiled == g.sharding]
-            asked, compiled = self._agreed(g, found)
+            results = self._results.get(((g.origin.file, g.origin.line), aval), [])
+            matches = [i for i in results if i.compiled is None or i.compiled == g.sharding]
+            asked, compiled = self._agreed(g, matches)
         if g.path is not None and (asked is None or compiled is None):
-            taken = [
-                i for i in self._arguments.get(aval, []) if i.actual is not None and i.actual == g.sharding
-            ]
-            near = [i for i in taken if self._common(g.path, i.path)]
-            a, b = self._agreed(g, near)
+            same = [i for i in self._arguments.get(aval, []) if i.actual and i.actual == g.sharding]
+            matches = [i for i in same if self._common(g.path, i.path)]
+            a, b = self._agreed(g, matches)
             asked, compiled = asked or a, compiled or b
         return asked, compiled
 
-    def _agreed(self, g: Group, found: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
-        """What all say whose path ends most like the group's."""
-        ends = [self._common(g.path or "", i.path) for i in found]
-        best = [i for i, n in zip(found, ends, strict=True) if n == max(ends)]
+    def _agreed(self, g: Group, matches: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
+        """Return what the matches whose paths end most like the group's have in common."""
+        ends = [self._common(g.path or "", i.path) for i in matches]
+        best = [i for i, n in zip(matches, ends, strict=True) if n == max(ends)]
         if not best:
             return None, None
         asked = best[0].asked if all(i.asked == best[0].asked for i in best) else None
@@ -283,7 +285,7 @@ class OfArrays:
         return asked, compiled
 
     def _common(self, a: str, b: str) -> int:
-        """How many steps two paths have in common at their ends; ``[*]`` is any index."""
+        """Return the number of steps that two paths share at their ends; ``[*]`` matches any index."""
         n = 0
         for x, y in zip(reversed(self._steps(a)), reversed(self._steps(b)), strict=False):
             if x != y and not ("[*]" in (x, y) and x[:1] == y[:1] == "["):
@@ -292,10 +294,10 @@ class OfArrays:
         return n
 
     def _steps(self, path: str) -> list[str]:
-        known = self._tokens.get(path)
-        if known is None:
-            known = self._tokens[path] = tokens(path)
-        return known
+        steps = self._tokens.get(path)
+        if steps is None:
+            steps = self._tokens[path] = tokens(path)
+        return steps
 
 
 def _aval(g: Group) -> Aval:

@@ -1,7 +1,7 @@
-"""What XLA was heard to say on stderr, and the program that each warning belongs to.
+"""Assign XLA's warnings on stderr to programs.
 
-The compiler names no program: a warning belongs to what was being compiled when it was printed. Where that
-is not one program, nobody is blamed.
+The compiler names no program: a warning belongs to the program that was being compiled when it was printed. Where
+several were, the warning is assigned to none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
 
 
 class Overheard:
-    """The warnings of ``run`` by program, placed again when the run has grown."""
+    """The warnings of ``run`` by program, assigned again when the run has grown."""
 
     def __init__(self, run: Fold) -> None:
         self._run = run
@@ -28,9 +28,9 @@ class Overheard:
         self._several = False  # has a program several partitions?
 
     def of(self, p: Program) -> list[str] | None:
-        """The warnings printed while ``p`` was compiled, each once; None: nobody could have heard them.
+        """Return the warnings printed while ``p`` was compiled, each once; None: XLA's output was not recorded.
 
-        A program that came out of the persistent cache was compiled elsewhere.
+        That includes a program from the persistent cache: another process compiled it.
         """
         self._place()
         found = self._texts.get(p.id)
@@ -40,18 +40,18 @@ class Overheard:
         return [] if here and self._audible else None
 
     def lost(self) -> list[Lost]:
-        """What was not heard, where there was something to hear: programs of several partitions."""
+        """Return why warnings are missing, if a program has several partitions: only such a program has any."""
         self._place()
         found = []
         if self._several and not self._run.stderr:
-            reason = "what XLA prints while compiling (involuntary rematerialization) is heard only with jaxscope run --tee-stderr or --detach"
+            reason = "XLA's warnings (involuntary rematerialization) are recorded only with jaxscope run --tee-stderr or --detach"
             found.append(Lost("stderr", reason))
         elif self._several and not self._audible:
             muted = next(e.muted for e in self._run.stderr if e.muted)
             found.append(Lost("stderr", f"{muted} keeps XLA from printing its warnings"))
         if self._unplaced:
             n = self._unplaced
-            reason = f"{n} of XLA's warnings belong{'s' if n == 1 else ''} to no program, or to one of several compiled at that time"
+            reason = f"{n} of XLA's warnings could not be assigned to one program"
             found.append(Lost("stderr", reason))
         return found
 
@@ -72,11 +72,10 @@ class Overheard:
             return
         spans = [(c, s) for c in self._run.compilations.values() if (s := _compiling(c)) is not None]
         for w in self._run.warnings:
-            mine = [(c, s) for c, s in spans if w.program_pid in (None, c.process.pid)]
-            at = [c for c, (begin, end) in mine if begin - SLACK_NS <= w.t_ns <= end + SLACK_NS]
-            program = _one(at, w.text) or _one(
-                [c for c, (_, end) in mine if end < w.t_ns <= end + LATE_NS], w.text
-            )
+            candidates = [(c, s) for c, s in spans if w.program_pid in (None, c.process.pid)]
+            during = [c for c, (begin, end) in candidates if begin - SLACK_NS <= w.t_ns <= end + SLACK_NS]
+            after = [c for c, (_, end) in candidates if end < w.t_ns <= end + LATE_NS]
+            program = _one(during, w.text) or _one(after, w.text)
             if program is None:
                 self._unplaced += 1
                 continue
@@ -87,7 +86,7 @@ class Overheard:
 
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
-    """Since when and until when XLA was at it; the end is open while it is."""
+    """Return (begin, end) of XLA's compilation in ns; the end is infinite while it lasts. None: no compilation."""
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
@@ -99,7 +98,7 @@ def _compiling(c: Compilation) -> tuple[int, float] | None:
 
 
 def _one(compilations: list[Compilation], text: str) -> str | None:
-    """The only program among ``compilations``; of several that whose module the warning names."""
+    """Return the only program of ``compilations``, or the one whose module the warning names; None otherwise."""
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"

@@ -102,12 +102,18 @@ def test_operands_of_two_types_take_the_faster_of_their_rates():
     [
         ({}, "it has no matrix products, and other arithmetic is not counted"),
         ({"bf16": 1, "s4": 1, "f64": 1}, "no source states a peak rate for s4, f64"),
-        (None, "what the custom call mine computes is not in the text"),
+        (None, "the text does not state what the custom call mine computes"),
     ],
 )
 def test_a_bound_of_compute_that_is_not_known_says_why(flops, why):
     found = bounds.of_program(
-        V5E, flops, 819_000, [], None, None, uncounted="what the custom call mine computes is not in the text"
+        V5E,
+        flops,
+        819_000,
+        [],
+        None,
+        None,
+        uncounted="the text does not state what the custom call mine computes",
     )
     assert found.compute is None and found.uncounted == why
     assert f"compute unknown ({why})" in targets.bounds_line(found).text.plain
@@ -153,7 +159,7 @@ def test_a_product_that_goes_to_cublas_is_counted(target):
 def test_a_call_that_nobody_can_look_into_is_why_the_work_is_not_known(target, config):
     made = analyse(GEMM.format(target=target, config=config))
     assert made.flops_by_type is None and not made.problems
-    assert made.flops_unknown == f"what the custom call {target} computes is not in the text"
+    assert made.flops_unknown == f"the text does not state what the custom call {target} computes"
 
 
 def test_a_device_is_half_of_a_chip_with_two():

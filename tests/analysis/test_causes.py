@@ -292,7 +292,7 @@ def test_a_default_that_is_spelled_out_is_told_from_another_value_of_it():
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"form": "lambda", "made_at": Frame("/work/t.py", 3, "f")}, "a lambda created again at t.py:3"),
+        ({"form": "lambda", "created_at": Frame("/work/t.py", 3, "f")}, "a lambda created again at t.py:3"),
         ({"form": "partial", "wrappers": ["functools.partial"]}, "a functools.partial created again"),
         ({"form": "method"}, "a bound method created again"),
         ({"form": "def", "qualname": "main.<locals>.step"}, "a function defined again on each call of main"),

@@ -64,8 +64,8 @@ def test_a_name_that_is_none_gets_the_nearest_that_are(wrong, right):
         ("2*v6e:5x2", "even number", "v6e:2x4"),
         ("v5p:4x3x4", "even number", "v5p:4x4x4"),
         ("v4:3x3x3", "even number", "v4:2x4x4"),
-        ("v5e:2x18", "a whole pod is 16x16, no slice of it 2x18", "v5e:4x8"),
-        ("v3:34x2", "a whole pod is 32x32", "v3:8x8"),
+        ("v5e:2x18", "2x18 is not a slice of a pod, which is 16x16", "v5e:4x8"),
+        ("v3:34x2", "is not a slice of a pod, which is 32x32", "v3:8x8"),
     ],
 )
 def test_a_grid_that_no_slice_has_is_refused_with_the_reason_and_those_near_it(wrong, why, near):

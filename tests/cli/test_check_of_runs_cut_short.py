@@ -28,20 +28,23 @@ def test_a_program_that_died_fails_the_check_and_says_of_what(check, home):
     ended(home, 1, error="ValueError")
     code, out, _ = check()
     assert code == 1
-    assert "the program died of ValueError: boom (exit code 1): only what it did until then is checked" in out
+    assert (
+        "the program failed with ValueError: boom (exit code 1): only what it did until then is checked"
+        in out
+    )
     assert "train.py:7" in out
 
 
 def test_a_program_that_a_signal_ended_fails_the_check(check, home):
     ended(home, None, signal=9)
     code, out, _ = check()
-    assert code == 1 and "the program was ended by SIGKILL" in out
+    assert code == 1 and "the program was killed by SIGKILL" in out
 
 
 def test_an_exit_code_that_the_program_chose_is_a_note(check, home):
     ended(home, 3)
     code, out, _ = check()
-    assert code == 0 and "the program left with exit code 3" in out
+    assert code == 0 and "the program exited with code 3" in out
     assert check("--strict")[0] == 1
 
 

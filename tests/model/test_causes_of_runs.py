@@ -58,8 +58,8 @@ def test_thousands_of_shapes_cost_a_few_looks_each_and_not_a_look_at_every_earli
     for n in range(1, 1_500):
         log.compiled(F, key(leaf("x", n)))
     looks = []
-    apart = levels.told_apart
-    monkeypatch.setattr(levels, "told_apart", lambda a, b: looks.append(1) or apart(a, b))
+    apart = levels.differences
+    monkeypatch.setattr(levels, "differences", lambda a, b: looks.append(1) or apart(a, b))
     model = load(run)
     [f] = model.functions.values()
     assert {cause.kind for c in f.compilations[1:] for cause in causes.of(model, c)} == {"shape"}

@@ -85,10 +85,12 @@ def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[
                 continue
             once = _of_gemm(where, instruction) if target.startswith(_GEMMS) else None
             if once is None:
-                return f"what the custom call {target[:60] or 'without a name'} computes is not in the text"
+                return (
+                    f"the text does not state what the custom call {target[:60] or 'without a name'} computes"
+                )
         times = executions.get(where.name)
         if times is None:
-            return "how often a loop with matrix products turns is not in the text"
+            return "the text does not state the trip count of a loop with matrix products"
         if once is None:
             return "the shapes of a matrix product could not be read"
         left, right = _array(where, instruction, 0), _array(where, instruction, 1)

@@ -1,4 +1,4 @@
-"""One compiled text, analysed: everything the report says about a program that its HLO knows.
+"""Analyse one compiled text: all that the report shows of a program from its HLO.
 
 ``analyse`` never raises: what could not be read is in ``problems`` and its place is None or empty.
 """
@@ -67,7 +67,7 @@ def analyse(
     Args:
       text: ``compiled.as_text()`` of JAX 0.8 to 0.12, or a file of ``--xla_dump_to``.
       mesh: (axis, size) in mesh order; groups are positions in ``mesh.devices.flat``.
-      user_files: files that are the user's own though they lie in a library's directory.
+      user_files: files that are the user's own although they are in a library's directory.
     """
     try:
         module = read(text, user_files)
@@ -90,13 +90,17 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     attribution = Attribution(module, graph)
     found_loops, executions = loops.find(graph)
     for name in sorted(graph.circular)[:1]:
-        problems.append(Problem(module.computations[name].line, f"computation {name}: calls go in a circle"))
+        problems.append(
+            Problem(
+                module.computations[name].line, f"computation {name} calls itself, directly or through others"
+            )
+        )
     devices = collectives.Devices(replicas or 0, partitions or 0)
     axes = [(str(name), int(size)) for name, size in mesh] if mesh else None
     reading = collectives.Collectives(graph, attribution, executions, devices, axes)
     found_collectives = reading.read()
     if reading.too_many_ids:
-        problems.append(Problem(1, "too many devices in the groups of this module: some were not looked at"))
+        problems.append(Problem(1, "too many devices in this module's groups: some groups were not read"))
     found_fusions = fusions.read(graph, attribution, executions)
     alone = fusions.alone(graph, found_fusions)
     counted = cost.total_flops(graph, executions)

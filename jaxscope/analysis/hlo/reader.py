@@ -30,17 +30,17 @@ _SHOWN = 120
 
 
 def read(text: str, user_files: Iterable[str] = ()) -> Module:
-    """Read a module. Never raises; a text that is no HLO gives no computation and says so."""
+    """Read a module. Never raises; a text that is not HLO gives no computations and a problem."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     problems = _Problems(text)
     modules = _lines_with(text, "HloModule ", _MODULE)
     named = next(modules, None)
     if named is None:
-        problems.add(0, "no HloModule line: not the text of a compiled module, or cut at its beginning")
+        problems.add(0, "no HloModule line: not the text of a compiled module, or its beginning is missing")
     other = next(modules, None)
     if other is not None:
-        problems.add(other.start(), "another module begins here; only the first one is read")
+        problems.add(other.start(), "a second module begins here; only the first is read")
         text = text[: other.start()]
     headers = list(_lines_with(text, " {\n", _HEADER))
     first = headers[0].start() if headers else len(text)
@@ -52,14 +52,14 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
         limit = headers[number + 1].start() if number + 1 < len(headers) else len(text)
         name = header[2]
         if name in computations:
-            problems.add(header.start(), f"a second computation of the name {name}; the first one is kept")
+            problems.add(header.start(), f"a second computation is named {name}; only the first is read")
             continue
         begin = header.end() + 1
         # The last one: a value with line breaks may hold a brace at the beginning of a line too.
         end = text.rfind("\n}", header.end(), limit) + 1
         close = _CLOSE.match(text, end) if end else _CLOSE.search(text, min(begin, limit), limit)
         if close is None:
-            problems.add(header.start(), f"computation {name} is cut: its closing brace is missing")
+            problems.add(header.start(), f"computation {name} is truncated: its closing brace is missing")
         end = close.start() if close else limit
         instructions = _instructions(text, begin, end, interned, problems)
         computations[name] = Computation(name, header[1] is not None, header.start(), instructions)
@@ -68,7 +68,7 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
     if not headers and named is not None:
         problems.add(named.start(), "no computation in this text")
     elif headers and not any(c.entry for c in computations.values()):
-        problems.add(headers[-1].start(), "no ENTRY computation: the text was cut")
+        problems.add(headers[-1].start(), "no ENTRY computation: the text is truncated")
     _set_lines(text, computations)
     maps = any(word in text for word in ("/shard_map", "pmap(", "xmap("))
     title, rest = (named[1], named[2]) if named else (None, "")

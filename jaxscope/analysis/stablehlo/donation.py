@@ -125,7 +125,7 @@ def unusable(value: Value, outputs: _Outputs) -> str | None:
     if not alike:
         here = value.sharding.text if value.sharding else "unsharded"
         there = ", ".join(sorted({r.sharding.text if r.sharding else "unsharded" for r in whole}))
-        return f"its sharding is {here}, that of the output of {_spell(value)} is {there}"
+        return f"its sharding is {here}, the sharding of the output of {_spell(value)} is {there}"
     kinds = {r.memory_kind for r in alike if r.memory_kind}
     if value.memory_kind and kinds and value.memory_kind not in kinds:
         return f"it is in {value.memory_kind}, the output of {_spell(value)} in {', '.join(sorted(kinds))}"
@@ -164,13 +164,13 @@ def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -
     if aliased is not None and value.index in aliased:
         return _donation(value, "aliased", None, same[0] if len(same) == 1 else None)
     if not same:
-        reason = f"no output is {_spell(value)}: XLA may still use it for another"
+        reason = f"no output is {_spell(value)}; XLA may still reuse it for another one"
     elif any(r.sharding is None for r in same):
-        reason = "the output's sharding is left to XLA"
+        reason = "XLA chooses the output's sharding"
     else:
-        reason = "the output's sharding or layout is another"
+        reason = "the output has another sharding or layout"
     if aliased is not None:
-        reason = "XLA did not reuse it: " + reason.removesuffix(": XLA may still use it for another")
+        reason = "XLA did not reuse it: " + reason.removesuffix("; XLA may still reuse it for another one")
     return _donation(value, None if aliased is None else "unused", reason)
 
 

@@ -72,7 +72,7 @@ class _Reader:
             elif not line.startswith("//"):
                 self._operation(number, line)
         if self.open or self.modules > 0:
-            self.problem(number, "the text ends inside a function: it is cut")
+            self.problem(number, "the text ends inside a function: it is truncated")
             while self.open:
                 self._leave()
         return Module(
@@ -92,7 +92,7 @@ class _Reader:
         elif value.startswith("loc("):
             end = lexing.closing(value, 3)
             if end < 0:
-                self.problem(number, f"the location {name[:80]} is cut")
+                self.problem(number, f"the location {name[:80]} is truncated")
             else:
                 self.aliases[name] = value[4:end]
         else:
@@ -130,7 +130,7 @@ class _Reader:
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
-                self.problem(number, "a closing bracket too many")
+                self.problem(number, "an extra closing bracket")
                 self.modules = 0
             return
         left = self._leave()
@@ -216,7 +216,7 @@ class _Reader:
         scope.last = index
         if opens:
             if len(self.open) > MAX_OPEN:
-                self.problem(number, f"more than {MAX_OPEN} regions inside one another")
+                self.problem(number, f"regions nested more than {MAX_OPEN} deep")
             self._enter(index)
 
     def _bare(self, head: str) -> str:

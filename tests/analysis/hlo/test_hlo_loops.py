@@ -156,7 +156,7 @@ ENTRY %e (r: f32[]) -> f32[] {
 }
 """
     program = analyse(text)
-    assert any("circle" in p.text for p in program.problems)
+    assert any("calls itself" in p.text for p in program.problems)
     assert [c.executions for c in program.collectives] == [1]
 
 

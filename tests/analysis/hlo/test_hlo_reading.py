@@ -86,7 +86,7 @@ def test_a_line_that_is_no_instruction_is_named_and_the_others_are_read():
         (SMALL[: SMALL.index("ENTRY")], "no ENTRY"),
         (SMALL[:-200], "closing brace is missing"),
         (SMALL[SMALL.index("\n") :], "no HloModule line"),
-        (SMALL + SMALL, "another module begins here"),
+        (SMALL + SMALL, "a second module begins here"),
     ],
 )
 def test_a_text_that_is_cut_or_foreign_says_so(text, problem):

@@ -71,10 +71,10 @@ def test_what_is_offered_waits_for_the_compiled_answer():
     text = program(
         [("a", "tensor<4xf32> {jax.buffer_donor = true}"), ("b", "tensor<4xf32>")], [("4xf32", "")], 8
     )
-    assert told(text) == {"a": (None, "the output's sharding is left to XLA", None)}
+    assert told(text) == {"a": (None, "XLA chooses the output's sharding", None)}
     assert told(text, aliased=[0]) == {"a": ("aliased", None, "r[0]")}
     assert told(text, aliased=[]) == {
-        "a": ("unused", "XLA did not reuse it: the output's sharding is left to XLA", None)
+        "a": ("unused", "XLA did not reuse it: XLA chooses the output's sharding", None)
     }
 
 

@@ -283,9 +283,9 @@ for name, out, donate in [("same", spec("a", "b"), 0), ("differs", spec(None, "a
     assert (told("same").status, told("same").bytes, told("same").device_bytes) == ("aliased", 256, 32)
     assert (told("differs").status, told("differs").reason) == (
         "unused",
-        "its sharding is P('a', 'b'), that of the output of f32[8,8] is P(None, 'a')",
+        "its sharding is P('a', 'b'), the sharding of the output of f32[8,8] is P(None, 'a')",
     )
-    assert (told("free").status, told("free").reason) == (None, "the output's sharding is left to XLA")
+    assert (told("free").status, told("free").reason) == (None, "XLA chooses the output's sharding")
     assert told("not").status == "possible"
 
 
@@ -350,7 +350,7 @@ def test_a_sharded_transformer_step_is_the_users_line_by_line(lower, gspmd):
     assert len(loops) == 2 and all(r.times == 12 and r.source.line == found.line("mark loop") for r in loops)
     donated = result.donation
     assert len(donated) == 1 + 12 * 6  # no output says its sharding: all are XLA's to decide
-    assert {(d.status, d.reason) for d in donated} == {(None, "the output's sharding is left to XLA")}
+    assert {(d.status, d.reason) for d in donated} == {(None, "XLA chooses the output's sharding")}
 
 
 def test_nnx_and_equinox_frames_are_folded_away(lower):

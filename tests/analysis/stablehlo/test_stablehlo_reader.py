@@ -98,7 +98,7 @@ def test_types(text, shape, dtype, size):
 def test_a_cut_text_says_so_and_keeps_what_came_before():
     cut = PROGRAM[: PROGRAM.index("%values")]
     result = reading.analyse(cut)
-    assert [p.text for p in result.problems] == ["the text ends inside a function: it is cut"]
+    assert [p.text for p in result.problems] == ["the text ends inside a function: it is truncated"]
     assert result.op_counts["stablehlo.add"] == 1
     assert [a.name for a in result.arguments] == ["x", "it's {odd}, (very)"]
 
