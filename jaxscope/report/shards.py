@@ -1,4 +1,4 @@
-"""Which device holds which slice of an array, drawn as the mesh: rows and columns are its axes."""
+"""Draw which device holds which slice of an array: rows and columns are the axes of the mesh."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ MOST_ROWS, MOST_COLUMNS = 32, 8
 
 
 def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
-    """A row for each coordinate of the mesh but the last axis, a column for each of the last; where there is no
-    mesh, a row for each device. Nothing where it cannot be told, or where one device holds all."""
+    """Print a column per coordinate of the last mesh axis and a row per coordinate of the others.
+
+    Without a mesh, a row per device. Nothing if the slices are unknown or one device holds the whole array.
+    """
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:
         return

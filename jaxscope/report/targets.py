@@ -95,7 +95,7 @@ def devices(run: Run) -> Iterator[Line]:
             )  # fmt: skip
     if run.devices and run.targets:
         yield line(
-            ("process-level questions (jax.process_count()) had their true answers here", "dim"), indent=2
+            ("jax.process_count() and the like had this machine's values, not the target's", "dim"), indent=2
         )
 
 
@@ -103,11 +103,17 @@ def program_lines(
     run: Run, p: Program, places: Places, *, label: str = "", everything: bool = False
 ) -> Iterator[Line]:
     """Print one program: its state, and what it consists of if it was compiled. ``label``: the settings of its run."""
-    said, style = state(p)
+    status, style = state(p)
     texts = run.texts_of(p)
     short = compiled_program.in_short(texts, None) if p.state == OK else ""
     name = f"{escape(p.target or '?', 40)}{f', {escape(label, 80)}' if label else ''}"
-    yield line((name, "bold"), f"  {short}" if short else "", (f"  {said}" if said else "", style), indent=4, hang=4)  # fmt: skip
+    yield line(
+        (name, "bold"),
+        f"  {short}" if short else "",
+        (f"  {status}" if status else "", style),
+        indent=4,
+        hang=4,
+    )
     found = fit(run, p)
     if found is not None:
         yield from fit_lines(found, texts, everything=everything)

@@ -1,4 +1,4 @@
-"""Why a program died, first of all: its exception and your lines, what memory was asked for and what held it."""
+"""Format why a program failed: its exception and your lines; if memory ran out, what was needed and what was alive."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Lines = list[list[Part]]
 
 
 def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False) -> Lines:
-    """Nothing where the program did not die; else the error, the way to it, and what is known of its cause.
+    """Return the error, its frames and its cause; nothing if the program did not fail.
 
-    ``brief``: where there is little room, the last frame alone and how much was alive.
+    ``brief``: only the last frame and the total of live arrays.
     """
     main = run.main
     died = main.died if main is not None else None
@@ -62,7 +62,7 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
 
 
 def _alive(look: model.Snapshot) -> Lines:
-    """How much, and the largest of it by name."""
+    """Return the total of the live arrays, and the largest by name."""
     total = sum(g.global_bytes or 0 for g in look.groups)
     largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
     made: Lines = [[("  live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {size(total)}", ("  5", "key"), (" shows where", "dim")]]  # fmt: skip
@@ -74,20 +74,20 @@ def _alive(look: model.Snapshot) -> Lines:
 
 
 def _from_output(run: Run, output: Sequence[str]) -> Lines:
-    """The recording does not say: the traceback that was printed at the end, its error first; else the last lines."""
+    """Return the traceback at the end of the output, its error first; without one the last lines."""
     tail = [line for line in output if line.strip()][-60:]
     start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
     last = range(len(tail) - 1, max(-1, len(tail) - 1 - LAST), -1)
-    told = next((n for n in last if start is not None and n > start and _ERROR.match(tail[n])), None)
-    if told is None:
-        told = next((n for n in last if "RESOURCE_EXHAUSTED" in tail[n]), None)
-    if told is None:
+    error = next((n for n in last if start is not None and n > start and _ERROR.match(tail[n])), None)
+    if error is None:
+        error = next((n for n in last if "RESOURCE_EXHAUSTED" in tail[n]), None)
+    if error is None:
         how, _ = ending(run, None)
         made: Lines = [
             [("✖ ", "error"), (how, "error"), (". Last lines of its output:" if tail else "", "dim")]
         ]
         return made + [[f"  {line}"] for line in tail[-FRAMES:]]
-    made = [[("✖ ", "error"), (tail[told].strip()[:WORDS], "error")]]
-    frames = [line.strip() for line in tail[start or 0 : told] if line.lstrip().startswith("File ")]
+    made = [[("✖ ", "error"), (tail[error].strip()[:WORDS], "error")]]
+    frames = [line.strip() for line in tail[start or 0 : error] if line.lstrip().startswith("File ")]
     made += [[("  ", ""), (line, "dim")] for line in reversed(frames[-FRAMES:])]
     return [*made, [("  full output: ", "dim"), ("7", "key")]]

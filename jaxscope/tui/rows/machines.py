@@ -1,6 +1,6 @@
-"""One program as each machine has it: the one it ran on, and those that it was also compiled for.
+"""Format one program for each machine: the host that ran it, and the targets it was also compiled for.
 
-A machine with another number of devices is a run of its own within the run; both are looked at from here.
+A target with another number of devices has a run of its own inside the run's directory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WORDS = {OK: "compiled", EXHAUSTED: "does not fit", SKIPPED: "not lowered", MIS
 
 
 class Recording(Protocol):
-    """A run, where it lies, and what its texts say as far as they are read."""
+    """A run, its directory, and its program texts as far as they are read."""
 
     @property
     def run(self) -> Run: ...
@@ -49,10 +49,10 @@ class Recording(Protocol):
 
 
 class Machine(NamedTuple):
-    """One that the program was compiled for, under one of its settings (``--vary``).
+    """The host or a target, under one setting (``--vary``).
 
     Attributes:
-      name: with the settings; None: what the main run ran on, as it was.
+      name: target and settings; None: the host of the main run.
       target: None: the run's own devices.
     """
 
@@ -62,10 +62,10 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A compilation as one machine has it; without a compilation or a program where it has none.
+    """A compilation and its program on one machine; None where the machine has none.
 
     Attributes:
-      asked: the compilation of the main run that it stands for.
+      asked: the corresponding compilation of the main run.
     """
 
     machine: Machine
@@ -87,14 +87,14 @@ class Seen(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Of a program for a machine that is not there: as Program.state, ``none`` where there is none."""
+        """The Program.state of a target's program; ``none`` without a program."""
         if self.program is None:
             return MADE_NONE
         return OK if self.machine.target is None else self.program.state
 
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
-    """The host, then every machine that something was to be compiled for; the first recording is the main one."""
+    """Return the host, then every target; the first recording is the main run."""
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
     targets_of = {
         id(r): [t.name for t in r.run.targets]
@@ -117,12 +117,12 @@ def _host(recording: Recording) -> str:
 
 
 def named(found: Sequence[Machine], name: str | None) -> Machine:
-    """That machine; the host where there is none of that name."""
+    """Return the machine called ``name``; the host if there is none."""
     return next((m for m in found if m.name == name), found[0])
 
 
 def called(machine: Machine) -> str:
-    """Short, with an ellipsis where a name is long."""
+    """Return the machine's name, shortened to NAME characters."""
     name = machine.name
     if name is None:
         name = f"{_host(machine.recording)} {label_of(machine.recording.directory)}".rstrip()
@@ -130,23 +130,25 @@ def called(machine: Machine) -> str:
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
-    """``c``, a compilation of ``main``, as ``machine`` has it."""
+    """Return the program on ``machine`` that corresponds to ``c``, a compilation of ``main``."""
     run = machine.recording.run
-    its = counterpart(c, main, run)
-    if its is None:
+    same = counterpart(c, main, run)
+    if same is None:
         return Seen(machine, c, None, None)
     if machine.target is None:
-        return Seen(machine, c, its, run.programs.get(its.program or ""))
-    found = [p for p in list(run.retargeted.values()) if p.target == machine.target and its in p.compilations]
-    found.sort(key=lambda p: p.state != OK)  # the same call lowered twice: what was made of it
-    return Seen(machine, c, its, found[0] if found else None)
+        return Seen(machine, c, same, run.programs.get(same.program or ""))
+    programs = [
+        p for p in list(run.retargeted.values()) if p.target == machine.target and same in p.compilations
+    ]
+    programs.sort(key=lambda p: p.state != OK)  # of a call lowered twice, the program that was compiled
+    return Seen(machine, c, same, programs[0] if programs else None)
 
 
-def counterpart(c: Compilation, its: Run, run: Run) -> Compilation | None:
-    """``c``, a compilation of the run ``its``, in another run of the same program: of the same function, the one with its number."""
-    if run is its:
+def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
+    """Return the compilation in ``run`` with the function and number that ``c`` has in its own run ``own``."""
+    if run is own:
         return c
-    function, number = run.functions.get(c.function.id), number_of(its, c)
+    function, number = run.functions.get(c.function.id), number_of(own, c)
     if function is None or number is None:
         return None
     return dict(run.numbered(function)).get(number)
@@ -163,9 +165,9 @@ def strip(
     keys: tuple[str, str],
     width: int,
 ) -> list[Part]:
-    """``t T machines:  [host cpu]  v5e:16x16 ✓  h100:8 …``; empty where there is but one.
+    """Return ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``; empty if there is only the host.
 
-    Where there is no room for all, those before the chosen one give way to it.
+    If the room is short, the first ones are left out so that the chosen one is visible.
     """
     if len(found) < 2:
         return []
@@ -190,7 +192,7 @@ def strip(
 
 
 def _of_all(machine: Machine) -> tuple[str, str]:
-    """What is furthest from done among all programs for it."""
+    """Return the mark of the program that is furthest from done."""
     states = {p.state for p in programs(machine).values()}
     for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, OK, SKIPPED):
         if state in states:
@@ -199,7 +201,7 @@ def _of_all(machine: Machine) -> tuple[str, str]:
 
 
 def programs(machine: Machine) -> dict[str, Program]:
-    """All programs as that machine has them."""
+    """Return all programs of a machine by id."""
     run = machine.recording.run
     if machine.target is None:
         return dict(run.programs)
@@ -215,8 +217,8 @@ def summary(seen: Seen) -> list[Part]:
     parts: list[Part] = [(function_name(c.function) + (f" #{n}" if n else ""), "bold"), (f" for {called(seen.machine)}", "collective")]  # fmt: skip
     if seen.program is None:
         return [*parts, ("  no program", "dim")]
-    said, style = _state(seen.program)
-    parts.append((f"  {said}", style))
+    status, style = _state(seen.program)
+    parts.append((f"  {status}", style))
     texts = seen.texts
     if texts is None:
         return parts if seen.program.made is None else [*parts, ("  reading …", "dim")]
@@ -261,7 +263,7 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Why a text is not there (yet), and what to do; what does not fit with what fills it."""
+    """Explain why a program's text is missing, and what to do; for one that does not fit, what fills the memory."""
     name, p = called(seen.machine), seen.program
     if p is None:
         return _never(seen)
@@ -309,7 +311,7 @@ def _never(seen: Seen) -> str:
 
 
 def _filling(seen: Seen) -> Iterator[str]:
-    """What fills the memory of a device, as the report has it."""
+    """Return the lines of the report about what fills a device's memory."""
     assert seen.program is not None
     fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:
@@ -321,7 +323,7 @@ def _filling(seen: Seen) -> Iterator[str]:
 
 
 def no_collectives(machine: Machine) -> str:
-    """Why there are none of any program for it, or none yet."""
+    """Explain why a machine has no collectives."""
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
@@ -367,7 +369,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
         return size(sum(known)) if len(known) == len(found.wire_bytes_by_axes) else "?"
 
     def memory(s: Seen, _: int) -> str:
-        """What it takes of the memory; where nobody can tell, how far it came."""
+        """Memory used and available per device; the state if unknown."""
         used = capacity = None
         if s.program is not None and s.machine.target is None:
             own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled

@@ -1,7 +1,6 @@
-"""Where the parts of an array lie, drawn: the mesh with a colour and a fill for each part, and bars for devices.
+"""Draw the shards of an array on the mesh, with a colour and a fill for each shard, and a bar for each device.
 
-A part is drawn alike wherever it lies, so that copies are seen as copies. Fill and device number say what
-the colour says.
+Copies of a shard have the same colour and fill; fill and device number make it readable without colour.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ Lines = list[list[Part]]
 
 
 def look_of(part: int) -> tuple[str, str]:
-    """(fill, style) of the part with this number: 64 of them before two are drawn alike."""
+    """Return (fill, style) of the shard with this number; the first 64 differ."""
     return FILLS[(part + part // 8) % 8], COLOURS[part % 8]
 
 
 def drawn(g: Group, width: int) -> Lines:
-    """The mesh, and which part is which."""
+    """Draw the mesh with a legend of the shards."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]
@@ -59,11 +58,11 @@ def drawn(g: Group, width: int) -> Lines:
 def _grid(
     axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
 ) -> Lines:
-    """Rows for all axes but the last, columns for the last; an axis alone is broken into rows."""
+    """Draw columns for the last axis and rows for the others; a single axis is broken into rows."""
     made: Lines = []
-    told = " x ".join(f"{name}={n}" for name, n in axes if name)
-    if told:
-        made.append([("mesh ", "dim"), told])
+    mesh = " x ".join(f"{name}={n}" for name, n in axes if name)
+    if mesh:
+        made.append([("mesh ", "dim"), mesh])
     *outer, (name, columns) = axes
     labels = [
         " ".join(f"{axis} {i}" for (axis, _), i in zip(outer, at, strict=True))
@@ -116,15 +115,15 @@ def _legend(
 
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
-    """``[0:256, :]``; an empty part says so."""
+    """Return ``[0:256, :]``; ``nothing: padding`` for an empty shard."""
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"
-    told = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]
-    return f"[{', '.join(told)}]"
+    ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]
+    return f"[{', '.join(ranges)}]"
 
 
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
-    """More devices than can be drawn: a line for each axis of the mesh, what lies along it, the others held at 0."""
+    """Draw a line for each axis of a mesh that is too large to draw, with the shards along it."""
     grid, spec = sh.grid(s), sh.spec_axes(s.spec)
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))
@@ -138,49 +137,49 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
     room = max(4, width - margin - 3)
     for name, n in grid.axes:
         split = name in dimension
-        told: list[Part] = (
+        role: list[Part] = (
             [f"splits dimension {dimension[name]} ({shape[dimension[name]]:,}) into {n:,} parts"]
             if split and dimension[name] < len(shape)
             else ["partial sums, not yet reduced"]
             if name in spec[1]
             else [("● copies", "warning") if n > 1 else ("one device", "dim")]
         )
-        made.append([(f"{name}={n}"[:margin].ljust(margin) + " ", "bold"), *told])
+        made.append([(f"{name}={n}"[:margin].ljust(margin) + " ", "bold"), *role])
         strip: list[Part] = [look_of(i if split else 0) for i in range(min(n, room))]
         made.append([" " * (margin + 1), *strip, "…" if n > room else ""])
     return made
 
 
 def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
-    """What each device holds; of many a bar only. Where its allocator says what there is, of that."""
-    held = sorted(s.by_device.items())
-    if not held or not any(n for _, n in held):
+    """Draw the bytes on each device, as a share of the allocator's limit if that is known; many devices share lines."""
+    by_device = sorted(s.by_device.items())
+    if not by_device or not any(n for _, n in by_device):
         return []
     limits = {m.device: m.limit for m in s.memory if m.limit}
     used = {m.device: m.in_use for m in s.memory if m.in_use is not None}
-    top = max([*limits.values(), *(n for _, n in held)])
-    low, high = min(n for _, n in held), max(n for _, n in held)
+    low, high = min(n for _, n in by_device), max(n for _, n in by_device)
+    top = max([*limits.values(), high])
     spread = f"{size(low)} each" if size(low) == size(high) else f"{size(low)} to {size(high)}"
     made: Lines = [
         [("On each device", "title"), f"  {spread}", (f" of {size(top)}" if limits else "", "dim")]
     ]
-    if len(held) > most:
+    if len(by_device) > most:
         per_row = max(8, min(32, width - 16))
-        for at in range(0, len(held), per_row):
-            row = held[at : at + per_row]
+        for at in range(0, len(by_device), per_row):
+            row = by_device[at : at + per_row]
             bars = "".join(BARS[max(0, -(-8 * n // top) - 1)] if n else "·" for _, n in row)
             made.append([(f"{row[0][0]:>6}-{row[-1][0]:<6} ", "dim"), (bars, "compile")])
         return made
-    per_line = 2 if width >= 64 and len(held) > 4 and not limits else 1
+    per_line = 2 if width >= 64 and len(by_device) > 4 and not limits else 1
     bar = max(4, width // per_line - (34 if limits else 18))
     drawn_bars: list[list[Part]] = []
-    for d, n in held:
+    for d, n in by_device:
         full = round(bar * n / top)
         other = max(0, round(bar * ((used.get(d) or 0) - n) / top))
-        told = f" {size(n):>10}" + (f" of {size(used[d] or 0)} in use" if d in used else "")
+        amount = f" {size(n):>10}" + (f" of {size(used[d] or 0)} in use" if d in used else "")
         drawn_bars.append([
             (f"{d:>4} ", "bold"), ("█" * full, "compile"), ("▒" * other, "lower"),
-            ("·" * (bar - full - other), "dim"), f"{told} ",
+            ("·" * (bar - full - other), "dim"), f"{amount} ",
         ])  # fmt: skip
     rows = -(-len(drawn_bars) // per_line)
     for n in range(rows):

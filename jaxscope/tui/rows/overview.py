@@ -1,4 +1,4 @@
-"""What the overview answers: where the time went, what compiles now, what to do about it, what happened last."""
+"""Format the overview: what compiles now, seconds waited, the latest compilations, recompiles over steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATEST = 50
 
 
 def now(run: Run, *, running: bool) -> list[Part]:
-    """What is being compiled and for how long; where the run is over, what it died of."""
+    """Return what is being compiled and for how long; the total if nothing is."""
     made: list[Part] = []
     phases = run.in_progress()
     if phases:
@@ -66,7 +66,7 @@ def waited(run: Run, places: Places) -> list[Part]:
 
 
 class Event(NamedTuple):
-    """One line of what happened last."""
+    """One of the latest compilations as a line."""
 
     id: str
     at: float | None
@@ -75,7 +75,7 @@ class Event(NamedTuple):
 
 
 def latest(run: Run) -> list[Event]:
-    """The compilations of the user's functions, the latest first."""
+    """Return the compilations of the user's functions, the latest first."""
     found = [
         c
         for f in run.functions.values()
@@ -101,7 +101,7 @@ def latest(run: Run) -> list[Event]:
 
 
 def known_cause(run: Run, c: Compilation) -> str:
-    """The decisive cause in a word or two, where it is known without comparing keys now."""
+    """Return the decisive cause in a word or two; ``…`` if the keys have not been compared yet."""
     if c.key is not None and c.id not in run.comparisons:
         return "…"
     cause = causes.of(run, c)[0]
@@ -130,7 +130,7 @@ def finding_id(f: Finding) -> str:
 
 
 def steps(run: Run, width: int) -> list[Part]:
-    """Recompiles over the steps of the main process: a digit where there were some."""
+    """Draw the recompiles over the steps of the main process, a digit per group of steps."""
     main = run.main
     last = main.step if main is not None else None
     if not last or width < 12:

@@ -1,4 +1,4 @@
-"""What every screen is made of: header, tabs, panes, a line to search in, footer."""
+"""Define the base class of the screens: header, tabs, panes, search line, footer."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LEISURE_S = 0.3
 
 
 class View(Screen[None], metaclass=AbstractMeta):
-    """A screen of the app. Subclasses give their panes, and fill them when the run has changed."""
+    """A screen of the app. Subclasses define panes and fill them when the run has changed."""
 
     NAME: ClassVar[str] = ""
     SCOPES: ClassVar[tuple[str, ...]] = ()
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
     AUTO_FOCUS = "LineView"
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
-    complete = False  # are all its panes there? A screen is told to draw before they are
+    complete = False  # all panes are mounted; Textual may ask for a redraw before
 
     def compose(self) -> ComposeResult:
         yield Paragraphs(id="header", classes="stays")
@@ -53,18 +53,18 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     @abstractmethod
     def panes(self) -> Iterable[Widget]:
-        """The widgets between tabs and footer."""
+        """Return the widgets between tabs and footer."""
 
     @abstractmethod
     def fill(self) -> None:
-        """Show the run as it is now. Called when it changed, and when the screen comes up."""
+        """Show the current run. Called when it has changed, and when the screen is opened."""
 
     def place(self) -> Frame | None:
-        """The line of the user's that is meant here, for the editor."""
+        """Return the source line of the selection, for the editor; None if unknown."""
         return None
 
     def elsewhere(self) -> str | None:
-        """The machine that is not there, where what is shown was made for one."""
+        """Return the target whose program is shown; None for the host."""
         return None
 
     @property
@@ -96,7 +96,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, ScreenResume):
-            # Where the theme is another, Textual has seen to it; else nothing looks otherwise than it did.
+            # Textual updates styles itself when the theme changes; otherwise they are unchanged.
             event.refresh_styles = False
         await super().on_event(event)
 
@@ -110,7 +110,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.call_after_refresh(self.renew)
 
     def renew(self) -> None:
-        """Header, tabs, panes, footer."""
+        """Redraw header, tabs, panes and footer."""
         if not self.complete:
             return
         self.tick()
@@ -119,7 +119,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.foot()
 
     def tick(self) -> None:
-        """What changes with the time alone."""
+        """Redraw what changes with time alone."""
         feed, width = self.feed, self.app.size.width
         if not feed.ready:
             done, total = feed.progress
@@ -141,7 +141,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.words("lost").say(trouble or chrome.lost(feed.run))
 
     def foot(self) -> None:
-        """The keys that apply now; while one searches, where one is in it."""
+        """Show the keys that apply now, and the position in a search."""
         if not self.complete:
             return
         made = [
@@ -150,18 +150,18 @@ class View(Screen[None], metaclass=AbstractMeta):
         ]
         self.words("footer").say(made)
         view = self.focused_view()
-        said = view.position() if view is not None else ""
-        self.words("found").say([(said, "dim")])
+        position = view.position() if view is not None else ""
+        self.words("found").say([(position, "dim")])
 
     def words(self, id: str) -> Paragraphs:
         return self.query_one(f"#{id}", Paragraphs)
 
     def focused_view(self) -> LineView | None:
-        """The pane that keys go to, also while its search line has the focus."""
+        """Return the pane that keys act on, also while its search line has the focus."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
 
     def views(self) -> list[LineView]:
-        """The panes made of lines, in their order."""
+        """Return the LineView panes in order."""
         return [w for w in self.query("*").results() if isinstance(w, LineView)]
 
     def scopes(self) -> list[str]:
@@ -183,13 +183,13 @@ class View(Screen[None], metaclass=AbstractMeta):
         return next((v for v in self.views() if v.has_class("searched")), None)
 
     async def _field(self) -> Input:
-        """The line to search in."""
+        """Return the search line, created when first needed."""
         if not self.query("#find"):
             await self.query_one("#finding").mount(Input(id="find", select_on_focus=False), after="#slash")
         return self.query_one("#find", Input)
 
     async def _prepare(self) -> None:
-        """To make it takes nearly as long as a key may: done while nobody types."""
+        """Create the search line while nobody types: it takes nearly as long as a key may."""
         if self.scope.hurried or not self.complete:
             self.set_timer(LEISURE_S, self._prepare)
         else:
@@ -207,10 +207,10 @@ class View(Screen[None], metaclass=AbstractMeta):
             field = await self._field()
             with field.prevent(Input.Changed):
                 field.value = view.needle
-            self.set_focus(field)  # now: what was typed behind the / is for it
+            self.set_focus(field)  # now: letters typed after the / belong to it
 
     def stop_finding(self, *, keep: bool) -> bool:
-        """Leave the search line, or forget what was searched. False: there was no search."""
+        """Leave the search line, and unless ``keep`` clear the search. Return False if there was none."""
         bar, view = self.query_one("#finding"), self._searched()
         if view is None:
             return False
