@@ -1,9 +1,8 @@
-"""The catalogue of machines a program can be compiled for, and the names of targets built from them.
+"""List the machines that a program can be compiled for, and parse the names of targets.
 
-Every figure has the public page it was read from; what no page that could be opened says is None (all of a TPU v2, the
-network of a v3, a v4 and an A100). ``quoted`` figures were read where others quote the page: the page itself could not
-be opened. All rates are peaks that the vendor states, the highest where pages differ: none is a measurement, and
-none is reached by a real program.
+Every figure has the public page it was read from; a figure without such a page is None (all of a TPU v2, the network
+of a v3, a v4 and an A100). For ``quoted`` figures the page could not be opened and others quote it. All rates are
+peaks stated by the vendor, the highest if pages differ; they are not measurements, and no real program reaches them.
 """
 
 from __future__ import annotations
@@ -23,9 +22,12 @@ GB, GIB, TERA = 1e9, float(1 << 30), 1e12
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number, where it stands, and how it follows from what stands there where it is not the number itself.
+    """A number and its source.
 
-    ``quoted``: by whom, where ``source`` could not be opened and is believed as others quote it; None: it was read itself.
+    Attributes:
+      source: address of the page.
+      derived: how the number follows from the page's number, if the page has another one.
+      quoted: who quotes ``source``, if it could not be opened; None: it was read.
     """
 
     value: float
@@ -101,8 +103,8 @@ _CUBES = (
 def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
     """One link, one direction, of the page's "bidirectional ICI bandwidth per chip"."""
     per_link = bidirectional_gb * GB / 2 / links
-    said = f"{bidirectional_gb:g} GB/s a chip, both directions, over {links} links"
-    return Figure(per_link, _CLOUD + page, said)
+    derived = f"{bidirectional_gb:g} GB/s a chip, both directions, over {links} links"
+    return Figure(per_link, _CLOUD + page, derived)
 
 
 def _gbit(per_chip: float, page: str, derived: str | None = None) -> Figure:
@@ -119,8 +121,8 @@ def _libtpu(gib: float) -> Figure:
 
 def _cores(ops: int, ghz: float, what: str) -> Figure:
     """Of XLA's description of an H100: 132 multiprocessors of 4 units, a multiply-add is two operations."""
-    said = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
-    return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, said)
+    derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
+    return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
 
 def _a100(tera: float, quoted: str = _A100_QUOTED) -> Figure:

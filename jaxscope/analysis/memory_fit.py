@@ -1,7 +1,7 @@
-"""Whether a program compiled for a target fits into a device's memory, and what fills it.
+"""Compute whether a program compiled for a target fits into a device's memory, and what fills the memory.
 
-A compiler that runs out of memory says so in a message and gives no program: what can be told then stands in
-the message, and in the sizes of the arguments.
+A compiler that runs out of memory returns an error and no program: the facts are then taken from the error's message
+and from the sizes of the arguments.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
-# Units are binary: 15.75G of a 16 GiB chip. libtpu says the first before it has laid out the program (0.0.42,
-# 0.0.50), the second, with its largest buffers, after.
+# Units are binary: 15.75G of a 16 GiB chip. libtpu (0.0.42, 0.0.50) prints the first before it has assigned buffers,
+# the second, with the largest buffers, after.
 _TEMPORARIES = re.compile(
     r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available (?P<space>\w+) \((?P<room>[\d.]+)(?P<scale>[KMGT]?)B?\)"
 )
@@ -35,7 +35,7 @@ COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers that the compiler names: bytes, what it is, which operation makes it."""
+    """One of the largest buffers in the compiler's message: its size, its kind and the operation that writes it."""
 
     bytes: int
     kind: str | None = None
@@ -46,16 +46,16 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """A program in the memory of one device of its target.
+    """The memory of a program on one device of its target.
 
     Attributes:
-      fits: None where it is not known.
-      used: bytes it would take.
-      capacity: bytes of a device: as the compiler says, else as the vendor's page does.
-      stated_by: ``compiler`` or ``vendor``: whose capacity that is.
-      parts: the compiler's own division of what it used, by its names for them.
-      largest: the largest buffers, where the compiler names any.
-      space: which of the device's memories, as the compiler calls it (``hbm``, ``vmem``); None: it does not say.
+      fits: None: unknown.
+      used: bytes that the program needs.
+      capacity: bytes of a device, stated by the compiler, else by the vendor's page.
+      stated_by: source of the capacity: ``compiler`` or ``vendor``.
+      parts: the compiler's breakdown of the used bytes, by its names.
+      largest: the largest buffers, if the compiler lists them.
+      space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
     """
 
     fits: bool | None
@@ -68,12 +68,12 @@ class Fit(msgspec.Struct, frozen=True):
 
     @property
     def temporaries(self) -> int | None:
-        """Bytes of them, where the compiler divides what it used."""
+        """Return the bytes of temporaries, if the compiler's breakdown has them."""
         return next((self.parts[n] for n in ("HLO temporaries", "HLO temp") if n in self.parts), None)
 
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
-    """Bytes of one device (not chip) of ``target``, and who says so; None where nobody does."""
+    """Return the bytes of one device (not chip) of ``target`` and their source; None: not stated."""
     machine = MACHINES.get(target.machine)
     if machine is not None and machine.usable is not None:
         return int(machine.usable.value), COMPILER
@@ -83,7 +83,7 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """The fit of a program that was compiled: a compiler that checks would have refused it otherwise."""
+    """Return the fit of a program that compiled; a compiler that checks the size would have failed otherwise."""
     room = capacity_of(target) if target is not None else None
     if room is None:
         return Fit(None, peak, None, None)
@@ -91,7 +91,7 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 
 def of_message(target: Target | None, message: str) -> Fit:
-    """The fit of a program that the compiler refused with ``message``."""
+    """Return the fit of a program whose compilation failed with ``message``."""
     early = _TEMPORARIES.search(message)
     used = _USED.search(message) or early
     room = capacity_of(target) if target is not None else None
@@ -138,7 +138,7 @@ def _bytes(number: str, unit: str) -> int:
 
 
 class Contributor(msgspec.Struct, frozen=True):
-    """An argument or a result by the user's name. ``bytes`` on one device; None where the compiler decides."""
+    """An argument or a result by the user's name. ``bytes`` are those on one device; None: the compiler decides."""
 
     of: str  # argument, output
     path: str | None
@@ -147,9 +147,9 @@ class Contributor(msgspec.Struct, frozen=True):
 
 
 def contributors(read: Reading | None) -> list[Contributor] | None:
-    """What the caller gives and takes, the largest first; None where the program's text is not known.
+    """Return the user's arguments and results, the largest first; None: the program's text is unknown.
 
-    On several devices the part of a value without a sharding is not in the text.
+    On several devices the text has no size per device of a value without a sharding.
     """
     if read is None:
         return None
@@ -164,18 +164,18 @@ def contributors(read: Reading | None) -> list[Contributor] | None:
 
 
 def peak_of(memory: Memory | None, stated: int | None) -> int | None:
-    """Bytes on one device: the compiler's own peak, else an upper bound of it from its parts."""
+    """Return the peak bytes on one device: the compiler's figure, else an upper bound from its parts."""
     if stated is not None or memory is None:
         return stated
     return peak_bytes(memory)
 
 
 def undivided(memory: Memory | None, peak: int | None) -> int | None:
-    """What of ``peak``, as its compiler states it, is in none of the parts that it states; below 0: parts that are not
-    held at one time. None: a part is not known.
+    """Return the compiler's ``peak`` minus the parts that it states, in bytes; None: a part is unknown.
 
-    XLA's peak_memory_in_bytes counts constants, and no stated part does: a captured f32[1024,1024] makes it exactly
-    4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else a compiler counts it does not say.
+    A negative result means that not all parts are allocated at one time. XLA's peak_memory_in_bytes includes
+    constants, which no part does: a captured f32[1024,1024] makes it exactly 4 MiB more than arguments and results
+    (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the difference are not documented.
     """
     divided = peak_bytes(memory) if memory is not None else None
     return None if divided is None or peak is None else peak - divided

@@ -1,4 +1,4 @@
-"""Where the parts of an array lie: shardings as text and mesh in, the parts and their devices out.
+"""Compute the parts of an array and their devices from a sharding's text and mesh.
 
 Sources: a PartitionSpec names, for each dimension, the mesh axes it is split over, major first; axes not
 named hold copies. An OpSharding text is XLA's ``HloSharding::ToString``: ``{replicated}``,
@@ -26,13 +26,13 @@ Slice = tuple[int, int]  # from, to
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """How an array of some rank is cut up.
+    """How an array of some rank is split over devices.
 
     Attributes:
-      parts: into how many along each dimension.
+      parts: number of parts along each dimension.
       order: for each part, in row-major order, the positions in ``devices`` that hold it.
-      devices: ids in the order of the assignment.
-      unreduced: devices whose values are still to be added up hold no copies: into how many such.
+      devices: ids in the order of the device assignment.
+      unreduced: number of devices whose partial values are still to be summed; they do not hold copies.
     """
 
     parts: tuple[int, ...]
@@ -42,12 +42,12 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def replication(self) -> int:
-        """How many devices hold the same part."""
+        """Return the number of devices that hold the same part."""
         return len(self.devices) // (math.prod(self.parts) * self.unreduced)
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """What one device holds: half-open intervals per dimension; empty ones where the shards do not go round."""
+    """The part on one device: half-open intervals per dimension, empty for a device without a shard."""
 
     device: int
     part: tuple[int, ...]
@@ -61,7 +61,7 @@ class Grid(msgspec.Struct, frozen=True):
     devices: tuple[int, ...]
 
     def at(self, **where: int) -> int:
-        """The device at these coordinates (0 where an axis is not given)."""
+        """Return the device at these coordinates (0 for an axis that is not given)."""
         position = 0
         for name, size in self.axes:
             position = position * size + where.get(name, 0)
@@ -119,7 +119,7 @@ def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] 
 
 
 def _names(node: ast.expr) -> tuple[str, ...] | None:
-    """A name, several, or None."""
+    """Return the axis names of a name, a tuple of names or None; None: not readable."""
     if isinstance(node, ast.Constant):
         return () if node.value is None else (node.value,) if isinstance(node.value, str) else None
     if (
@@ -135,7 +135,7 @@ def _names(node: ast.expr) -> tuple[str, ...] | None:
 
 
 def grid(s: Sharding) -> Grid | None:
-    """The mesh of a NamedSharding; None where there is none or its devices are not known."""
+    """Return the mesh of a NamedSharding; None: it has none, or its devices are unknown."""
     devices = device_ids(s.devices)
     if s.mesh is None or devices is None:
         return None
@@ -146,7 +146,7 @@ def grid(s: Sharding) -> Grid | None:
 
 
 def layout(s: Sharding, rank: int) -> Layout | None:
-    """How arrays of this rank are cut up; None: cannot be told."""
+    """Return how arrays of this rank are split; None: unknown."""
     devices = device_ids(s.devices)
     if devices is None or not 0 <= rank <= 100:
         return None
@@ -191,7 +191,7 @@ _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([
 
 
 def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
-    """The inside of XLA's braces."""
+    """Parse the text inside the braces of an OpSharding; None: not readable."""
     if text.startswith("replicated"):
         return _whole(rank, devices)
     if text.startswith("maximal"):
@@ -237,12 +237,12 @@ def _iota(shape: Sequence[int], turned: Sequence[int]) -> list[int] | None:
 
 
 def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
-    """The shape each device sets aside: parts that do not divide a dimension are rounded up."""
+    """Return the shape that each device allocates: parts that do not divide a dimension are rounded up."""
     return tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
 
 
 def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
-    """Which device holds which slice, in the order of the devices; None: cannot be told."""
+    """Return the slices that each device holds, in the order of the devices; None: unknown."""
     found = layout(s, len(shape))
     if found is None or any(count < 1 for count in found.parts):
         return None
@@ -259,13 +259,13 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
 
 
 def padding(shape: Sequence[int], found: Layout) -> int:
-    """Elements set aside on all devices together that hold nothing of the array."""
+    """Return the elements of padding on all devices together."""
     shard = math.prod(shard_shape(shape, found.parts))
     return shard * len(found.devices) - math.prod(shape) * found.replication * found.unreduced
 
 
 def missing_axes(s: Sharding) -> list[tuple[str, int]]:
-    """Mesh axes of more than one device that a NamedSharding does not split over: they hold copies."""
+    """Return the mesh axes of more than one device along which a NamedSharding replicates."""
     mesh, spec = grid(s), spec_axes(s.spec)
     if mesh is None or spec is None:
         return []

@@ -1,6 +1,6 @@
-"""Each device's memory: what lies there, what it holds at most, and which programs fit beside it.
+"""Compute each device's used memory, its capacity, and which programs fit into the rest.
 
-What an allocator says counts for more than the sum of the live arrays. The devices of a CPU share the host's memory.
+An allocator's figure is preferred to the sum of the live arrays. The devices of a CPU share the host's memory.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SPREAD = 0.05  # of the bytes of a look: with less on several devices, one of th
 
 
 class Uneven(msgspec.Struct, frozen=True):
-    """Devices that work together and do not hold the same.
+    """Devices of one program that hold different amounts of live arrays.
 
     Attributes:
-      by_device: bytes of live arrays on each of them, of those that have a name.
-      fullest, emptiest: ids.
-      groups: the arrays that make the difference, the largest first.
+      by_device: bytes of the named live arrays on each device.
+      fullest, emptiest: device ids.
+      groups: the arrays that cause the difference, the largest first.
     """
 
     look: Snapshot
@@ -38,14 +38,15 @@ class Uneven(msgspec.Struct, frozen=True):
 
 
 class Want(msgspec.Struct, frozen=True):
-    """What one program wants of a device, in bytes.
+    """The memory that one program needs on a device, in bytes.
 
     Attributes:
-      peak: of the program: arguments, results and temporaries less what they share.
-      beside: live arrays that are not its arguments; None: not known.
-      capacity: of one device. ``shared_by``: devices that have it together (a CPU's), else 1.
-      host: is it the memory of a host, that can be overdrawn for a while?
-      ran: did the call it was compiled for go on?
+      peak: of the program: arguments, results and temporaries minus the aliased bytes.
+      beside: live arrays that are not its arguments; None: unknown.
+      capacity: of one device.
+      shared_by: number of devices that share the capacity (those of a CPU), else 1.
+      host: whether it is a host's memory, which can be exceeded for a while.
+      ran: whether the call that it was compiled for continued.
     """
 
     compilation: Compilation
@@ -104,7 +105,7 @@ def _ids(g: Group) -> tuple[int, ...] | None:
 
 
 def capacities(process: Process) -> dict[int, int]:
-    """Bytes by device, as the allocators say them; those that do not are left out."""
+    """Return the capacity in bytes by device, for devices whose allocator states it."""
     found: dict[int, int] = {}
     for event in process.snapshots:
         for m in event.memory:
@@ -114,24 +115,27 @@ def capacities(process: Process) -> dict[int, int]:
 
 
 def host_memory(process: Process) -> int | None:
-    """Bytes that all devices of a CPU have together; None: no CPU, or not known."""
+    """Return the bytes that all devices of a CPU share; None: not a CPU, or unknown."""
     if process.backend is None or process.backend.platform != "cpu":
         return None
     return max((e.host_limit for e in process.snapshots if e.host_limit), default=None)
 
 
 def said_capacity(c: Compilation) -> int | None:
-    """Of one device of a program, the smallest, as its allocator says; None: it does not."""
+    """Return the smallest capacity that the allocators of a program's devices state; None: one does not."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
-    said = capacities(c.process) if ids else {}
-    return min(said[d] for d in ids) if ids and all(d in said for d in ids) else None
+    stated = capacities(c.process) if ids else {}
+    return min(stated[d] for d in ids) if ids and all(d in stated for d in ids) else None
 
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
-    """(bytes, devices that share them, whether they are a host's) for one device of a program; None: not known."""
-    said = said_capacity(c)
-    if said is not None:
-        return said, 1, False
+    """Return (bytes, devices that share them, whether they are a host's) for one device of a program.
+
+    None: unknown.
+    """
+    stated = said_capacity(c)
+    if stated is not None:
+        return stated, 1, False
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     host = host_memory(c.process)
     return None if host is None or not ids else (host, len(ids), True)

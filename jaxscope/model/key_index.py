@@ -1,6 +1,6 @@
-"""The keys of one function in one process, in order, found by their shapes and by their static values.
+"""Index the keys of one function in one process by their shapes and by their static values.
 
-Kept for a run that grows: of thousands of earlier keys those worth a look are found without looking at each.
+The index grows with the run: the keys to compare with are found without a scan of thousands of earlier keys.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from jaxscope.model.run import Run
 from jaxscope.schema.keys import Key
 
 Fits = Callable[[Compilation], bool]
-LOOK_AT = 2_048  # keys one goes back for one that will do: all of 100,000 would cost the square of it
+LOOK_AT = 2_048  # most keys to try for a match: trying all of 100,000 keys would be quadratic
 
 
 class Earlier:
-    """Positions count from the first key. Hashes stand for shapes and static values: equal ones are equal enough
-    for a look, different ones are different."""
+    """The earlier keys by position, counted from the first key.
+
+    Shapes and static values are compared by hash: a collision only adds a key to compare with.
+    """
 
     def __init__(self) -> None:
         self.compilations: list[Compilation] = []
-        self.places: dict[int, int] = {}  # of each call; of several threads, the later call may miss first
-        self.entries: set[str] = set()  # how these calls came about
+        # Position by call number; not always increasing: with several threads a later call may miss first.
+        self.positions: dict[int, int] = {}
+        self.entries: set[str] = set()  # the entries of these calls: call, aot, transform, nested
         self.shapes: list[int] = []
         self.by_shapes: dict[int, list[int]] = {}
         self.by_static: dict[int, list[int]] = {}
@@ -32,23 +35,23 @@ class Earlier:
     def add(self, c: Compilation, key: Key) -> None:
         at = len(self.compilations)
         self.compilations.append(c)
-        self.places[c.call] = at
+        self.positions[c.call] = at
         self.entries.add(c.entry)
         self.shapes.append(shapes(key))
         self.by_shapes.setdefault(self.shapes[at], []).append(at)
         self.by_static.setdefault(statics(key), []).append(at)
 
     def before(self, call: int) -> int:
-        """How many keys were read before that of this call."""
-        place = self.places.get(call)
-        return sum(other < call for other in self.places) if place is None else place
+        """Return the number of keys before that of this call."""
+        position = self.positions.get(call)
+        return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
-        """The last positions below ``end`` whose compilation ``fits``, the latest first; None: all do."""
+        """Return the last positions below ``end`` whose compilation ``fits`` (None: all), the latest first."""
         return _latest(range(end), most, self._at(range(end), fits))
 
     def alike(self, key: Key, end: int, most: int, fits: Fits | None) -> set[int]:
-        """Of those with the shapes of ``key``, and of those with its static values, the same."""
+        """Return the last positions with the shapes of ``key`` and the last with its static values."""
         found: set[int] = set()
         for known in (self.by_shapes.get(shapes(key), []), self.by_static.get(statics(key), [])):
             able = range(bisect_left(known, end))
@@ -56,7 +59,7 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """The last position below ``end`` with the shapes of ``key`` whose compilation ``fits``."""
+        """Return the last position below ``end`` with the shapes of ``key`` whose compilation ``fits``."""
         known = self.by_shapes.get(shapes(key), [])
         able = range(bisect_left(known, end))
         found = _latest(able, 1, self._at(known, fits))
@@ -66,7 +69,7 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, of: Sequence[tuple[str, object]]) -> list[int]:
-        """The positions of keys with these (path, shape), the latest LOOK_AT of them."""
+        """Return the last LOOK_AT positions of keys with these (path, shape) pairs."""
         return self.by_shapes.get(hash(tuple(of)), [])[-LOOK_AT:]
 
 
@@ -86,21 +89,21 @@ class _Function:
     """All keys of one function."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()  # a view asks from two threads
+        self.lock = threading.Lock()  # a view reads from two threads
         self.taken = 0
         self.last: Compilation | None = None
         self.by_process: dict[str, Earlier] = {}
 
 
 def of(run: Run, c: Compilation) -> Earlier:
-    """The keys of its function in its process, ``c`` among them where its key was read."""
+    """Return the keys of the function of ``c`` in its process, including that of ``c`` if it was recorded."""
     known = run.earlier.setdefault(c.function.id, _Function())
     assert isinstance(known, _Function)
     own = c.function.compilations  # in order of time
     if known.taken == len(own) and own[-1] is known.last:
         return known.by_process.get(c.process.id) or Earlier()
     with known.lock:
-        # Logs of several processes are read one after the other: what is new may stand before what is known.
+        # Logs of several processes are read one after the other: a new key may be earlier than known ones.
         if known.taken and (len(own) < known.taken or own[known.taken - 1] is not known.last):
             known.taken, known.last, known.by_process = 0, None, {}
         while known.taken < len(own):

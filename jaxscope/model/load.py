@@ -42,8 +42,11 @@ class Batch(msgspec.Struct):
 
 
 class Tail:
-    """A Run that grows with its logs. ``poll`` takes in what is new; ``read`` and ``take`` are its halves,
-    for a reader whose files may be slow and whose screen must not be."""
+    """Follow the logs of a run.
+
+    ``poll`` reads the new events into ``run``; ``read`` (slow files) and ``take`` (no files) are its two halves, for
+    a view that must not block.
+    """
 
     def __init__(self, directory: RunDir, run: Run | None = None) -> None:
         self.directory = directory
@@ -55,18 +58,18 @@ class Tail:
         self._queued = Queued()
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
-        """The new events, each with the compilation it speaks of. ``progress(done, total)`` counts bytes."""
+        """Return the new events, each with the compilation it belongs to. ``progress(done, total)`` counts bytes."""
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
-        """What is new, decoded. The run is not touched."""
+        """Read and decode the new events without changing the run."""
         entries = self._reader.entries(progress)
         return self._batch(entries)
 
     def take(
         self, batch: Batch, limit: int | None = None
     ) -> tuple[list[tuple[AnyEvent | Unknown, Compilation | None]], bool]:
-        """Fold at most ``limit`` events of ``batch``; whether that was all of it."""
+        """Fold at most ``limit`` events of ``batch``; return them, and whether the batch is done."""
         end = len(batch.entries) if limit is None else batch.taken + limit
         part = batch.entries[batch.taken : end]
         taken = [(event, self.run.apply(event, log)) for log, event in part]
@@ -77,7 +80,7 @@ class Tail:
         return taken, done
 
     def load(self, progress: Progress | None = None) -> None:
-        """Take in what is new, event by event as it is read: none of them is kept but in the run."""
+        """Read the new events one by one into the run, without a list of them."""
         for log, event in self._reader.stream(progress):
             self.run.apply(event, log)
         self._end(self._batch([]))
@@ -89,7 +92,7 @@ class Tail:
         return Batch(entries, self._reader.counts(), self._reader.damaged, queued if changed else None)
 
     def _end(self, batch: Batch) -> None:
-        """All events of ``batch`` are taken in: now the counts beside the logs."""
+        """Add the counters of the logs, after all events of ``batch``."""
         for log, numbers in batch.counts.items():
             self.run.count(log, numbers)
         self.run.damaged = batch.damaged
@@ -98,28 +101,28 @@ class Tail:
                 program.abandoned = id in batch.queue.abandoned
                 program.behind = batch.queue.behind
             self.run.version += 1
-        self._look_whether_it_lives()
+        self._update_liveness()
 
-    def _look_whether_it_lives(self) -> None:
+    def _update_liveness(self) -> None:
         how = state(self.run, self.directory)
         beat = liveness.beat_of(self.directory.heartbeat)
         self.run.going_on = how == "running"
-        self.run.alive_ns = None  # without a heartbeat only the events say
+        self.run.alive_ns = None  # without a heartbeat only the events show it
         if beat is not None and how in ("running", "lost"):
             self.run.alive_ns = time.time_ns() if how == "running" else int(beat.at * 1e9)
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:
-    """Everything recorded under ``directory`` so far."""
+    """Return the run recorded under ``directory`` so far."""
     tail = Tail(directory)
     tail.load(progress)
     return tail.run
 
 
 def state(run: Run, directory: RunDir) -> str:
-    """``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
+    """Return ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
 
-    ``lost``: the log has no end, and nobody writes or watches any more: killed, or the machine went down.
+    ``lost``: the log has no end, and no process writes it or watches the program: a kill, or the machine went down.
     """
     if run.exited is not None:
         return "exited"
@@ -132,10 +135,10 @@ def state(run: Run, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Does a process still write here, or watch the program? None: nobody can tell from this machine."""
+    """Return whether a process still writes the logs or watches the program; None: unknown on this machine."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
-        return any(signs)  # what it had no lock for has been watched to its end
+        return any(signs)  # a process without a lock was watched to its end
     if liveness.beat_of(directory.heartbeat) is not None:
         signs.append(_watched(directory))
     elif not signs and directory.meta.get("how") is not None:
@@ -151,10 +154,10 @@ def _watched(directory: RunDir) -> bool | None:
 
 
 def _writes(directory: RunDir, log: str, process: Process) -> bool | None:
-    """Is ``process`` there, and has it not ended its log?"""
-    said = process.started
-    if process.ended is not None or said is None:
+    """Return whether ``process`` is alive and has not ended its log; None: unknown."""
+    started = process.started
+    if process.ended is not None or started is None:
         return False
     path = directory.events / f"{log}.jsonl"
-    found = liveness.holds(path, said.machine, said.locked) if said.machine is not None else None
-    return found if found is not None else liveness.recent(process.last_ns / 1e9) or None
+    holds = liveness.holds(path, started.machine, started.locked) if started.machine is not None else None
+    return holds if holds is not None else liveness.recent(process.last_ns / 1e9) or None

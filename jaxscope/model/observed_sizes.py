@@ -1,7 +1,7 @@
-"""Sizes that an axis of an argument took, for functions that were compiled for several: what to pad to.
+"""Collect the sizes of an argument's axis in a function compiled for several, and the sizes to pad to.
 
-A size counts as often as calls had it, where that is known: of a watched function whose NumPy arguments tell by their
-bytes which size a call had. Otherwise once for each recorded miss with it: the fast path leaves no trace of sizes.
+A size is weighted by its number of calls if that is known: for a watched function whose NumPy arguments have another
+number of bytes for each size. Otherwise it counts once per recorded miss: calls on the fast path record no sizes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from jaxscope.model import causes, growing_args, transfers
 from jaxscope.model.records import Compilation, Function, asked_once
 from jaxscope.model.run import Run
 
-FEWEST = 3  # sizes; with two there is nothing to choose
+FEWEST = 3  # sizes; with two there is no choice
 
 
 class Varying(msgspec.Struct, frozen=True):
-    """One axis of an argument (or of several that vary alike, by their common path) and what to pad it to.
+    """One axis of an argument, or of several with the same sizes, and the sizes to pad it to.
 
-    ``sequence``: its size in each recorded miss. ``counts``: the calls each of them stands for, None: not known.
+    Attributes:
+      path: of the argument, or the common path of several.
+      observed: number of calls by size.
+      sequence: the size in each recorded miss.
+      counts: the number of calls with the size of each miss; None: unknown.
     """
 
     function: Function
@@ -37,12 +41,12 @@ class Varying(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> int | None:
-        """Calls that the padding is of; None: each miss counts as one."""
+        """Return the number of calls with a known size; None: unknown, each miss counts as one."""
         return sum(self.counts) if self.counts is not None else None
 
 
 class Joint(msgspec.Struct, frozen=True):
-    """Several axes of one argument, all padded: ``sizes`` holds those of each axis."""
+    """The cost of padding several axes of one argument: ``sizes`` to pad to, by axis."""
 
     sizes: list[list[int]]
     compilations: int
@@ -51,10 +55,10 @@ class Joint(msgspec.Struct, frozen=True):
 
 @asked_once
 def varying(run: Run) -> list[Varying]:
-    """Of every user function the axes whose size made it compile again, the most compilations first.
+    """Return the axes whose size caused user functions to recompile, those with most sizes first.
 
-    Not of what the function makes longer itself, or what grows by as much in every call: each size is passed once, on
-    the way to the last.
+    Without arguments that the function itself extends, or that grow by a constant in every call: each of their sizes
+    occurs only once.
     """
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
@@ -83,16 +87,16 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
         for size, n in zip(sequence, counts or [1] * len(sequence), strict=True):
             observed[size] += n
         path = paths[0] if len(paths) == 1 else common_prefix(paths) or paths[0]
-        told = dict(sorted(observed.items()))
-        found.append(Varying(f, path, axis, told, bucketing.choices(told), sequence, counts))
+        by_size = dict(sorted(observed.items()))
+        found.append(Varying(f, path, axis, by_size, bucketing.choices(by_size), sequence, counts))
     return found
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
-    """How many calls had the sizes of each of ``misses``; None where that is not known.
+    """Return the number of calls with the sizes of each of ``misses``; None: unknown.
 
-    Of calls with the same sizes the first stands for all. What a call brought of NumPy's tells its sizes where no
-    other sizes bring as much.
+    The first miss of several with the same sizes gets their calls. The bytes of a call's NumPy arguments identify its
+    sizes if no other sizes have as many bytes.
     """
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
@@ -114,7 +118,7 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
 
 
 def joint(axes: Sequence[Varying]) -> list[Joint]:
-    """What it costs to pad all of ``axes``, of one argument and one function, each to as many sizes as it offers."""
+    """Return the cost of padding all ``axes``, of one argument and one function, for each number of sizes."""
     sequences = [v.sequence for v in axes]
     weights = axes[0].counts or [1] * len(sequences[0])
     held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))

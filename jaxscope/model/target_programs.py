@@ -1,4 +1,4 @@
-"""The programs of a run for machines that are not there: which there are, and whether each fits into its machine."""
+"""List the programs that a run compiled for targets, and compute whether each fits into its target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxscope.schema.targets import Target
 
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
-    """The retargeted programs by function, of each function and target the latest; the largest first."""
+    """Return the latest program of each function and target, by function; the function with most seconds first."""
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
         f = p.function
@@ -29,12 +29,12 @@ def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
 
 
 def target_of(run: Run, p: Program) -> Target | None:
-    """The machine that ``p`` was lowered for; None where the log does not describe it."""
+    """Return the target that ``p`` was lowered for; None: the log does not describe it."""
     return next((t for t in run.targets if t.name == p.target), None)
 
 
 def fit(run: Run, p: Program) -> Fit | None:
-    """How ``p`` fits into its target; None where nobody knows yet."""
+    """Return the fit of ``p`` into its target; None: unknown so far."""
     if p.made is None:
         return None
     if p.made.outcome == EXHAUSTED:
@@ -45,7 +45,7 @@ def fit(run: Run, p: Program) -> Fit | None:
 
 
 def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Times that no run of ``p`` on its target can beat; None where it was not compiled."""
+    """Return lower bounds of the run time of ``p`` on its target; None: it was not compiled."""
     target = target_of(run, p)
     program = run.texts_of(p).hlo
     if target is None or program is None or program.module is None:

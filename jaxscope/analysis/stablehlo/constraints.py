@@ -1,9 +1,7 @@
-"""What ``with_sharding_constraint`` and ``reshard`` ask, of which argument or result, and where the
-asked split does not come out even.
+"""Find the shardings requested by ``with_sharding_constraint`` and ``reshard``, and those that split unevenly.
 
-A constraint is an operation on a value, not an attribute of it. It speaks of an argument where it takes the
-argument itself, of a result where that is returned as it is; both also through calls of private functions
-(a jitted function called inside another).
+A constraint is an operation on a value. It belongs to an argument if its operand is the argument, to a result if its
+output is returned unchanged; both also through calls of private functions (a jitted function called inside another).
 """
 
 from __future__ import annotations
@@ -46,13 +44,14 @@ Asked = tuple[Spec, Frame | None]
 
 
 class Uneven(msgspec.Struct, frozen=True):
-    """A constraint that cuts a dimension into parts of unequal size: what is missing is padded.
+    """A constraint that splits a dimension into parts of unequal size, so that XLA pads it.
 
     Attributes:
-      asked: the constraint; ``count``: how often it stands at this line.
-      shape, dtype, bytes: of the whole value.
-      dimension, parts: which one is cut, into how many.
-      of: argument or result, where it is one; None: a value inside the program.
+      asked: the requested sharding.
+      shape, dtype, bytes: of the global value.
+      dimension, parts: the dimension that is split, and into how many parts.
+      of: ``argument`` or ``result``; None: a value inside the program.
+      count: number of such constraints at this line.
     """
 
     asked: Spec
@@ -67,20 +66,22 @@ class Uneven(msgspec.Struct, frozen=True):
 
     @property
     def padded(self) -> int:
-        """The size of the dimension with its padding."""
+        """Return the size of the dimension with its padding."""
         return -(-self.shape[self.dimension] // self.parts) * self.parts
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """A constraint as it stands in the program, and where what it takes is made.
+    """A constraint in the program, with the lines that compute and use its value.
 
     Attributes:
-      bytes: of the whole value; ``parts``: of each dimension, as it is asked for.
-      made_at: the lines (file, line) of the operation that makes the value and of those that only go through
-        it element by element, the nearest first.
+      asked: the requested sharding.
+      bytes: of the global value.
+      parts: requested parts per dimension.
+      made_at: the lines (file, line) of the operation that computes the value and of the elementwise operations
+        between the two, the nearest first.
       used_at: the lines of the operations that read the constrained value.
-      argument: the name of the program's argument that it takes; None: something computed.
-      backward: did differentiation make it; None: not known.
+      argument: the name of the program's argument that is constrained; None: a computed value.
+      backward: whether differentiation created it; None: unknown.
     """
 
     asked: Spec
@@ -116,7 +117,7 @@ class Constraints:
         return None if spec is None else (spec, self._sources.frame(index))
 
     def _read_arguments(self, main: Function) -> None:
-        """Where constraints differ, nothing is said."""
+        """Collect the constraints on arguments; an argument with differing constraints has none."""
         found: dict[int, list[int]] = {}
         waiting: list[tuple[Function, tuple[int | None, ...]]] = [(main, tuple(range(len(main.arguments))))]
         seen: set[tuple[str, tuple[int | None, ...]]] = set()
@@ -137,10 +138,10 @@ class Constraints:
                     if len(taken) == len(called.arguments):
                         waiting.append((called, tuple(taken)))
         for argument, indices in found.items():
-            asked = [self._asked(i) for i in indices]
+            requests = [self._asked(i) for i in indices]
             self._of.update(dict.fromkeys(indices, "argument"))
-            first = asked[0]
-            if first is not None and all(a is not None and a[0] == first[0] for a in asked):
+            first = requests[0]
+            if first is not None and all(r is not None and r[0] == first[0] for r in requests):
                 self.arguments[argument] = first
 
     def _read_results(self, main: Function) -> None:
@@ -148,19 +149,19 @@ class Constraints:
             index = self._made_by(main, position)
             if index is not None:
                 self._of[index] = "result"
-                asked = self._asked(index)
-                if asked is not None:
-                    self.results[position] = asked
+                request = self._asked(index)
+                if request is not None:
+                    self.results[position] = request
 
     def _made_by(self, function: Function, position: int) -> int | None:
-        """The constraint that makes this result of the function; None: something else does."""
+        """Return the constraint whose output is this result of the function; None: there is none."""
         for _ in range(MAX_DEPTH):
             end = self._module.ops[function.end - 1] if function.end > function.first else None
             if end is None or end.name != "func.return" or position >= len(end.operands):
                 return None
             made, pick = end.operands[position], end.picks[position] if end.picks else 0
             if not 0 <= made < len(self._module.ops):
-                return None  # an argument handed back
+                return None  # an argument is returned
             op = self._module.ops[made]
             if self._asks(op):
                 return made
@@ -170,7 +171,7 @@ class Constraints:
         return None
 
     def listed(self) -> list[Constraint]:
-        """Those that have a line and a size, in the order of the text."""
+        """Return the constraints with a known line and size, in the order of the text."""
         found = []
         readers: dict[int, list[int]] = {i: [] for i, op in enumerate(self._module.ops) if self._asks(op)}
         for index, op in enumerate(self._module.ops if readers else ()):
@@ -208,7 +209,7 @@ class Constraints:
     def _makers(
         self, constraint: Op, shape: tuple[int | None, ...] | None
     ) -> tuple[tuple[tuple[str, int], ...], str | None]:
-        """The lines behind a constraint, back to the first operation that does not go element by element."""
+        """Return the lines of the operations before a constraint, up to the first that is not elementwise."""
         module, function = self._module, self._module.functions[constraint.function]
         lines: dict[tuple[str, int], None] = {}
         waiting, seen, argument = list(constraint.operands), set[int](), None
@@ -230,7 +231,7 @@ class Constraints:
         return tuple(lines), argument if len(seen) == 1 else None
 
     def _element_by_element(self, op: Op) -> bool:
-        """Is each element of the result made of the same element of the operands, also through a call?"""
+        """Return whether ``op``, or the function that it calls, is elementwise."""
         called = self._functions.get(op.callee or "") if op.name in CALLS else None
         inside: Iterable[Op] = (op,)
         if called is not None:
@@ -252,7 +253,7 @@ class Constraints:
         return types.tensor(text).shape
 
     def uneven(self) -> list[Uneven]:
-        """The largest first."""
+        """Return the constraints that split a dimension unevenly, the largest value first."""
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
             times = self._sources.times[op.function]
@@ -284,7 +285,7 @@ def _at(whose: Sequence[int | None], position: int) -> int | None:
 
 
 def attach(found: Iterable[values.Value], asked: Mapping[int, Asked]) -> tuple[values.Value, ...]:
-    """The values with what is asked of them."""
+    """Return the values with the shardings requested for them."""
     return tuple(
         v
         if v.index not in asked
