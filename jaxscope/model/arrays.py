@@ -1,7 +1,4 @@
-"""The live arrays of a run, moment by moment: what each group takes, on which devices, what grows.
-
-Reads the snapshots that the fold has kept; knows nothing of how they were taken.
-"""
+"""Read the snapshots of a run's live arrays: the size of each group, its devices, and which groups grow."""
 
 from __future__ import annotations
 
@@ -17,21 +14,21 @@ from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame, Sharding
 
-FEWEST = 4  # looks that make a trend
+FEWEST = 4  # snapshots that make a trend
 LEAST_STEPS = 6  # steps between the first and the last of them
-NEAR = 0.9  # of the most bytes a look met: as full, or nearly
+NEAR = 0.9  # share of the largest snapshot's bytes from which another one counts as equally full
 
 
 class Group(msgspec.Struct, frozen=True):
     """Arrays of one path, shape, dtype and sharding.
 
     Attributes:
-      path: None: held nowhere that was looked at.
-      global_bytes: all of them, as the program sees them.
-      device_bytes: all of them, on each device that holds them.
-      shared: how many of them lie in the memory of other arrays.
-      replication: devices that hold the same part.
-      padding_bytes: on all devices together, set aside for nothing.
+      path: None: no reference was found.
+      global_bytes: of all arrays of the group, without copies.
+      device_bytes: of all arrays of the group, on each device that holds them.
+      shared: number of them in the memory of other arrays.
+      replication: number of devices that hold the same part.
+      padding_bytes: allocated for padding on all devices together.
     """
 
     path: str | None
@@ -51,7 +48,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def own_bytes(self) -> int | None:
-        """On each device, without those that lie in the memory of other arrays."""
+        """Return ``device_bytes`` without the arrays in the memory of other arrays."""
         if self.device_bytes is None or not self.shared:
             return self.device_bytes
         return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
@@ -62,10 +59,11 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One look of one process.
+    """The live arrays of one process at one time.
 
-    ``by_device``: bytes by the devices of that process alone, each buffer once, however many arrays lie in
-    it. ``parts``: further arrays in the memory of these, which nothing leads to.
+    Attributes:
+      by_device: bytes by device of that process, each buffer once, also if several arrays share it.
+      parts: number of further arrays in the memory of these, without a path.
     """
 
     process: Process
@@ -84,7 +82,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def unnamed_share(self) -> float | None:
-        """Share of the bytes that no path leads to; None: there are none, or their sizes are not known."""
+        """Return the share of the bytes without a path; None: there are no bytes, or a size is unknown."""
         sizes = [(g.path is None, g.global_bytes) for g in self.groups]
         if any(b is None for _, b in sizes):
             return None
@@ -93,22 +91,22 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshots(run: Run) -> list[Snapshot]:
-    """All looks of all processes, in order of time."""
+    """Return the snapshots of all processes, in order of time."""
     found = [read(p, event) for p in run.processes.values() for event in p.snapshots]
     return sorted(found, key=lambda s: (s.t_ns, s.process.id))
 
 
 def of_main(run: Run) -> list[Snapshot]:
-    """The looks of the process that the user started."""
+    """Return the snapshots of the process that the user started."""
     main = run.main
     return [] if main is None else [read(main, event) for event in main.snapshots]
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """The look that met the most bytes, or nearly, if that one knows the names of more; of equals the last.
+    """Return the snapshot with the most bytes, or one with nearly as many and more named arrays; of equals the last.
 
-    While a call returns, no variable leads to its results yet: what was donated for them has lost its bytes,
-    and the look that meets them there can be a few bytes fuller than those before and after it.
+    While a call returns, no variable refers to its results yet: a snapshot at that time can have a few bytes more
+    than those before and after it, and fewer names.
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
@@ -118,10 +116,10 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """What follows from one look."""
-    here = sh.device_ids(event.addressable)
-    mine = None if here is None else set(here)
-    by_device: dict[int, int] = dict.fromkeys(here or (), 0)
+    """Return the snapshot of one event."""
+    addressable = sh.device_ids(event.addressable)
+    own = None if addressable is None else set(addressable)
+    by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
     groups = []
     total: int | None = 0
     for g in event.groups:
@@ -131,7 +129,7 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
             total = None
             continue
         for d in devices:
-            if mine is None or d in mine:
+            if own is None or d in own:
                 by_device[d] = by_device.get(d, 0) + group.own_bytes
     for d, twice in event.overlap.items():
         if d in by_device:
@@ -156,7 +154,7 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
-    """The group, and the devices it lies on."""
+    """Return the group and its devices."""
     sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
     devices = None if sharding is None else sh.device_ids(sharding.devices)
     shape = None if g.shape is None else [d for d in g.shape if isinstance(d, int) and d >= 0]

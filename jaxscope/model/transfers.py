@@ -1,7 +1,7 @@
-"""What crossed between host and devices, by the program's line: as it was seen, and as it follows from keys.
+"""List the transfers between host and devices by the user's line: the recorded ones, and those derived from keys.
 
-A jitted call brings NumPy arguments to one device, and arrays from another one, without a word: what one
-call moves follows from its key, how often from the calls, where somebody counts them.
+JAX announces no transfer when a jitted call copies NumPy arguments, or arrays of another device, to its one device:
+the bytes of a call follow from its key, the number of transfers from the calls, if they are counted.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from jaxscope.schema.keys import Frame, Leaf
 
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 ARGUMENT = "argument"
-# Not what a line asks for: JAX's own doing on its way to a program, and what a debugging switch wants.
+# Transfers that JAX does on its own, for a program's constants and arguments or for a debugging option.
 NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """All that one line of one process moved one way. Unknown is None.
+    """All transfers of one line of one process in one direction. None: unknown.
 
     Attributes:
-      text: the expression, as it stands in the source.
-      count: None: nobody counted; then ``bytes`` are those of one call.
-      views: of ``count``, how many copied nothing, because both sides share their memory.
-      waits: of ``count``, how many took longer than 0.1 ms.
-      paths: the arguments that were moved, where it was a call.
+      text: the expression in the source.
+      count: number of transfers; None: not counted, and ``bytes`` are those of one call.
+      views: number of ``count`` that copied nothing, because both sides share the memory.
+      waits: number of ``count`` that took longer than 0.1 ms.
+      paths: the arguments that were transferred, if it was a call.
     """
 
     process: Process
@@ -55,7 +55,7 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def bytes_each(self) -> float | None:
-        """Bytes of one of them."""
+        """Return the mean bytes of one transfer."""
         if self.bytes is None or self.count is None:
             return self.bytes
         return self.bytes / self.count if self.count else None
@@ -131,7 +131,7 @@ def _seen(process: Process, e: Transferred) -> Transfer:
 
 
 class _Moved(msgspec.Struct, frozen=True):
-    """What one call with a certain key moves to the one device of its program."""
+    """The arguments that a call with a certain key copies to its program's one device."""
 
     direction: str
     bytes: int
@@ -139,7 +139,7 @@ class _Moved(msgspec.Struct, frozen=True):
 
 
 def _by_calls(run: Run) -> Iterator[Transfer]:
-    """What calls of programs on one device move without an announcement."""
+    """Yield the transfers of calls of programs on one device, which JAX does not announce."""
     for f in run.functions.values():
         yield from _by_calls_of(f)
 
@@ -148,10 +148,10 @@ def _by_calls(run: Run) -> Iterator[Transfer]:
 def _by_calls_of(f: Function) -> list[Transfer]:
     found: list[Transfer] = []
     for process in {c.process.id: c.process for c in f.compilations}.values():
-        mine = [c for c in f.compilations if c.process is process and c.entry == "call"]
-        keyed = [(c, _moved(c)) for c in mine if c.key is not None]
+        calls = [c for c in f.compilations if c.process is process and c.entry == "call"]
+        keyed = [(c, _moved(c)) for c in calls if c.key is not None]
         for direction in (TO_DEVICE, BETWEEN):
-            found += _of_function(f, process, direction, mine, keyed)
+            found += _of_function(f, process, direction, calls, keyed)
     return found
 
 
@@ -159,7 +159,7 @@ def _of_function(
     f: Function,
     process: Process,
     direction: str,
-    mine: list[Compilation],
+    misses: list[Compilation],
     keyed: list[tuple[Compilation, list[_Moved]]],
 ) -> Iterator[Transfer]:
     first: dict[_Moved, Compilation] = {}
@@ -170,19 +170,19 @@ def _of_function(
                 moving += 1
                 first.setdefault(m, c)
     by_bytes = f.brought.get(process.id)
-    if by_bytes and first and direction == TO_DEVICE and f.watched and all(_to_one_device(c) for c in mine):
+    if by_bytes and first and direction == TO_DEVICE and f.watched and all(_to_one_device(c) for c in misses):
         yield _counted(f, list(first.items()), by_bytes)
         return
-    # A call with other arguments would have left the fast path: with one kind, all calls are of it.
+    # A call with other arguments misses the fast path: if all misses have one kind, all calls have it.
     calls = f.counted_calls.get(process.id) if f.watched else None
-    exact = calls is not None and len(first) == 1 and moving == len(mine)
+    exact = calls is not None and len(first) == 1 and moving == len(misses)
     for m, c in first.items():
         count = calls if exact else None
         yield _argument(f, direction, [(m, c)], count, m.bytes * count if count is not None else m.bytes)
 
 
 def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dict[int, int]) -> Transfer:
-    """What was counted call by call, because calls bring different arguments."""
+    """Return the transfer of calls whose bytes were counted per call, because their arguments differ."""
     calls = sum(n for size, n in by_bytes.items() if size)
     return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in by_bytes.items()))
 
@@ -190,7 +190,7 @@ def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dic
 def _argument(
     f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
 ) -> Transfer:
-    """``total`` bytes in ``count`` calls (None: in each call), of which the first with such arguments are ``moved``."""
+    """Return a transfer of ``total`` bytes in ``count`` calls (None: in each call); ``moved`` are the first of them."""
     begun = min((c for _, c in moved), key=lambda c: c.t_ns)
     return Transfer(
         process=begun.process,
@@ -208,20 +208,20 @@ def _argument(
 
 
 def _to_one_device(c: Compilation) -> bool:
-    """Not announced by JAX, as copies to several are."""
+    """Return whether the program has one device: JAX announces only copies to several devices."""
     target = devices_of_program(c)
     return target is not None and len(target) == 1
 
 
 def brought(c: Compilation) -> int | None:
-    """Bytes of NumPy's that a call with this key brings to its device; None: not known."""
+    """Return the bytes of NumPy arguments that a call with this key copies to its device; None: unknown."""
     if c.key is None or devices_of_program(c) is None:
         return None
     return sum(m.bytes for m in _moved(c) if m.direction == TO_DEVICE)
 
 
 def _moved(c: Compilation) -> list[_Moved]:
-    """What the call behind ``c`` brings to its program's device; nothing where that has several."""
+    """Return what the call ``c`` copies to its program's device; empty if the program has several."""
     target = devices_of_program(c)
     if target is None or len(target) != 1 or c.key is None:
         return []
@@ -246,7 +246,7 @@ def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
 
 
 def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
-    """The devices that an argument lies on."""
+    """Return the devices of an argument; None: unknown."""
     table = c.key.shardings if c.key is not None else []
     if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
         return None
@@ -254,7 +254,7 @@ def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
 
 
 def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
-    """The devices of the program that served the call; None: not known."""
+    """Return the devices of the program that ran the call; None: unknown."""
     if c.compiled is not None:
         return sh.device_ids(c.compiled.devices)
     # Served from a cache: on the devices that all of the function's programs run on.

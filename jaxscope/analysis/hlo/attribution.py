@@ -1,4 +1,4 @@
-"""Instruction -> the user's line: its own frame, or that of what it stands for.
+"""Find the user's line of an instruction: its own frame, or that of the instructions it was made from.
 
 An instruction made by the compiler has no frame. A fusion stands for what it holds; a part of a
 reducer or of a fusion for the instruction that calls it; a reshard for what it reads, else for
@@ -25,7 +25,7 @@ MAX_LINES = 5_000  # that are counted of what one instruction calls
 
 
 def frame_id(instruction: Instruction) -> int | None:
-    """``stack_frame_id`` of an instruction's metadata."""
+    """Return the ``stack_frame_id`` of an instruction's metadata; None: there is none."""
     tail = instruction.tail
     at = tail.find(_FIELD)
     if at < 0 and "stack_frame_id=" not in tail:
@@ -54,7 +54,7 @@ def op_name(instruction: Instruction) -> str | None:
 
 
 class Attribution:
-    """Lines of one module's instructions."""
+    """The user's lines of one module's instructions."""
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
         self._frames = module.frames
@@ -66,14 +66,14 @@ class Attribution:
         self._above: dict[str, Frame | None] = {}  # by computation: the line of the call that it stands for
 
     def own(self, instruction: Instruction) -> Frame | None:
-        """The line of the instruction's own metadata."""
+        """Return the line of the instruction's own metadata."""
         frame = frame_id(instruction)
         if frame is not None:
             return self._frames.blamed(frame)
         return _printed(instruction)
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """The line to blame, through fusions, calls and the reducers of a reduce; None if there is none."""
+        """Return the user's line, through fusions, calls and the reducers of a reduce; None: there is none."""
         found = self._here(where, instruction)
         if found is not None:
             return found
@@ -94,7 +94,7 @@ class Attribution:
         return found
 
     def _here(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """The line of an instruction, else of what it calls."""
+        """Return the line of an instruction, else of the computations it calls."""
         found = self.own(instruction)
         if found is not None:
             return found
@@ -102,7 +102,7 @@ class Attribution:
         return inside[0] if inside else None
 
     def near(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """``line``, else the line of the nearest instruction that it reads, else of one that reads it."""
+        """Return ``line``, else the line of the nearest instruction that it reads, else of one that reads it."""
         own = self.own(instruction)
         if own is not None:
             return own
@@ -124,7 +124,7 @@ class Attribution:
         return self.line(*caller) if caller else None
 
     def at(self, file: str, line: int) -> list[tuple[str, str]]:
-        """The other direction: (computation, instruction) of all that a line of the user's made."""
+        """Return (computation, instruction) of all instructions of a user's line."""
         return [
             (computation.name, instruction.name)
             for computation in self._module.computations.values()
@@ -133,7 +133,7 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """The lines of what stands in computations and in the fusions there, the most frequent first."""
+        """Return the lines of the instructions of computations and of their fusions, the most frequent first."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]
@@ -158,7 +158,7 @@ class Attribution:
         return frames
 
     def _numbers(self, computation: Computation) -> dict[int, int]:
-        """How often each blamed line (by its number in ``Frames.lines``) stands in a computation."""
+        """Return the number of instructions by line (its number in ``Frames.lines``) in a computation."""
         counts = self._counts.get(computation.name)
         if counts is None:
             counts = self._counts[computation.name] = {}

@@ -62,7 +62,7 @@ class CallGraph:
       calls: by caller's name, in the order of the text.
       callers: by callee's name.
       reachable: names of computations that run, ENTRY included; all of them where there is no
-        ENTRY, because the text was cut.
+        ENTRY, because the text is truncated.
       circular: those of them that call themselves or are called from a circle, once executions
         have been counted.
       fused: those of them that are the body of a fusion, or called from inside one.
@@ -73,7 +73,7 @@ class CallGraph:
         self.calls: dict[str, list[Call]] = {}
         self.callers: dict[str, list[Call]] = {}
         self._by_instruction: dict[tuple[str, str], list[Call]] = {}
-        # The one pass over all instructions: what calls, and what was asked for.
+        # The only pass over all instructions: those with calls and those of the opcodes in ``also``.
         wanted = frozenset((*_FLOW, *also))
         self._kept = [
             (computation, instruction)
@@ -103,7 +103,7 @@ class CallGraph:
                     self._by_instruction.setdefault((caller.name, instruction.name), []).append(call)
 
     def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
-        """Instructions that run, in the order of the text, of opcodes that make calls or were asked for."""
+        """Return the instructions with these opcodes that run, in the order of the text."""
         if self._running is None:
             self._running = {}
             for place, (computation, instruction) in enumerate(self._kept):

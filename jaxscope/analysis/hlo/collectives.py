@@ -51,23 +51,23 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     Attributes:
       kind: one of KINDS.
-      name, computation: where the text has it; of a pair or a chain its start.
-      overlap: does anything compute between start and done; None where the schedule does not say,
-        False of one that is not asynchronous.
-      bytes: the result on one device (a tuple's sum), whatever the platform.
-      operand_bytes: what one device puts in.
-      wire_bytes: sent per device and execution (module ``wire``).
-      executions: per call of the program; None where a trip count is not known.
+      name, computation: of the instruction; for a pair or a chain of its start.
+      overlap: whether anything computes between start and done; None: the schedule does not show it; False: the
+        collective is not asynchronous.
+      bytes: of the result on one device (a tuple's sum), on every platform.
+      operand_bytes: of the operands on one device.
+      wire_bytes: sent per device and execution (module ``wire_bytes``).
+      executions: per call of the program; None: a trip count is unknown.
       axes: mesh axes and sub-axes; None without a mesh; ``[]`` for groups of one.
-      group_size, groups: members of a group and how many; None for a permute and where sizes differ.
-      syntax: how the groups were spelled: explicit, iota, mesh, pairs.
+      group_size, groups: members of a group, and number of groups; None for a permute and for groups of different size.
+      syntax: of the groups: explicit, iota, mesh, pairs.
       origin: ``asked``, ``inserted`` or None (module ``origin``).
-      weight: the argument that an all-gather brings together for a matrix product with what is split over the same
-        axes, as fully sharded parameters ask for (module ``weights``).
-      gathered: that, where this text alone does not show what is split.
-      constraint: what the user's own sharding constraint asks for that makes the partitioner communicate, as
-        JAX spells it, and ``constrained_at`` its line; None: no such constraint, or no lowered text to see it
-        in.
+      weight: the argument that an all-gather gathers for a matrix product with an operand split over the same axes,
+        as with fully sharded parameters (module ``fsdp_gathers``).
+      gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
+      constraint: the sharding of the user's constraint that makes the partitioner communicate, in JAX's spelling;
+        None: there is none, or no lowered text.
+      constrained_at: the line of that constraint.
     """
 
     kind: str
@@ -93,7 +93,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
 
 class Devices(NamedTuple):
-    """How many replicas and partitions a module runs on; 0 where its header does not say."""
+    """The number of replicas and partitions of a module; 0: not in its header."""
 
     replicas: int
     partitions: int
@@ -188,7 +188,7 @@ class Collectives:
             group_size=None if permutes else members,
             groups=None if permutes or who.members is None else len(who.members),
             syntax=who.syntax,
-            origin=origin(name, instruction.name, self._anybody_asks),
+            origin=origin(name, instruction.name, self._may_be_manual),
             op_name=name,
             source=self._attribution.near(where, instruction),
             weight=gathered.argument if gathered is not None and gathered.shown else None,
@@ -196,7 +196,7 @@ class Collectives:
         )
 
     def _start(self, where: Computation, instruction: Instruction) -> tuple[Instruction | None, Computation]:
-        """The instruction that starts the transfer, if it is asynchronous, and where it stands."""
+        """Return the instruction that starts an asynchronous transfer, and its computation."""
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, where
         if (chained := self._chains.start_of(where, instruction)) is not None:
@@ -288,8 +288,8 @@ class Collectives:
             total += size
         return total
 
-    def _anybody_asks(self) -> bool:
-        """Can anybody have asked? Not where there is metadata, and none of it from a shard_map or a pmap."""
+    def _may_be_manual(self) -> bool:
+        """Return whether the program may have a shard_map or a pmap: False if the metadata has none."""
         if self._asks is None:
             everything = (i for c in self._module.computations.values() for i in c.instructions)
             if self._module.mentions_maps:

@@ -1,8 +1,8 @@
-"""Which all-gathers bring a weight together: the communication of fully sharded parameters (FSDP).
+"""Find the all-gathers of weights: the communication of fully sharded parameters (FSDP).
 
-The operand of such a gather is an argument of the program, perhaps converted, laid out anew, or one turn's slice of a
-stack of them; the result goes into a matrix product with something that is split over the gathered axes, as a batch is.
-It is what splitting parameters over the axis of the batch asks for.
+The operand of such a gather is an argument of the program, perhaps converted, with another layout, or a slice of a
+stack of them in a loop; the result is an operand of a matrix product whose other operand is split over the gathered
+axes, like a batch.
 """
 
 from __future__ import annotations
@@ -47,8 +47,14 @@ Place = tuple[Computation, Instruction]
 
 
 class Gathered(NamedTuple):
-    """``argument``: its name. ``beside``: inputs of the program, by number, that what it is multiplied with is made of.
-    ``shown``: does the text show that to be split over the gathered axes? JAX 0.12 does not print how inputs lie."""
+    """An argument that is gathered for a matrix product.
+
+    Attributes:
+      argument: its name.
+      beside: numbers of the program's inputs that the product's other operand is computed from.
+      shown: whether the text shows that operand to be split over the gathered axes. JAX 0.12 does not print the
+        sharding of inputs.
+    """
 
     argument: str
     beside: list[int]
@@ -56,7 +62,7 @@ class Gathered(NamedTuple):
 
 
 class Weights:
-    """Finds them in one module. ``mesh``: the axes that shardings are told in."""
+    """Find the gathered weights of one module. ``mesh``: the axes in which shardings are expressed."""
 
     def __init__(
         self, graph: CallGraph, mesh: Mesh | None, axes_of: Callable[[Instruction], Sequence[str] | None]

@@ -1,4 +1,4 @@
-"""Who wanted a collective: the program (a psum in a shard_map) or the partitioner.
+"""Find the origin of a collective: the user's program (a psum in a shard_map) or the partitioner.
 
 JAX writes the primitive at the end of ``op_name``. A collective whose ``op_name`` ends in one of JAX's
 collective primitives, below a ``shard_map`` or a ``pmap``, was in the traced program, be it that
@@ -30,26 +30,25 @@ _SUFFIX = re.compile(r"(?:\.\d+|\.clone|\.remat)+$")
 
 
 def is_manual(op_name: str) -> bool:
-    """Does the operation stand inside a shard_map or a pmap?"""
+    """Return whether the operation is inside a shard_map or a pmap."""
     return _MANUAL.search(op_name) is not None
 
 
 def primitive(op_name: str) -> str:
-    """The last component: ``jit(f)/shard_map/psum`` -> ``psum``; of several joined by ``;`` the first."""
+    """Return the last component: ``jit(f)/shard_map/psum`` -> ``psum``; of several joined by ``;`` the first."""
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 
 
-def origin(op_name: str | None, name: str, anybody_asks: Callable[[], bool]) -> str | None:
-    """``asked``, ``inserted``, or None if it cannot be told.
+def origin(op_name: str | None, name: str, may_be_manual: Callable[[], bool]) -> str | None:
+    """Return ``asked`` (by the program), ``inserted`` (by the partitioner) or None (unknown).
 
     Args:
       op_name: of the collective's own metadata.
-      name: of the instruction: what was asked for is named after its primitive (``psum.7``).
-      anybody_asks: may the program have a shard_map or a pmap at all? Asked only where there is no
-        ``op_name``.
+      name: of the instruction; a collective of the program is named after its primitive (``psum.7``).
+      may_be_manual: returns whether the program may have a shard_map or a pmap; called only without ``op_name``.
     """
     if op_name:
         return "asked" if primitive(op_name) in PRIMITIVES and is_manual(op_name) else "inserted"
     if _SUFFIX.sub("", name) in PRIMITIVES:
         return "asked"
-    return None if anybody_asks() else "inserted"
+    return None if may_be_manual() else "inserted"

@@ -1,9 +1,9 @@
-"""Bytes that one call of a program surely moves between a device's memory and what computes.
+"""Compute a lower bound of the bytes that one call of a program moves between a device's memory and its cores.
 
-Each argument and each result counts once, without padding, and only as far as it is certain: not an argument that is
-only sliced (a part of a table, of a cache: the slices count), only handed through, or only seen by what may look at a
-part of it (a kernel XLA does not know, a branch); not a result that is written into an argument's place in part, or
-comes out of a loop, a branch or such a kernel. What lies in the host's memory does not count either.
+Each argument and each result counts once, without padding, and only if it is certainly read or written as a whole.
+Not counted: an argument that is only sliced (the slices count), only returned, or only read by an instruction that
+may read a part of it (an unknown kernel, a branch); a result that overwrites a part of an argument, or that a loop, a
+branch or such a kernel writes; values in the host's memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_STEPS = 200_000
 
 
 class Traffic:
-    """Reads one module's; ``executions`` by computation."""
+    """Compute the traffic of one module; ``executions`` by computation."""
 
     def __init__(self, graph: CallGraph, executions: Mapping[str, int | None]) -> None:
         self._graph = graph
@@ -36,7 +36,7 @@ class Traffic:
         self._left = MAX_STEPS
 
     def total(self) -> int | None:
-        """None where the program has no entry, or is too large to follow."""
+        """Return the bytes per call; None: the program has no entry, or is too large to follow."""
         entry = self._graph.module.entry
         if entry is None or entry.root is None:
             return None
@@ -45,7 +45,7 @@ class Traffic:
         return total if self._left > 0 else None
 
     def _read(self, where: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Bytes of value ``name``, of ``size`` bytes, that are read in ``times`` runs of ``where``; at most ``size``."""
+        """Return the bytes of value ``name`` that ``times`` runs of ``where`` read; at most its ``size``."""
         most = 0
         for reader in where.readers(name):
             self._left -= 1

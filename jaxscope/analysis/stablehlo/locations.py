@@ -61,7 +61,7 @@ class Locations:
         self.unread: set[str] = set()
 
     def place(self, text: str) -> Place:
-        """Of what stands between the parentheses of ``loc(...)``."""
+        """Return the place of the text between the parentheses of ``loc(...)``."""
         found = self._places.get(text)
         if found is None:
             node = self._resolve(text)
@@ -72,7 +72,7 @@ class Locations:
         return found
 
     def _resolve(self, text: str) -> _Node:
-        """Follows names with a stack of its own: a chain may be longer than Python's."""
+        """Resolve names with an explicit stack: a chain may be longer than Python's recursion limit."""
         waiting = [text]
         entered: set[str] = set()
         while waiting:
@@ -119,7 +119,7 @@ class Locations:
         return node
 
     def _parse(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """The location that begins at ``at``, and where it ends. Raises _Unread."""
+        """Return the location that begins at ``at``, and its end. Raises _Unread."""
         if depth > MAX_NESTED:
             raise _Unread
         if found := ALIAS.match(text, at):
@@ -143,7 +143,7 @@ class Locations:
         raise _Unread
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Of several operations made one: the first that has frames, else the first with a name."""
+        """Return the location of fused operations: the first with frames, else the first with a name."""
         if text.startswith("<", at):
             end = lexing.closing(text, at)
             if end < 0:
@@ -177,7 +177,7 @@ def _file(found: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """The place of one bare line, with the names around it."""
+    """Return the place of one line, with the names around it."""
     frame = place.frames[0]
     return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)
 

@@ -1,4 +1,4 @@
-"""The one entry: a lowered program's text -> everything that can be told from it."""
+"""Read a lowered program's text: the entry point of this package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jaxscope.schema.keys import Captured
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What a program's StableHLO says.
+    """The contents of a program's StableHLO.
 
     ``op_counts`` has calls written out, as XLA does first, and loop bodies once; terminators are not
     counted. ``printed`` counts operations as they stand in the text. ``located`` of those say where they
