@@ -1,18 +1,18 @@
-"""Bounds of the time one call of a compiled program takes on a machine, from the machine's peak rates.
+"""Compute lower bounds of the time of one call of a compiled program on a machine, from the machine's peak rates.
 
-Each is a time that no run can beat, and none is an estimate of a run: nothing overlaps perfectly, no rate is reached.
+The bounds are not estimates: real programs reach neither a peak rate nor perfect overlap.
 
     compute      sum over element types of (flops of dots and convolutions) / (peak rate of that type)
-    memory       (bytes surely moved, module hlo.traffic) / (bandwidth of the memory)
-    each axes    its collectives, loops by their trip counts, over links and network (module fabric)
+    memory       (bytes certainly moved, module hlo.traffic) / (bandwidth of the memory)
+    each axes    its collectives, loops by their trip counts, over links and network (module interconnect)
 
 all on one device. ``least`` is the largest of them that is known; it ``binds``. The rate of a type is the fastest the
 machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as tf32 on a GPU. A device
-of a chip with two may have all of the chip's links. What a part of which is not known is None: flops of a kernel XLA
-does not know, a permute that leaves a slice, figures that nobody states.
+of a chip with two may have all of the chip's links. A bound with an unknown part is None: flops of an unknown kernel, a
+permute that leaves a slice, figures without a source.
 
-A TPU's ``estimated_cycles`` are no bound: the compiler's own guess of what computes and what waits for memory, without
-the collectives.
+A TPU's ``estimated_cycles`` are not a bound: they are the compiler's estimate of compute and memory time, without
+collectives.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ def of_program(
     in_order: bool = True,
     uncounted: str | None = None,
 ) -> Bounds | None:
-    """The bounds of a program on ``target``; None where the machine is not in the catalogue.
+    """Return the bounds of a program on ``target``; None: the machine is not in the catalogue.
 
     Args:
-      flops: by HLO element type, in one call on one device; None: not known.
+      flops: by HLO element type, in one call on one device; None: unknown.
       moved_bytes: between memory and cores in one call on one device.
       mesh: (axis, size) in mesh order.
       partitions: devices that the program runs on.
-      uncounted: why ``flops`` is None, where somebody knows.
-      in_order: do they stand in the mesh as the target has them? Otherwise nobody knows which of them share a slice.
+      uncounted: why ``flops`` is None; None: unknown.
+      in_order: whether the mesh has the devices in the target's order. Otherwise it is unknown which share a slice.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:
@@ -109,7 +109,7 @@ def _axes(
     mesh: interconnect.Mesh | None,
     everyone: bool,
 ) -> dict[str, float | None]:
-    """Seconds by axes; None of those with a collective whose least time is not known."""
+    """Return seconds by axes; None for axes with a collective whose least time is unknown."""
     total: dict[str, interconnect.Load | None] = {}
     for found in collectives:
         name = "?" if found.axes is None else ",".join(found.axes)
@@ -131,7 +131,7 @@ def _is_quoted(machine: Machine, bound: str) -> bool:
 
 def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
     if not flops:
-        return None  # without matrices there is other arithmetic, which nobody counted
+        return None  # a program without matrix products has other arithmetic, which is not counted
     total = 0.0
     for kind, n in flops.items():
         rate = _rate(machine, kind)
@@ -142,7 +142,7 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Operations a second of one chip: the fastest that may be used for operands of these types."""
+    """Return the operations a second of one chip: the fastest rate for operands of these types; None: unknown."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

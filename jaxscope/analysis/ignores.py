@@ -1,4 +1,4 @@
-"""``# jaxscope: ignore[JX101]`` in a source text: which lines it covers, and what.
+"""Read ``# jaxscope: ignore[JX101]`` comments: their codes and the lines that they cover.
 
 A comment covers its own line. At the beginning or the end of a statement over several lines it covers all of
 them, and a decorated def is one with its decorators: JAX calls the line of the first one the function's.
@@ -19,8 +19,13 @@ MAX_CODES = 50
 
 
 class Ignore(msgspec.Struct, frozen=True):
-    """One comment. ``codes`` None: whatever there is; empty: nothing that could be read. ``first`` to ``last``
-    are the lines it covers; ``line`` its own."""
+    """One comment.
+
+    Attributes:
+      line: of the comment.
+      codes: None: all codes; empty: no code could be read.
+      first, last: the lines that it covers.
+    """
 
     line: int
     codes: tuple[str, ...] | None
@@ -29,8 +34,10 @@ class Ignore(msgspec.Struct, frozen=True):
 
 
 def find(source: str) -> list[Ignore]:
-    """All of a text, in order of lines. Never raises: from where the text is no Python any more, every line stands
-    for itself."""
+    """Return the comments of a text, in order of lines. Never raises.
+
+    After the first line that is not valid Python, a comment covers only its own line.
+    """
     found: list[Ignore] = []
     reached = 0
     try:

@@ -1,7 +1,7 @@
-"""What joins the chips of a target, and the least that one collective asks of it.
+"""Compute the least time of a collective on the links and the network between the chips of a target.
 
 Chips of a slice (TPU) or a host (GPU) are joined by links, slices and hosts by a network. Of a group of ``n`` devices
-``k`` lie in each of ``p`` slices or hosts; ``B`` is the largest side of the collective on one device, ``S`` = (n-1)/n B.
+``k`` are in each of ``p`` slices or hosts; ``B`` is the largest side of the collective on one device, ``S`` = (n-1)/n B.
 
 links     all-gather, reduce-scatter, all-to-all: each chip takes in, or gives away, S; all-reduce: each at least S, all
           together 2 S a chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no switch reduces. A switch
@@ -32,7 +32,7 @@ Mesh = Sequence[tuple[str, int]]
 
 
 class Links(msgspec.Struct, frozen=True):
-    """Links of one chip: of the one that has fewest, in the mean, of the one that has most."""
+    """The number of links of a chip: the fewest, the mean and the most of all chips."""
 
     least: float
     mean: float
@@ -40,14 +40,14 @@ class Links(msgspec.Struct, frozen=True):
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """A group's members in one slice or host, and how many of those it spans."""
+    """The members of a group in one slice or host, and the number of slices or hosts that it spans."""
 
     inside: int
     parts: int
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Seconds on each of what joins chips: the links of the chip with fewest, all links together, the network."""
+    """Seconds of transfer over the links of the chip with fewest links, over all links together, and the network."""
 
     edge: float = 0.0
     links: float = 0.0
@@ -62,7 +62,7 @@ class Load(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """They may all be busy at once."""
+        """Return the longest of the three, as they may all be busy at once."""
         return max(self.edge, self.links, self.network)
 
 
@@ -92,7 +92,7 @@ def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
 
 
 def parts_of(target: Target) -> int:
-    """Slices of a TPU, hosts of GPUs; 0 in a damaged log."""
+    """Return the number of slices of a TPU target or of hosts of a GPU target; 0 in a damaged log."""
     return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
 
 
@@ -125,7 +125,7 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
 
 
 def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
-    """Size of an axis or a part of one, and how far apart its neighbours are."""
+    """Return the size of an axis or of a part of it, and the distance of its neighbours in device order."""
     sub = _SUB.fullmatch(axis)
     name = sub[1] if sub else axis
     place = next((i for i, (n, _) in enumerate(mesh) if n == name), None)
@@ -143,12 +143,13 @@ def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
 def load(
     machine: Machine, target: Target, found: Collective, mesh: Mesh | None, everyone: bool
 ) -> Load | None:
-    """The least that one execution of ``found`` takes; None where it is not known.
+    """Return the least time of one execution of ``found``; None: unknown.
 
     Args:
-      everyone: do all devices of the target take part? Without that any link, and any share of a network, may be idle
-        and lend itself.
+      everyone: whether all devices of the target take part. Otherwise the group may use idle links of other chips and
+        their share of the network.
     """
+
     if found.wire_bytes is None or found.axes is None:
         return None
     sent = float(found.wire_bytes)

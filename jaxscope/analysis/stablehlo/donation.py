@@ -1,4 +1,4 @@
-"""Which inputs were offered for reuse, what the lowering made of it, and which could have been.
+"""Find the inputs that were donated, whether they were reused, and the inputs that could be donated.
 
 JAX matches donated arguments, in order, with outputs whose part on one device has the same shape and dtype
 (and memory kind): a pair becomes ``tf.aliasing_output``. Where the output's sharding or layout is left to
@@ -23,10 +23,16 @@ ALIAS, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 
 
 class Donation(msgspec.Struct, frozen=True):
-    """One input. ``status``: aliased, unused (donated in vain), possible (not donated, and an output could
-    have taken it); None: offered to XLA, whose answer is not known here. ``argument``: its position
-    in the program, None where JAX dropped it. ``output``: the result that took it or could. Bytes are
-    those of the whole array and of its part on one device."""
+    """The donation of one input.
+
+    Attributes:
+      status: aliased, unused (donated and not reused) or possible (not donated, and an output could reuse it); None:
+        donated, and XLA's decision is unknown.
+      reason: why it is not reused, or the condition for reuse.
+      argument: its position in the program; None: JAX dropped it.
+      bytes, device_bytes: of the global array and of its part on one device.
+      output: the result that reuses it or could reuse it.
+    """
 
     path: str | None
     status: str | None
@@ -46,10 +52,12 @@ def find(
     unread: Collection[str] = (),
     aliased: Collection[int] | None = None,
 ) -> list[Donation]:
-    """``donated``: paths of the arguments that the call donated, where the recording knows them;
-    ``unread``: paths of those that JAX left out, the program never reading them; ``aliased``: positions of
-    the arguments that share a buffer with an output in the compiled program. In order of the arguments;
-    those with nothing to say are left out.
+    """Return the donations of a module's arguments, in order; arguments without one are left out.
+
+    Args:
+      donated: paths of the arguments that the call donated; None: unknown.
+      unread: paths of the arguments that JAX dropped because the program never reads them.
+      aliased: positions of the arguments that share a buffer with an output in the compiled program; None: unknown.
     """
     main = module.main()
     if main is None:
@@ -84,7 +92,7 @@ def find(
 
 
 class _Outputs:
-    """The results by what they are. ``taken``: a result's position -> the argument that JAX gave it."""
+    """The results by type. ``taken``: the argument that JAX assigned to a result, by the result's position."""
 
     def __init__(self, results: Sequence[Value], taken: Mapping[int, Value]) -> None:
         self.taken = taken
@@ -100,8 +108,10 @@ class _Outputs:
                 self.free.setdefault(_slot(result, result.sharding is None), []).append(result)
 
     def take(self, value: Value) -> Value | None:
-        """The first output whose buffer ``value`` could be. One without a sharding may be given any: it
-        counts by its whole shape."""
+        """Remove and return the first output that could reuse ``value``; None: there is none.
+
+        An output without a sharding is compared by its global shape, because XLA may choose any sharding.
+        """
         for whole in (False, True):
             waiting = self.free.get(_slot(value, whole))
             if waiting:
@@ -115,7 +125,7 @@ def _slot(value: Value, whole: bool) -> object:
 
 
 def unusable(value: Value, outputs: _Outputs) -> str | None:
-    """Why no output took a donated argument; None where nothing speaks against it."""
+    """Return why no output can reuse a donated argument; None: no reason is known."""
     whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     if not whole:
         shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]

@@ -29,8 +29,8 @@ class Reading(msgspec.Struct, frozen=True):
     """The contents of a program's StableHLO.
 
     ``op_counts`` has calls written out, as XLA does first, and loop bodies once; terminators are not
-    counted. ``printed`` counts operations as they stand in the text. ``located`` of those say where they
-    come from, and ``resolved`` of these lead to a line of the user's.
+    counted. ``printed`` is the number of operations in the text, ``located`` the number of those with a location, and
+    ``resolved`` the number of those with a user's line.
     """
 
     module: str | None = None
@@ -66,10 +66,16 @@ def analyse(
     aliased: Collection[int] | None = None,
     standing: Callable[[str], Standing] = STANDING,
 ) -> Reading:
-    """Never raises on any text. ``captured`` (of the trace) names constants. ``paths``: of all the
-    caller's arguments in order, ``dropped`` the positions of those the program does not take (the recorded
-    key, and Compiled). ``donated`` (of Lowered): paths; ``aliased``: positions of the program's own
-    arguments that the compiled program reuses. ``standing`` says whose a file is."""
+    """Read a program's text. Never raises.
+
+    Args:
+      captured: arrays captured by the trace, which name constants.
+      paths: of all the caller's arguments in order.
+      dropped: positions in ``paths`` of the arguments that the program does not take.
+      donated: paths of the donated arguments; None: unknown.
+      aliased: positions of the program's own arguments that the compiled program reuses; None: unknown.
+      standing: returns the owner of a file (the user, a library, ...).
+    """
     module = reader.read(text)
     sources = Sources(module, standing)
     return of_module(

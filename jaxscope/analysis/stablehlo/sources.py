@@ -1,8 +1,7 @@
-"""Operation -> the user's line, and back; through calls of private functions.
+"""Map operations to the user's lines and back, through calls of private functions.
 
-JAX lowers a jitted function once and calls it from several places. Its operations then carry only the
-frames inside it, and those of its own library functions (``relu``, ``_where``) none at all: whose line
-that is, only the calls say.
+JAX lowers a jitted function once and calls it from several places. Its operations then have only the frames inside
+it, and those of JAX's own functions (``relu``, ``_where``) none: their lines follow from the calls.
 """
 
 from __future__ import annotations
@@ -24,15 +23,14 @@ BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """``located``: operations with a location that says more than unknown; ``resolved``: those of them
-    that have a user's line."""
+    """The number of operations with a known location (``located``), and of those with a user's line (``resolved``)."""
 
     located: int
     resolved: int
 
 
 class Sources:
-    """Answers where a module's operations come from. Built once a module."""
+    """The origin of each operation of a module. Built once per module."""
 
     def __init__(self, module: Module, standing: Callable[[str], Standing] = STANDING) -> None:
         self.module = module
@@ -91,7 +89,7 @@ class Sources:
         return found
 
     def frame(self, index: int) -> Frame | None:
-        """The user's line, or None: there is none, or there are several."""
+        """Return the user's line; None: there is none, or there are several."""
         found = self.blames(index)
         return found[0].frame if len(found) == 1 else None
 
@@ -194,10 +192,10 @@ class Sources:
         return inside, looped
 
     def _differentiated(self) -> None:
-        """Of each function, by what its calls say."""
+        """Find for each function whether differentiation created all of its calls."""
         for f in self.order:
-            said = {self.backward(i) for i in self.called[f]}
-            self._backward[f] = said.pop() if len(said) == 1 else None
+            by_call = {self.backward(i) for i in self.called[f]}
+            self._backward[f] = by_call.pop() if len(by_call) == 1 else None
 
     def _times(self) -> list[int]:
         """How often a function stands in the program once every call is written out. Loops count once; at

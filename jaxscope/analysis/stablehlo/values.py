@@ -1,7 +1,7 @@
-"""What a program takes and gives: names, types, shardings, and what lies on one device.
+"""Read a program's arguments and results: names, types, shardings, and their parts on one device.
 
-The text names an argument as the function given to jit saw it. Where a library's wrapper stands between,
-the caller's own paths (of the recorded key, in the same order) say more.
+The text has the argument names of the function given to jit. If that is a library's wrapper, the caller's paths (of
+the recorded key, in the same order) are more useful.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ SIZE = re.compile(r"(.*?)(?::\(\d+\)(\d{1,9}))?")
 
 
 class Value(msgspec.Struct, frozen=True):
-    """An argument or a result. ``role``: user, token (of an ordered effect), constant (a captured array
-    that JAX passes along) or dimension (of a symbolic shape). ``device_shape``, ``device_bytes``: the part
-    on one device; the whole where the program states no sharding, None where it cannot be read. ``asked``: what
-    a constraint inside the program asks of it (module ``constraints``), at the line ``asked_at``."""
+    """An argument or a result of a program.
+
+    Attributes:
+      role: user, token (of an ordered effect), constant (a captured array that JAX passes as an argument) or
+        dimension (of a symbolic shape).
+      shape, bytes: of the global value.
+      device_shape, device_bytes: of the part on one device; of the whole without a sharding; None: not readable.
+      asked: the sharding that a constraint inside the program requests for it (module ``constraints``).
+      asked_at: the line of that constraint.
+    """
 
     index: int
     name: str | None
@@ -46,8 +52,12 @@ def arguments(
     paths: Sequence[str] = (),
     dropped: Collection[int] = (),
 ) -> tuple[Value, ...]:
-    """``paths``: of all the caller's arguments in order; ``dropped``: positions among them that the
-    program does not take. Where the numbers do not agree the text's own names stand."""
+    """Return the arguments of ``main``, named by ``paths`` if their number fits, else by the text's names.
+
+    Args:
+      paths: of all the caller's arguments in order.
+      dropped: positions in ``paths`` of the arguments that the program does not take.
+    """
     found = [_value(i, a.name, a, meshes) for i, a in enumerate(main.arguments)]
     kept = [p for i, p in enumerate(paths) if i not in dropped]
     users = [v.index for v in found if v.role == "user"]
