@@ -242,8 +242,7 @@ def test_in_a_directory_that_is_gone_the_program_runs_as_with_python(place):
         (["--chek", "x=1", "a.py"], "unrecognized arguments: --chek"),
         (["--check", "x=1", "a.py"], "--check has no option 'x'"),
         (["--target", "h100:9x9", "a.py"], "one host has 8 GPUs, not 9"),
-        (["--target", "v5f:4x4", "a.py"], "unknown target"
-),
+        (["--target", "v5f:4x4", "a.py"], "unknown target"),
         (["--dry-run", "a.py"], "--dry-run compiles for a target"),
         (["-u", "a.py"], "python -u -m jaxscope run"),
         (["-X", "dev", "a.py"], "python -X -m jaxscope run"),
