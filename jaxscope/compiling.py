@@ -70,7 +70,9 @@ class CompiledFor:
         blob = self.program.texts.get(stage)
         if blob is None:
             raise JaxscopeError(
-                f"there is no {stage} of it: {self.state}", hint=self.error or "", slug="no-text"
+                f"the program for {self.target} has no {stage} text: its state is {self.state}",
+                hint=self.error or "",
+                slug="no-text",
             )
         return self._directory.text(blob)
 
@@ -130,7 +132,7 @@ def compile_for(
     if not hasattr(function, "trace"):
         if not callable(function) or hasattr(function, "lower"):
             raise UsageError(
-                f"{type(function).__name__} has no trace(): give the function that jax.jit made",
+                f"{type(function).__name__} has no trace(): pass the function returned by jax.jit",
                 slug="not-traceable",
             )
         function = jax.jit(function)
@@ -168,5 +170,7 @@ def _program(run: Opened, target: str, id: str | None) -> Program:
         return run.retargeted[id]
     skipped = [p for p in run.retargeted.values() if p.target == target and p.state == "skipped"]
     if not skipped:
-        raise JaxscopeError(f"what was lowered for {target} is not in the log", slug="log-incomplete")
+        raise JaxscopeError(
+            f"the program lowered for {target} is missing from the log", slug="log-incomplete"
+        )
     return max(skipped, key=lambda p: p.compilations[-1].t_ns)

@@ -292,7 +292,7 @@ class Watch:
         blind = recorded_part.blind(session, self._failed) if at_end else None
         if blind:
             raise JaxscopeError(
-                f"no_recompiles: unknown whether anything was compiled: {blind}",
+                f"no_recompiles: cannot find out whether anything was compiled: {blind}",
                 hint="jaxscope doctor shows what can be recorded here",
                 slug="gate-blind",
             )

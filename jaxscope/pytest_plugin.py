@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     if update == "trim" and (config.option.file_or_dir or config.option.keyword or config.option.markexpr):
         raise pytest.UsageError(
-            "--jaxscope-update=trim removes the baselines of tests that it does not see\n  run it on the whole suite: "
+            "--jaxscope-update=trim removes the baselines of tests that this run does not collect\n  run it on the whole suite: "
             "without paths, -k and -m"
         )
 

@@ -73,7 +73,7 @@ class Recording:
             self._run = active.run
             if active.options.passing:
                 sys.stderr.write(
-                    "jaxscope: a no_recompiles block records already, and its recording goes with it; "
+                    "jaxscope: an active no_recompiles block records already, and deletes its recording at its end; "
                     "begin jaxscope.record() before the block\n"
                 )
             elif self._path is not None:
@@ -93,7 +93,7 @@ class Recording:
                 argv=list(sys.argv),
             )
         except LogError as e:
-            sys.stderr.write(f"jaxscope: not recording: {e.message}; the program goes on\n")
+            sys.stderr.write(f"jaxscope: not recording: {e.message}; the program continues\n")
             return self
         options = session.Options(
             ir=self._ir,

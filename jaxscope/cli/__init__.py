@@ -127,14 +127,14 @@ def _unexpected(e: Exception, argv: Sequence[str]) -> int:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             traceback.print_exception(e)
     if isinstance(e, MemoryError):
-        _complain(JaxscopeError("there is not enough memory for this", slug="memory"))
+        _complain(JaxscopeError("not enough memory for this command", slug="memory"))
         return USAGE
     words = " ".join(f"{type(e).__name__}: {e}".split())[:MAX_WORDS]
     verb = argv[0] if argv else ""
     hint = (
         f"please report it to jaxscope's maintainers, with what JAXSCOPE_DEBUG=1 jaxscope {verb} ... prints"
     )
-    _complain(JaxscopeError(f"an error of jaxscope's own: {words}", hint=hint, slug="internal"))
+    _complain(JaxscopeError(f"internal error of jaxscope: {words}", hint=hint, slug="internal"))
     return USAGE
 
 

@@ -31,7 +31,7 @@ class Left(NamedTuple):
     code: int = 0
 
 
-GOES_ON = Left("goes on without this terminal")
+GOES_ON = Left("keeps running without this terminal")
 UNSEEN = Left("has ended, but nobody saw how", 1)
 
 
@@ -49,7 +49,7 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
     try:
         asked = show(run, owned=True, alive=lambda: _alive(kept.program))
     except Exception as e:  # the view is ours, the program is not
-        sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program goes on; this is its output\n")
+        sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program continues; its output follows\n")
         return _accompany(kept, run)
     if asked == "stop":
         return _stop(kept, run)

@@ -172,7 +172,7 @@ def _same_program(which: str | None, directory: RunDir) -> None:
     if newest.path == directory.path or not (this and other) or this == other:
         return
     raise UsageError(
-        f"check: the newest run, {newest.path.name}, recorded nothing; the latest that did,"
+        f"check: the newest run, {newest.path.name}, recorded nothing; the latest recorded run,"
         f" {directory.path.name}, is of another program",
         hint=f"to check that one: jaxscope check {directory.path.name}",
         slug="check-nothing-recorded",

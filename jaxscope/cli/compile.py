@@ -194,10 +194,10 @@ def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | s
         if re.fullmatch(r"[\w.]+(:[\w.]+)?", word):
             return word
         raise UsageError(
-            f"{word!r} is neither a shape nor a function's name", hint="write f32[8,128], or bf16[8,128]@data,-", slug="usage"
+            f"{word!r} is neither a shape nor the name of a function", hint="write f32[8,128], or bf16[8,128]@data,-", slug="usage"
         )  # fmt: skip
     if match[1] not in DTYPES:
-        raise UsageError(f"{match[1]!r} is no dtype", hint=f"known: {', '.join(DTYPES)}", slug="usage")
+        raise UsageError(f"{match[1]!r} is not a dtype", hint=f"known: {', '.join(DTYPES)}", slug="usage")
     shape = tuple(int(n) for n in match[2].split(",") if n)
     axes = None if match[3] is None else [None if a.strip() in ("-", "None", "") else a.strip() for a in match[3].split(",")]  # fmt: skip
     if axes is not None and len(axes) > len(shape):

@@ -270,7 +270,9 @@ def check_spec(text: str) -> dict[str, Any]:
             before = found.get(name)
             found[name] = {**before, **read} if inner and isinstance(before, dict) else read
         elif inner:
-            raise UsageError(f"{where}: {name} has no parts", slug="config-value")
+            raise UsageError(
+                f"{where}: {name} is not a table and has no options of its own", slug="config-value"
+            )
         else:
             read = _from_text(where, value if equals else "true", option)
             found[name] = [*found.get(name, ()), *read] if option.type is list else read

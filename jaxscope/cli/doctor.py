@@ -1,6 +1,6 @@
 """``jaxscope doctor``: versions, where runs go, and what can be recorded with this JAX.
 
-Imports jax, and the writing wing's table of seams, late and only here.
+Only this command imports jax and the table of the parts of JAX that jaxscope reads, and only when it runs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print the tables. 0: all is well; 1: something is missing."""
+    """Print the tables. Return 0, or 1 if something is missing."""
     from jaxscope.report import phrases
     from jaxscope.report.console import console
     from jaxscope.report.escape import escape
@@ -74,9 +74,9 @@ def handle(args: argparse.Namespace) -> int:
     fact("jax", jax or why, jax is not None)
     jaxlib, why = _version("jaxlib")
     fact("jaxlib", jaxlib or why, jaxlib is not None)
-    said = importlib.import_module("jaxscope.jax_internals").untested(jax) if jax is not None else None
-    if said:
-        fact("", said)
+    warning = importlib.import_module("jaxscope.jax_internals").untested(jax) if jax is not None else None
+    if warning:
+        fact("", warning)
     built = importlib.import_module("jaxscope.capture.warm").IN_C
     fact(
         "watched calls",
@@ -87,26 +87,28 @@ def handle(args: argparse.Namespace) -> int:
     fact("run directory", str(home) if problem is None else f"{home}: {problem}", problem is None)
     for platform_, name in (("tpu", "TPU compiler"), ("cuda", "GPU compiler")):
         lacking, found = _compiler(platform_)
-        fact(name, found or f"{lacking} (for --target; programs run without)")
+        fact(name, found or f"{lacking} (needed for --target only)")
     tried = in_vain(os.environ) if jax is not None else []
     if tried:
         fact("", phrases.in_vain(tried))
-    rows = _seams() if jax is not None else []
+    rows = _parts_of_jax() if jax is not None else []
     if rows and not as_json:
-        put(page, [BLANK, line("What jaxscope reads from JAX")])
+        put(page, [BLANK, line("Parts of JAX that jaxscope reads")])
     facts, general = [], facts
     for row in rows:
         gives = str(row.gives)
         fact(
             str(row.name),
-            gives if row.available else f"lost: {gives}. Why: {row.reason}",
+            gives if row.available else f"cannot be recorded: {gives}. Reason: {row.reason}",
             bool(row.available),
         )
     probed, failure = _probed() if args.probe and jax is not None else ([], None)
     if (probed or failure) and not as_json:
-        put(page, [BLANK, line("What a recorded program left in its log")])
+        put(page, [BLANK, line("Log fields of a recorded program")])
     for field in probed:
-        needs = f"unknown; it is read from {', '.join(field.needs)}" if field.needs else "unknown"
+        needs = (
+            f"not filled; jaxscope reads it from {', '.join(field.needs)}" if field.needs else "not filled"
+        )
         fact(field.name, "filled" if field.filled else needs, field.filled)
     if failure is not None:
         fact("probe", failure, False)
@@ -123,23 +125,23 @@ def handle(args: argparse.Namespace) -> int:
         return 0 if well else 1
     put(page, [BLANK])
     if well:
-        put(page, [line("All is well. Record a program: jaxscope run train.py")])
+        put(page, [line("Everything can be recorded. Record a program: jaxscope run train.py")])
     else:
-        put(page, [line("Programs are recorded as far as the parts above that are ok allow.")])
+        put(page, [line("Programs can be recorded, without the parts of JAX marked missing above.")])
     return 0 if well else 1
 
 
 def in_vain(environ: Mapping[str, str]) -> list[str]:
-    """Packages of accelerators that JAX will try and that are not here, as far as their device files say.
+    """Return the accelerator plugins that are installed although no device file of such an accelerator exists.
 
-    No device is started for it.
+    JAX tries each of them before it falls back to the CPU. This function starts no device.
     """
     if environ.get("JAX_PLATFORMS"):
         return []
-    once = importlib.import_module("jaxscope.capture.calls.interning")
+    interning = importlib.import_module("jaxscope.capture.calls.interning")
     return [
         name
-        for name in once.ACCELERATORS
+        for name in interning.ACCELERATORS
         if importlib.util.find_spec(name) is not None
         and not any(
             found for pattern in DEVICE_FILES[name == "libtpu"] for found in Path("/dev").glob(pattern)
@@ -148,7 +150,7 @@ def in_vain(environ: Mapping[str, str]) -> list[str]:
 
 
 def unwritable(home: Path) -> str | None:
-    """Why no run can be made under ``home``; None: it can. Leaves nothing behind."""
+    """Return why no run can be created under ``home``, or None if it can. Leaves no file behind."""
     place = home
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -160,7 +162,7 @@ def unwritable(home: Path) -> str | None:
 
 
 def _version(package: str) -> tuple[str | None, str]:
-    """The version of a package that can really be imported, else why it cannot."""
+    """Import ``package`` and return its version, or None and the reason why it cannot be imported."""
     try:
         module = importlib.import_module(package)
     except Exception as e:  # a broken installation raises whatever it likes
@@ -169,19 +171,19 @@ def _version(package: str) -> tuple[str | None, str]:
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Why there is no compiler for a machine that is not there, or which there is."""
+    """Return (why no compiler for targets of ``platform`` is installed, None) or (None, its name and version)."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"
 
 
 def _probed() -> tuple[list[Field], str | None]:
-    """Every field of the log of a small program, and why there are none."""
+    """Return the fields of the log of the probe, or no fields and why the probe failed."""
     try:
         return probe.probe(), None
     except JaxscopeError as e:
         return [], e.message
 
 
-def _seams() -> list[Any]:
+def _parts_of_jax() -> list[Any]:
     return list(importlib.import_module("jaxscope.jax_internals").table())

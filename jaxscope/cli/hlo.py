@@ -75,7 +75,7 @@ def handle(args: argparse.Namespace) -> int:
     texts = analyse(compiled, lowered, Around(mesh=args.mesh))
     if texts.hlo is None or texts.hlo.module is None:
         raise JaxscopeError(
-            f"{args.file} is no compiled text: it has no line that begins with HloModule",
+            f"{args.file} is not a compiled text: no line begins with HloModule",
             hint="dump one with XLA_FLAGS=--xla_dump_to=DIR, or jax.jit(f).lower(x).compile().as_text()",
             slug="not-hlo",
         )

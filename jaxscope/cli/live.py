@@ -52,7 +52,7 @@ def live(record: RunDir) -> Callable[[threading.Event], None]:
         except OSError:
             pass  # nobody reads our stderr any more
         except Exception as e:
-            say(f"--live stopped: {type(e).__name__}: {e}; the recording goes on")
+            say(f"--live stopped because of an error: {type(e).__name__}: {e}; the recording continues")
 
     return follow
 

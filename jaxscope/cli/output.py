@@ -31,12 +31,12 @@ def chosen(which: str | None) -> RunDir:
         same = [r for r in store.all_runs() if r.name == which]
         if len(same) > 1:
             this = escape(found.path.name)
-            sys.stderr.write(f"{len(same)} runs are called {escape(which)}: this is the newest, {this}\n")
+            sys.stderr.write(f"{len(same)} runs are called {escape(which)}; showing the newest, {this}\n")
     if which in (None, "", "latest"):
         newest = store.all_runs()[-1]
         if newest.path != found.path:
             sys.stderr.write(
-                f"{newest.path.name} is newer, but nothing is recorded in it (no import of jax); this is {found.path.name}\n"
+                f"{newest.path.name} is newer but recorded nothing (the program did not import jax); showing {found.path.name}\n"
             )
     return found
 

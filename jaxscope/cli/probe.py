@@ -98,10 +98,12 @@ def probe() -> list[Field]:
                 timeout=SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise JaxscopeError(f"the probe did not end within {SECONDS} s", slug="probe-failed") from None
+            raise JaxscopeError(
+                f"the probe was stopped: its program did not end within {SECONDS} s", slug="probe-failed"
+            ) from None
         if done.returncode != 0:
             last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-            raise JaxscopeError(f"the probe failed: {last[0][:500]}", slug="probe-failed")
+            raise JaxscopeError(f"the program of the probe failed: {last[0][:500]}", slug="probe-failed")
         return fields(reader.read(store.RunDir(run)))
 
 

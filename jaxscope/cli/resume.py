@@ -76,7 +76,7 @@ def require_same_flags(run: RunDir, which: str) -> None:
     for name, value in run.settings:
         if name in COMPILER_VARIABLES and MARK not in value and os.environ.get(name, "") != value:
             raise UsageError(
-                f"{store.address(run)} was made with {name}={value}, which is not set now",
+                f"{store.address(run)} was recorded with {name}={value}, which is not set now",
                 hint=f"if you trust it: {name}={shlex.quote(value)} jaxscope compile --rest {shlex.quote(which)}",
                 slug="rest-flags",
             )

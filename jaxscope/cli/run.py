@@ -61,7 +61,7 @@ def handle(args: argparse.Namespace) -> int:
         return 0
     program = command.parse(words)
     if opts.tui and not view.on_a_terminal():
-        say("no terminal to show the run in: it goes on without --tui")
+        say("--tui needs a terminal and there is none: the program runs without it")
     options.configure(opts)
     every = sweep.asked(opts, program)
     first = every[0]
@@ -71,8 +71,8 @@ def handle(args: argparse.Namespace) -> int:
     if opts.detach:
         if wishes is not None:
             raise UsageError(
-                "--check waits for the program's end, --detach does not",
-                hint="when it has ended: jaxscope check",
+                "--check has to wait for the end of the program, but --detach returns at once",
+                hint="leave out --check, and when the program has ended: jaxscope check",
                 slug="usage",
             )
         return _detach(first, opts)
@@ -85,7 +85,10 @@ def handle(args: argparse.Namespace) -> int:
     read = _read(record)
     with contextlib.suppress(KeyboardInterrupt, OSError):  # the end counts, terminal or not
         if program.is_python_itself():
-            say(f"give the script itself, without {words[0]}:", f"jaxscope run {' '.join(words[1:3])}")
+            say(
+                f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
+                f"jaxscope run {' '.join(words[1:3])}",
+            )
         elif record is not None and not opts.quiet:
             _report(record, ended, read)
     return _checked(record, ended, wishes, read)
@@ -127,7 +130,8 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
         say(
-            f"{program.shown} goes on without this terminal; its output: {record.output}", _how_to_see(record)
+            f"{program.shown} keeps running without this terminal; its output: {record.output}",
+            _how_to_see(record),
         )
     return 0
 
@@ -150,13 +154,13 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[
         say(
             f"{program.shown} {left.words}; its output: {record.output}",
             _how_to_see(record).replace("report", "view", 1),
-            None if wishes is None else "it was not checked: when it has ended, jaxscope check",
+            None if wishes is None else "not checked; when the program has ended: jaxscope check",
         )
         return left.code
     if worker is not None:
         targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
     if not left.succeeded and phrases.wanted_input(_last_words(record)):
-        say("the program reads its input, and behind the view it has none", phrases.WITH_INPUT)
+        say("the program reads from stdin, and has no stdin while the view is open", phrases.WITH_INPUT)
     read = _read(record)
     if not opts.quiet:
         say(f"the program's output: {record.output}")
@@ -186,7 +190,10 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
     except LogError as e:
         if opts.out or opts.check is not None:
             raise  # who asks for this run, or what it is to be held to, is not served by another
-        say(f"not recording: {e.message}", f"{e.hint}; the program runs without" if e.hint else None)
+        say(
+            f"not recording: {e.message}",
+            f"{e.hint}; the program runs without being recorded" if e.hint else None,
+        )
         return None
 
 
@@ -259,7 +266,7 @@ def _report(
         summary = text.summary(record, read().parts, unseen=unseen)
     except Exception as e:  # a reading that fails must not look like a recording that failed
         say(
-            f"recorded in {record.path}, but the summary cannot be made: {type(e).__name__}: {e}",
+            f"recorded in {record.path}, but the summary failed: {type(e).__name__}: {e}",
             _how_to_see(record),
         )
         return
@@ -298,7 +305,7 @@ def _checked(
         say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
         return CHECK_FAILED
     except Exception as e:  # what could not be checked has not passed
-        say(f"--check stopped: {type(e).__name__}: {escape(e)}")
+        say(f"--check failed with an error: {type(e).__name__}: {escape(e)}")
         return CHECK_FAILED
     return 0 if passed else CHECK_FAILED
 

@@ -65,20 +65,22 @@ def asked(opts: argparse.Namespace, program: Command) -> list[Round]:
 
 def _several(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
     what = (
-        "targets of different sizes take a run each"
+        "targets with different device counts need one run each"
         if sizes
         else "--vary runs the script once for each value"
     )
     if opts.detach or opts.tui:
         option = "--detach" if opts.detach else "--tui"
         raise UsageError(
-            f"{what}, one after the other: not with {option}",
+            f"{what}, one after the other, which does not work with {option}",
             hint=f"leave out {option}, or give one {'size' if sizes else 'value'}; afterwards: jaxscope view",
             slug="usage",
         )
     if program.words[0] == "-":
         raise UsageError(
-            f"{what}, and a program on stdin can be read once", hint="give its file", slug="usage"
+            f"{what}, but a program on stdin can be read only once",
+            hint="give a file instead of -",
+            slug="usage",
         )
 
 

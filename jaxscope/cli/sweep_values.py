@@ -53,7 +53,7 @@ def settings(words: Sequence[str]) -> list[list[Setting]]:
     runs = math.prod(len(axis) for axis in axes)
     if runs > MOST:
         raise UsageError(
-            f"--vary asks for {' x '.join(str(len(axis)) for axis in axes)} = {runs:,} runs, at most {MOST} are made",
+            f"--vary needs {' x '.join(str(len(axis)) for axis in axes)} = {runs:,} runs, more than the limit of {MOST}",
             hint="give fewer values",
             slug="usage",
         )
@@ -70,7 +70,9 @@ def _axis(word: str) -> list[Setting]:
             f"--vary {name!r} is neither an environment variable nor a flag", hint=_HINT, slug="usage"
         )
     if name.startswith("JAXSCOPE"):
-        raise UsageError(f"--vary {name}: it speaks to jaxscope, not to the script", hint=_HINT, slug="usage")
+        raise UsageError(
+            f"--vary {name}: this variable configures jaxscope, not the script", hint=_HINT, slug="usage"
+        )
     return [Setting(name, value) for value in dict.fromkeys(values(rest))]
 
 

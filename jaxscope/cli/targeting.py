@@ -23,7 +23,7 @@ RESTARTS = 3  # of a worker that ends without having compiled anything
 # Of XLA's CPU backend ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices than that a step with several collectives
 # may have every thread wait for a device that none is left for; XLA then ends the process after 40 s.
 THREADS = 256
-_DRY = "with --dry-run it ends before its step runs (--step-function NAME says which that is, or watch(step=True))"
+_DRY = "with --dry-run the script ends before its step runs (name the step with --step-function or watch(step=True))"
 
 
 def wanted(names: Sequence[str]) -> list[list[Any]]:
@@ -54,13 +54,17 @@ def asked(opts: argparse.Namespace) -> list[list[Any]]:
     """
     groups = wanted(opts.target or [])
     if opts.dry_run and not groups:
-        raise UsageError("--dry-run compiles for a target", hint="add --target v5e:4x4", slug="usage")
+        raise UsageError(
+            "--dry-run needs a target to compile for",
+            hint="add one, for example --target v5e:4x4",
+            slug="usage",
+        )
     many = max((targets[0].devices for targets in groups), default=0)
     if many > THREADS and not opts.dry_run and not opts.quiet:
         say(
-            f"on {many:,} CPU devices a step with several collectives may never end: XLA has {THREADS} threads for them, and"
-            " aborts when they have waited 40 s",
-            f"what was lowered is compiled for the target all the same; {_DRY}",
+            f"a step with several collectives on {many:,} CPU devices may hang: XLA has {THREADS} threads for them and"
+            " aborts the process after 40 s",
+            f"programs lowered before that are still compiled for the target; {_DRY}",
         )
     return groups
 
@@ -69,9 +73,9 @@ def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> N
     """Say once more, behind what XLA has printed, why the program was ended, where it may be for that."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         say(
-            f"it was aborted, as XLA does where the collectives of {targets[0].devices:,} CPU devices wait for"
+            f"the program was aborted, probably by XLA: it does so when collectives of {targets[0].devices:,} CPU devices wait for"
             f" one of its {THREADS} threads",
-            f"what it had lowered is compiled; {_DRY}",
+            f"programs lowered before that are still compiled for the target; {_DRY}",
         )
 
 
@@ -114,7 +118,9 @@ def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Po
     try:
         return worker.start(record, env)
     except OSError as e:
-        sys.stderr.write(f"jaxscope: nothing is compiled for the target: {e.strerror or e}\n")
+        sys.stderr.write(
+            f"jaxscope: cannot start the compiler's process, so nothing is compiled for the target: {e.strerror or e}\n"
+        )
         return None
 
 

@@ -101,13 +101,13 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
         if app.return_value is None:
             raise
         with contextlib.suppress(OSError):  # the terminal may be what it failed for
-            sys.stderr.write(f"jaxscope: after it was left the view failed: {type(e).__name__}: {e}\n")
+            sys.stderr.write(f"jaxscope: the view failed while it closed: {type(e).__name__}: {e}\n")
     finally:
         app.last_resort.cancel()
     if app.return_code and app.return_value is None:
         words = f": {type(app.failed).__name__}: {app.failed}"[:300] if app.failed is not None else ""
         raise JaxscopeError(
-            f"the view ended with an error of its own{words}",
+            f"the view ended with an internal error{words}",
             hint=f"the same as text: jaxscope report {directory.path}; JAXSCOPE_DEBUG=1 shows where it failed",
             slug="view-crashed",
         )

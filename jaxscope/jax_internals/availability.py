@@ -97,7 +97,7 @@ SEAMS = (
     Seam("cache_events", "persistent-cache hits and misses", [_public("register_event_listener")]),
     Seam(
         "miss_event",
-        "calls that leave the fast path; traces told from trace-cache hits",
+        "calls that leave the fast path, and whether each one traces or reuses a trace",
         [attributes.TEST_LISTENER],
     ),
     Seam(
@@ -137,7 +137,7 @@ SEAMS = (
     ),
     Seam(
         "retarget",
-        "programs for machines that are not there",
+        "programs lowered for accelerators you don't have (--target)",
         [
             *_all(frames.ResolveFrame, objects.Computation, objects.LoweredFunction),
             attributes.LOWER,
@@ -147,7 +147,7 @@ SEAMS = (
     ),
     Seam(
         "target_compiler",
-        "compiling for machines that are not there",
+        "compiling for accelerators you don't have (--target)",
         [attributes.COMPILE_OPTIONS, attributes.MLIR_CONTEXT, attributes.XLA_CLIENT],
     ),
     Seam("compile_frame", "compiled HLO, memory and cost", [*_all(frames.CompileFrame)]),
@@ -171,13 +171,13 @@ SEAMS = (
         "result shardings in the user's mesh axes",
         [attributes.OUT_SHARDINGS, attributes.RECOVER_SHARDINGS],
     ),
-    Seam("in_shardings", "what a program takes its arguments as", [attributes.IN_SHARDINGS]),
+    Seam("in_shardings", "shardings that a program expects of its arguments", [attributes.IN_SHARDINGS]),
     Seam(
         "cache_gauge",
         "whether JAX's caches were cleared, and how full they are",
         [attributes.SIGNATURES, attributes.FAST_PATH, attributes.FAST_PATH_NO_OPTIONS],
     ),
-    Seam("live_arrays", "the arrays that are alive", [attributes.BACKENDS, attributes.ARRAY]),
+    Seam("live_arrays", "live arrays", [attributes.BACKENDS, attributes.ARRAY]),
     Seam("array_metadata", "committedness, layout and memory of arrays", [arrays.lacks]),
     Seam("array_traceback", "the line that made an array", [_traceback]),
     Seam(

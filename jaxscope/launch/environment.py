@@ -20,7 +20,7 @@ def _begin() -> None:
     """Do what $JAXSCOPE asks of this process. Never raises."""
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
-        _say(f"{VARIABLE}={mode} is neither {' nor '.join(MODES)}; not recording")
+        _say(f"{VARIABLE}={mode} is not one of {', '.join(MODES)}; not recording")
         return
     atexit.register(_end)  # now, so that it runs after the handlers that the program registers
     if "jax" in sys.modules:

@@ -69,7 +69,9 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
     with os.fdopen(ours, "rb") as answer:
         said = json.loads(answer.read() or b'{"error": "the keeper ended before the program began"}')
     if "error" in said:
-        raise JaxscopeError(said["error"], hint="run it without --detach to see more", slug="spawn")
+        raise JaxscopeError(
+            said["error"], hint="run it without --detach to see the program's own output", slug="spawn"
+        )
     return Kept(keeper=pid, program=said["program"])
 
 
@@ -136,13 +138,13 @@ def _listen() -> int:
 
     Handlers, not ignored signals: those the program would inherit.
     """
-    heard, woken = os.pipe()
-    os.set_blocking(woken, False)
-    os.set_blocking(heard, False)
-    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.set_blocking(reader, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in FORWARDED | {signal.SIGCHLD}:
         signal.signal(number, lambda *_: None)
-    return heard
+    return reader
 
 
 def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: Listener) -> int:

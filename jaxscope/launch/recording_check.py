@@ -67,15 +67,15 @@ def say(seen: Evidence, ended: Ended) -> list[str]:
     if seen.started:
         if failed:
             return [f"the program ended with {ended.how} before its first compilation"]
-        return ["the program imported jax, but compiled nothing: there is nothing to report"]
+        return ["the program imported jax but compiled nothing, so there is nothing to report"]
     if not seen.booted and "jax" not in seen.marks:
         if flag := ignores_pythonpath():
             return [
-                f"{nothing}python was started with {flag}, which keeps jaxscope out of the program",
-                f"leave {flag} away, or record from inside the program: with jaxscope.record(): ...",
+                f"{nothing}python was started with {flag}, which keeps Python from loading jaxscope",
+                f"leave out {flag}, or record from inside the program: with jaxscope.record(): ...",
             ]
         if ended.signal is not None:
-            return [f"{nothing}the program was ended by {ended.how} before it began"]
+            return [f"{nothing}the program was ended by {ended.how} before its first line ran"]
         return [
             f"{nothing}the program's Python did not run jaxscope's start-up file (sitecustomize, by PYTHONPATH)",
             "record from inside the program instead: with jaxscope.record(): ...",
@@ -85,7 +85,7 @@ def say(seen: Evidence, ended: Ended) -> list[str]:
             return [f"{nothing}the program ended with {ended.how} before it imported jax"]
         return [
             f"{nothing}the program did not import jax",
-            "a Python it starts with -I, -E or -S is not followed: record there, with jaxscope.record(): ...",
+            "if it starts another Python with -I, -E or -S, record in that one: with jaxscope.record(): ...",
         ]
     if "failed" in seen.marks:
         return []

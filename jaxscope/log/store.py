@@ -152,23 +152,23 @@ def _make_room(path: Path, *, overwrite: bool) -> None:
         return
     if not removal.is_run(path):
         raise LogError(
-            f"{path} is not empty, and holds no run",
+            f"{path} is not empty and is not a jaxscope run",
             hint="choose a new or an empty directory with --out",
             slug="run-directory-in-use",
         )
     if not overwrite:
         raise LogError(
-            f"{path} already holds a recorded run",
+            f"{path} already contains a recorded run",
             hint="choose another directory with --out, or replace the run: --overwrite",
             slug="run-exists",
         )
     if removal.in_use(path):
-        raise LogError(f"{path} holds a run that still goes on", slug="run-goes-on")
+        raise LogError(f"{path} is a run that is still being recorded", slug="run-goes-on")
     others = sorted(removal.foreign(path))
     if others:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         raise LogError(
-            f"{path} holds more than a run: {', '.join(others[:3])}{more}",
+            f"{path} contains files that do not belong to the run: {', '.join(others[:3])}{more}",
             hint="choose a directory of its own with --out",
             slug="run-directory-in-use",
         )
@@ -292,7 +292,7 @@ class RunDir:
           LogError: not there, damaged, or larger than ``most`` bytes or MAX_TEXT_LINES.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", blob):
-            raise LogError(f"not a text's hash: {blob[:80]!r}", slug="blob-name")
+            raise LogError(f"{blob[:80]!r} is not the hash of a recorded text", slug="blob-name")
         try:
             with files.open_regular(self.path / "blobs" / f"{blob}.zst", within=self.path) as f:
                 data = _unpacked(f, blob, LARGEST_TEXT if self.everything else most, self.everything)
@@ -340,7 +340,9 @@ def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
             if size > most or (lines > MAX_TEXT_LINES and not everything):
                 limit = f"{most >> 20:,} MiB" if size > most else f"{MAX_TEXT_LINES:,} lines"
                 hint = None if everything else "report --all and dump --all read larger ones"
-                raise LogError(f"text {blob[:12]} is larger than {limit}", hint=hint, slug="blob-too-large")
+                raise LogError(
+                    f"the text {blob[:12]} is larger than {limit}", hint=hint, slug="blob-too-large"
+                )
     return b"".join(pieces)
 
 
@@ -434,7 +436,7 @@ def find(which: str | None = None) -> RunDir:
         shown = ", ".join(r.path.name for r in begun[-MOST_NAMED:])
         more = f" and {len(begun) - MOST_NAMED} more" if len(begun) > MOST_NAMED else ""
         raise RunNotFound(
-            f"{which!r} is the beginning of {len(begun)} runs",
+            f"{which!r} is the beginning of {len(begun)} names of runs",
             hint=f"give the whole name of one: {shown}{more}",
             slug="run-ambiguous",
         )
@@ -486,7 +488,9 @@ def _within(which: str) -> RunDir | None:
         have = [_name_within(r, every) for r in every if names[id(r)]]
         raise RunNotFound(
             f"no run called {tail!r} within {parent.path.name}",
-            hint=f"within it: {', '.join(have)}" if have else "it was run once: leave out what is behind /",
+            hint=f"within it: {', '.join(have)}"
+            if have
+            else "this run has no runs within it: leave out / and what follows",
             slug="run-not-found",
         )
     return None

@@ -242,7 +242,7 @@ class Writer:
         except Exception:  # a disk that takes nothing: then a reader sees a log without an end
             pass
         try:
-            sys.stderr.write(f"jaxscope: recording stopped: {self.stopped}; the program goes on\n")
+            sys.stderr.write(f"jaxscope: recording stopped: {self.stopped}; the program continues\n")
         except Exception:  # stderr may be closed: the program must not notice
             pass
 

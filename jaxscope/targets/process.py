@@ -79,7 +79,7 @@ class Compiler:
                 return found or Result(job.id, CRASHED, seconds=time.monotonic() - started, error=said)
             if time.monotonic() - started > self._limit:
                 self.close()
-                said = f"not compiled after {self._limit:,.0f} s: given up"
+                said = f"stopped: not compiled within {self._limit:,.0f} s"
                 return Result(job.id, LATE, seconds=time.monotonic() - started, error=said)
             time.sleep(POLL_S)
 
@@ -129,7 +129,7 @@ class Compiler:
         fatal = _FATAL.search(said)
         if fatal is not None:
             return f": {fatal[1].strip()}"
-        return f"; the last it said: {said}" if said else ""
+        return f"; its last output: {said}" if said else ""
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
@@ -163,5 +163,5 @@ def _how(code: int) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    killed = " (killed, perhaps for want of memory)" if -code == signal.SIGKILL else ""
+    killed = " (killed, perhaps because memory ran out)" if -code == signal.SIGKILL else ""
     return f"the compiler's process died of {name}{killed}"

@@ -104,7 +104,7 @@ def test_a_full_disk_stops_the_recording_with_one_line_and_not_the_program(recor
     )
     assert run.out == "the program ends as it would\n"
     (line,) = [text for text in run.err.splitlines() if "jaxscope" in text]
-    assert "recording stopped" in line and "the program goes on" in line
+    assert "recording stopped" in line and "the program continues" in line
     assert run.of(ev.Compiled), "what was written before is still readable"
     assert run.of(ev.RecordingStopped)[0].reason == "File too large" and not load(run.run).complete
 

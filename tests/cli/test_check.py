@@ -194,7 +194,7 @@ def test_a_spec_is_read_like_the_table():
         ("no-recompiles-after=-1", "is not a whole number of at least 0"),
         ("no-recompiles-after=two", "is not a whole number"),
         ("max-collectives.all-gater=1", "did you mean all-gather?"),
-        ("strict.very=1", "has no parts"),
+        ("strict.very=1", "is not a table"),
         ("functions=3", "no option 'functions'"),
     ],
 )

@@ -66,7 +66,7 @@ def test_the_latest_of_the_same_program_is_checked_and_named(check, home):
     ended(home)
     store.create(home / "two", argv=["train.py", "--fast"])
     code, _, err = check()
-    assert code == 0 and "two is newer, but nothing is recorded in it" in err
+    assert code == 0 and "two is newer but recorded nothing" in err
 
 
 def recording(home, *more, name="one", close=True):

@@ -215,7 +215,7 @@ def test_doctor_says_how_to_keep_jax_from_looking_for_an_accelerator_that_is_not
         doctor.importlib.util, "find_spec", lambda name, *_: object() if name == "libtpu" else None
     )
     monkeypatch.setattr(doctor, "DEVICE_FILES", ((), ("no such device",)))
-    monkeypatch.setattr(doctor, "_seams", list)
+    monkeypatch.setattr(doctor, "_parts_of_jax", list)
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     assert "libtpu is installed, and there is no such accelerator here" in " ".join(
         jaxscope("doctor")[1].split()
@@ -242,15 +242,15 @@ def test_doctor_prints_every_seam_with_its_reason(jaxscope, monkeypatch):
     ]
     versions = {"jax": ("0.12.0.1", ""), "jaxlib": ("0.12.0", "")}
     monkeypatch.setattr(doctor, "_version", versions.get)
-    monkeypatch.setattr(doctor, "_seams", lambda: rows)
+    monkeypatch.setattr(doctor, "_parts_of_jax", lambda: rows)
     code, out, _ = jaxscope("doctor")
     assert code == 1
     flowing = " ".join(out.split())
     assert "ok miss_event calls that leave the fast path" in flowing
-    assert r"missing call_frame lost: arguments by name. Why: renamed\x1b[2J" in flowing
-    monkeypatch.setattr(doctor, "_seams", lambda: rows[:1])
+    assert r"missing call_frame cannot be recorded: arguments by name. Reason: renamed\x1b[2J" in flowing
+    monkeypatch.setattr(doctor, "_parts_of_jax", lambda: rows[:1])
     code, out, _ = jaxscope("doctor")
-    assert code == 0 and "All is well" in out
+    assert code == 0 and "Everything can be recorded" in out
 
 
 def test_doctor_survives_a_jax_that_cannot_be_imported(jaxscope, monkeypatch):
@@ -358,7 +358,7 @@ def test_a_run_in_which_nothing_was_recorded_is_not_the_latest(jaxscope, run, ho
     written.exited(empty, 0, seconds=1)
     code, out, err = jaxscope("report")
     assert code == 0 and "train_step" in out
-    assert err == "empty-1 is newer, but nothing is recorded in it (no import of jax); this is train-1\n"
+    assert err == "empty-1 is newer but recorded nothing (the program did not import jax); showing train-1\n"
     assert jaxscope("report", "train-1")[2] == "" and "train_step" not in jaxscope("report", "empty-1")[1]
     run.remove()
     assert "empty-1" in store.find("latest").path.name

@@ -95,7 +95,7 @@ def run(tmp_path, env, *words, code=2):
             "the mesh has 4 devices, there are 16",
         ),
         (["model:step", "--mesh", "data=16", "--args", "f32[64]@model"], "the mesh has no axis 'model'"),
-        (["model:step", "--args", "f33[64]"], "'f33' is no dtype"),
+        (["model:step", "--args", "f33[64]"], "'f33' is not a dtype"),
         (["model:step"], "model:step with 0 arguments: missing a required argument: 'w'"),
         (
             ["flags.py:step", "--args", "few"],

@@ -23,11 +23,13 @@ def test_a_probe_that_finds_an_unknown_field_ends_with_exit_code_1(capsys, monke
     from jaxscope.cli import doctor
 
     monkeypatch.setattr(doctor, "_version", lambda package: ("0.12.0", ""))
-    monkeypatch.setattr(doctor, "_seams", list)
+    monkeypatch.setattr(doctor, "_parts_of_jax", list)
     rows = [probe.Field("Lowered.donated", False, ["jax._src.pjit._pjit_lower: donated_invars"])]
     monkeypatch.setattr(probe, "probe", lambda: rows)
     code, out = cli.command(["doctor", "--probe"]), capsys.readouterr().out
-    assert code == 1 and "it is read from jax._src.pjit._pjit_lower: donated_invars" in " ".join(out.split())
+    assert code == 1 and "jaxscope reads it from jax._src.pjit._pjit_lower: donated_invars" in " ".join(
+        out.split()
+    )
     code = cli.command(["doctor", "--probe", "--format", "json"])
     found = json.loads(capsys.readouterr().out)
     assert code == 1 and not found["ok"] and not found["fields"][0]["filled"]

@@ -61,7 +61,7 @@ def test_what_is_no_compiled_text_is_told_apart(jaxscope, tmp_path):
     other = tmp_path / "notes.txt"
     other.write_text("hello\n")
     code, _, err = jaxscope(other)
-    assert code == 2 and "no line that begins with HloModule" in err
+    assert code == 2 and "no line begins with HloModule" in err
     code, _, err = jaxscope(tmp_path / "nothing")
     assert code == 2 and "No such file" in err
 

@@ -147,7 +147,7 @@ def test_the_beginning_of_several_names_is_an_error_that_names_them(home):
     over(home / "other", started=1)
     assert store.find("p").path.name == "p" and store.find("oth").path.name == "other"
     store.find("p").remove()
-    with pytest.raises(RunNotFound, match="'p' is the beginning of 3 runs") as e:
+    with pytest.raises(RunNotFound, match="'p' is the beginning of 3 names of runs") as e:
         store.find("p")
     assert "p1, p2, p3" in e.value.hint and e.value.slug == "run-ambiguous"
 
@@ -157,6 +157,6 @@ def test_of_several_runs_with_one_name_the_newest_is_meant_and_said(home, capsys
         run = store.create(home / f"train-{n}", name="train", argv=["a.py"])
         (run.path / "meta.json").write_text(json.dumps({**run.meta, "started": n}))
     cli.command(["report", "train"])
-    assert "2 runs are called train: this is the newest, train-2" in capsys.readouterr().err
+    assert "2 runs are called train; showing the newest, train-2" in capsys.readouterr().err
     cli.command(["report", "train-1"])
     assert "newest" not in capsys.readouterr().err

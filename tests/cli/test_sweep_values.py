@@ -45,9 +45,9 @@ def test_a_comma_within_a_value_is_quoted_or_escaped(text, values):
         (["MESH='a,b"], "no closing '"),
         (["my-mesh=a,b"], "neither an environment variable nor a flag"),
         (["--=a,b"], "neither an environment variable nor a flag"),
-        (["JAXSCOPE_OPTIONS=a"], "speaks to jaxscope"),
+        (["JAXSCOPE_OPTIONS=a"], "configures jaxscope"),
         (["A=1", "A=2"], "given 2 times"),
-        (["A=1,2,3,4,5,6,7,8,9", "B=1,2,3,4,5,6,7,8"], "9 x 8 = 72 runs, at most 64"),
+        (["A=1,2,3,4,5,6,7,8,9", "B=1,2,3,4,5,6,7,8"], "9 x 8 = 72 runs, more than the limit of 64"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words, said):

@@ -25,7 +25,7 @@ def test_more_devices_than_a_cpu_has_threads_for_are_warned_of(capsys):
         ["v5e:4x4"],
     ]
     said = capsys.readouterr().err
-    assert "on 512 CPU devices a step with several collectives may never end" in said and "--dry-run" in said
+    assert "a step with several collectives on 512 CPU devices may hang" in said and "--dry-run" in said
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,8 @@ def test_after_the_abort_the_way_without_it_is_said_once_more(capsys, name, sign
     targeting.aborted(targets, ended, argparse.Namespace(quiet=quiet))
     said = capsys.readouterr().err
     assert (
-        "it was aborted, as XLA does" in said and "with --dry-run it ends before its step runs" in said
+        "the program was aborted, probably by XLA" in said
+        and "with --dry-run the script ends before its step runs" in said
     ) is told
     assert told or not said
 

@@ -53,7 +53,7 @@ def test_it_returns_at_once_and_says_where_to_look(place):
     assert time.monotonic() - begun < 2
     assert run.path == place.latest.path
     assert said == (
-        f"jaxscope: {place.path}/train.py goes on without this terminal; its output: {run.output}\n"
+        f"jaxscope: {place.path}/train.py keeps running without this terminal; its output: {run.output}\n"
         f"  jaxscope report {run.path.name}\n"
     )
     assert not place.events("ProgramExited", run)

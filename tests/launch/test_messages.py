@@ -79,7 +79,7 @@ def test_a_summary_that_fails_is_one_line_and_where_the_run_lies(place):
     assert out.returncode == 0
     name = place.latest.path.name
     assert out.stderr == (
-        f"jaxscope: recorded in {place.latest.path}, but the summary cannot be made: ZeroDivisionError: division by zero\n"
+        f"jaxscope: recorded in {place.latest.path}, but the summary failed: ZeroDivisionError: division by zero\n"
         f"  jaxscope report {name}\n"
     )
 
@@ -109,7 +109,7 @@ def test_a_program_that_compiles_nothing(place):
     code, err = said(place, place.program("a.py", "import jax"))
     assert (code, err) == (
         0,
-        "jaxscope: the program imported jax, but compiled nothing: there is nothing to report\n",
+        "jaxscope: the program imported jax but compiled nothing, so there is nothing to report\n",
     )
 
 
@@ -147,7 +147,7 @@ def test_a_python_that_ignores_our_start_up_file(place, flag):
     code, err = said(place, "-c", "print(1)", python=[flag], **how)
     assert code == 0
     assert (
-        f"python was started with {flag}, which keeps jaxscope out of the program\n  leave {flag} away" in err
+        f"python was started with {flag}, which keeps Python from loading jaxscope\n  leave out {flag}" in err
     )
 
 
@@ -167,8 +167,10 @@ def test_python_in_front_of_the_script_is_explained(place):
     code, err = said(place, "python3", "train.py", "--lr", "1")
     assert code == 2
     assert err.endswith(
-        "jaxscope: give the script itself, without python3:\n  jaxscope run train.py --lr\n"
-    ) or err.endswith("jaxscope: give the script itself, without python3:\n  jaxscope run train.py --lr 1\n")
+        "jaxscope: jaxscope run starts Python itself: give only the script, without python3:\n  jaxscope run train.py --lr\n"
+    ) or err.endswith(
+        "jaxscope: jaxscope run starts Python itself: give only the script, without python3:\n  jaxscope run train.py --lr 1\n"
+    )
 
 
 def unwritable(place):
@@ -185,7 +187,7 @@ def test_where_nothing_can_be_written_the_program_runs_all_the_same(place):
     assert (ours.returncode, ours.stdout) == (3, "False False\n")
     assert ours.stderr.startswith("jaxscope: not recording: cannot make the run directory")
     assert ours.stderr.count("\n") == 2
-    assert "the program runs without" in ours.stderr
+    assert "the program runs without being recorded" in ours.stderr
 
 
 def test_who_names_the_directory_or_asks_for_a_check_is_refused_before_the_program_starts(place):
@@ -194,7 +196,7 @@ def test_who_names_the_directory_or_asks_for_a_check_is_refused_before_the_progr
     program = place.program("sources/a.py", "print('ran')")
     for words, env, said in (
         (["-o", unwritable(place)], {}, "cannot make the run directory"),
-        (["-o", place.path / "sources"], {}, "is not empty, and holds no run"),
+        (["-o", place.path / "sources"], {}, "is not empty and is not a jaxscope run"),
         (["--check", "no-recompiles-after=0"], home, "cannot make the run directory"),
     ):
         ours = place.run("-q", *words, program, env=env)
@@ -208,11 +210,14 @@ def test_a_directory_that_holds_a_run_is_not_written_over_unless_that_is_asked_f
     before = (out / "meta.json").read_text()
     ours = place.run("-q", "-o", out, "-c", "print('ran')")
     assert (ours.returncode, ours.stdout) == (2, "")
-    assert "already holds a recorded run" in ours.stderr and "--overwrite" in ours.stderr
+    assert "already contains a recorded run" in ours.stderr and "--overwrite" in ours.stderr
     assert (out / "meta.json").read_text() == before
     (out / "mine.txt").write_text("precious")
     ours = place.run("-q", "--overwrite", "-o", out, "-c", "print('ran')")
-    assert (ours.returncode, ours.stdout) == (2, "") and "holds more than a run: mine.txt" in ours.stderr
+    assert (ours.returncode, ours.stdout) == (
+        2,
+        "",
+    ) and "contains files that do not belong to the run: mine.txt" in ours.stderr
     (out / "mine.txt").unlink()
     ours = place.run("-q", "--overwrite", "-o", out, "-c", "print('ran')")
     assert (ours.returncode, ours.stdout) == (0, "ran\n")
@@ -243,7 +248,7 @@ def test_in_a_directory_that_is_gone_the_program_runs_as_with_python(place):
         (["--check", "x=1", "a.py"], "--check has no option 'x'"),
         (["--target", "h100:9x9", "a.py"], "one host has 8 GPUs, not 9"),
         (["--target", "v5f:4x4", "a.py"], "unknown target"),
-        (["--dry-run", "a.py"], "--dry-run compiles for a target"),
+        (["--dry-run", "a.py"], "--dry-run needs a target to compile for"),
         (["-u", "a.py"], "python -u -m jaxscope run"),
         (["-X", "dev", "a.py"], "python -X -m jaxscope run"),
         (["--ir", "some", "a.py"], "invalid choice: 'some'"),
@@ -302,7 +307,8 @@ def test_live_that_fails_says_so_and_the_program_goes_on(place):
     out = place.run(launcher, "run", "-q", "--live", place.program("a.py", RECORDS), plain=True)
     assert out.returncode == 0
     assert (
-        out.stderr == "jaxscope: --live stopped: ZeroDivisionError: division by zero; the recording goes on\n"
+        out.stderr
+        == "jaxscope: --live stopped because of an error: ZeroDivisionError: division by zero; the recording continues\n"
     )
 
 

@@ -85,9 +85,9 @@ def test_one_value_is_a_setting_of_an_ordinary_run(place):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--detach", "--vary", "A=1,2", "{}"], "not with --detach"),
-        (["--tui", "--vary", "A=1,2", "{}"], "not with --tui"),
-        (["--vary", "A=1,2", "-"], "on stdin can be read once"),
+        (["--detach", "--vary", "A=1,2", "{}"], "does not work with --detach"),
+        (["--tui", "--vary", "A=1,2", "{}"], "does not work with --tui"),
+        (["--vary", "A=1,2", "-"], "on stdin can be read only once"),
         (["--vary", "A", "{}"], "has no values"),
     ],
 )

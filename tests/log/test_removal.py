@@ -138,13 +138,13 @@ def test_a_removal_that_was_interrupted_can_be_made_again(tmp_path, monkeypatch)
 
 def test_a_new_run_takes_a_new_or_an_empty_directory_and_replaces_a_run_when_asked(tmp_path):
     run, writer = full(tmp_path / "run")
-    with pytest.raises(LogError, match="already holds a recorded run"):
+    with pytest.raises(LogError, match="already contains a recorded run"):
         store.create(run.path)
-    with pytest.raises(LogError, match="still goes on"):
+    with pytest.raises(LogError, match="still being recorded"):
         store.create(run.path, overwrite=True)
     writer.close()
     (run.path / "train.py").write_text("precious")
-    with pytest.raises(LogError, match=r"more than a run: train\.py"):
+    with pytest.raises(LogError, match=r"contains files that do not belong to the run: train\.py"):
         store.create(run.path, overwrite=True)
     assert run.logs()
     (run.path / "train.py").unlink()
@@ -152,6 +152,6 @@ def test_a_new_run_takes_a_new_or_an_empty_directory_and_replaces_a_run_when_ask
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "a.py").touch()
     for overwrite in (False, True):
-        with pytest.raises(LogError, match="is not empty, and holds no run"):
+        with pytest.raises(LogError, match="is not empty and is not a jaxscope run"):
             store.create(tmp_path / "project", overwrite=overwrite)
     assert tree(tmp_path / "project") == ["a.py"]

@@ -67,7 +67,7 @@ def test_a_damaged_or_misnamed_text_is_an_error_not_a_wrong_text(tmp_path):
     (tmp_path / "run" / "blobs" / f"{blob}.zst").write_bytes(zstandard.compress(b"two"))
     with pytest.raises(LogError, match="damaged"):
         run.text(blob)
-    with pytest.raises(LogError, match="not a text's hash"):
+    with pytest.raises(LogError, match="is not the hash of a recorded text"):
         run.text("../../etc/passwd")
     with pytest.raises(LogError, match="cannot be read"):
         run.text("0" * 64)
@@ -75,7 +75,7 @@ def test_a_damaged_or_misnamed_text_is_an_error_not_a_wrong_text(tmp_path):
 
 def test_a_second_run_in_one_directory_is_refused(tmp_path):
     store.create(tmp_path / "run")
-    with pytest.raises(LogError, match="already holds a recorded run"):
+    with pytest.raises(LogError, match="already contains a recorded run"):
         store.create(tmp_path / "run")
 
 
@@ -133,7 +133,7 @@ def test_a_name_that_is_none_within_a_run_gets_those_there_are(home):
     other = store.create(name="other")
     with pytest.raises(RunNotFound) as e:
         store.find("other/MESH=8x1")
-    assert "run once" in e.value.hint and store.sub_runs(other) == []
+    assert "has no runs within it" in e.value.hint and store.sub_runs(other) == []
     with pytest.raises(RunNotFound):
         store.find("no-such-run/MESH=8x1")
     assert store.label_of(run) == "MESH=8x1"

@@ -280,7 +280,7 @@ def test_a_worker_that_never_compiles_anything_is_not_started_for_ever(place, mo
 def test_a_compiler_that_was_killed_costs_its_own_program_which_can_be_asked_for_again(place):
     run, command = place
     (only,) = compiled(place, "kill")
-    assert only[0] == "crashed" and "SIGKILL (killed, perhaps for want of memory)" in only[1]
+    assert only[0] == "crashed" and "SIGKILL (killed, perhaps because memory ran out)" in only[1]
     queue = jobs.Queue(run)
     (queue.path / f"{0:016x}.mlir").write_bytes(b"compile")
     assert queue.again() == 1
