@@ -23,16 +23,16 @@ _watched: list[Any] = []  # weak references to the watched functions of this pro
 
 
 class _Watched(Call):
-    # Stands for the function it wraps, counts its calls while something records, and has what its trace
-    # took in from outside looked after.
+    # A proxy of the wrapped function. While a recording is active it counts the calls and checks the values
+    # that the trace read from outside.
     #
-    # Everything but the call goes to the wrapped object, ``__class__`` included, so that
-    # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` see what they
-    # saw before. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
+    # Everything but the call is forwarded to the wrapped object, ``__class__`` included, so that
+    # ``isinstance(f, jax.stages.Wrapped)``, ``jax.export`` and ``inspect.signature`` give the same
+    # results as without the proxy. (On JAX 0.12 a proxy without ``__class__`` fails the first two.)
 
     __slots__ = ("__weakref__", "_jaxscope_guard", "_jaxscope_step")
 
-    # A class has these of its own, and they would hide the function's.
+    # Without these, the attributes of the class would hide those of the function.
     __module__ = property(lambda self: self._jaxscope_function.__module__)
     __doc__ = property(lambda self: self._jaxscope_function.__doc__)
 
@@ -86,8 +86,8 @@ class _Watched(Call):
         return types.MethodType(self, instance) if bound is None else bound
 
     def __eq__(self, other: object) -> Any:
-        mine = issubclass(type(other), _Watched)  # isinstance would ask a lazy object for its class
-        return self._jaxscope_function == (other._jaxscope_function if mine else other)  # type: ignore[attr-defined]
+        watched = issubclass(type(other), _Watched)  # isinstance would resolve the class of a lazy object
+        return self._jaxscope_function == (other._jaxscope_function if watched else other)  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
         return hash(self._jaxscope_function)
@@ -104,7 +104,7 @@ class _Watched(Call):
 
 
 class _WatchedTree(_Watched):
-    # Stands for a pytree, as ``eqx.filter_jit`` makes them: has its leaves, and survives a tree map.
+    # A proxy of a callable pytree, as ``eqx.filter_jit`` returns: it has the same leaves and supports tree maps.
 
     __slots__ = ()
 
@@ -134,7 +134,7 @@ def _tree_class() -> type[_Watched]:
 
 
 def _class_for(function: Any) -> type[_Watched]:
-    """What stands for ``function``: a pytree for a pytree, to JAX's functions on trees a leaf else."""
+    """Return the proxy class for ``function``: a pytree if the function is one, otherwise a leaf."""
     tree_util: Any = sys.modules.get("jax.tree_util")
     if tree_util is None or tree_util.all_leaves([function]):
         return _Watched
@@ -201,7 +201,7 @@ class _FirstCall(Tick):
 def step() -> None:
     """Mark the end of a step: call it at the end of the loop's body. Nothing happens unrecorded."""
     if _session is not None:
-        _session.tally.mark()
+        _session.tracker.mark()
 
 
 def snapshot() -> None:

@@ -1,6 +1,6 @@
-"""Compile one function for a machine that is not there, and read what became of it.
+"""Compile one function for an accelerator that this machine does not have, and read the result.
 
-One of the few rooms that see both wings; each is imported when it is asked for.
+This module uses both recording and reading; it imports each only when it is needed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class CompiledFor:
-    """A program for a target. It is recorded: ``path`` is a run directory for every other command.
+    """A program compiled for a target. ``path`` is its run directory, which every other command reads.
 
     Attributes:
       target: its name.
       state: ok, exhausted (it does not fit), failed, crashed, late, missing, or skipped (not lowered).
-      error: what the compiler, or JAX when it lowered, says against it.
+      error: message of the compiler, or of JAX if lowering failed; None if there is none.
     """
 
     def __init__(self, run: Opened, directory: store.RunDir, program: Program) -> None:
@@ -35,8 +35,8 @@ class CompiledFor:
         self._directory = directory
         self.target = program.target or ""
         self.state = program.state
-        made, asked = program.made, program.asked
-        self.error = made.error if made is not None else asked.skipped if asked is not None else None
+        made, request = program.made, program.asked
+        self.error = made.error if made is not None else request.skipped if request is not None else None
 
     @property
     def path(self) -> Path:
@@ -50,14 +50,14 @@ class CompiledFor:
 
     @property
     def fit(self) -> Fit | None:
-        """Its memory on one device beside what a device has; None where it was not compiled."""
+        """The memory the program needs on one device and the memory a device has; None if it was not compiled."""
         from jaxscope.model import target_programs
 
         return target_programs.fit(self.run, self.program)
 
     @property
     def fits(self) -> bool | None:
-        """None: not known."""
+        """Whether the program fits into the memory of one device; None if unknown."""
         found = self.fit
         return None if found is None else found.fits
 
@@ -142,12 +142,12 @@ def compile_for(
         directory = store.create(
             Path(out) if out is not None else None, name=name, how="compile", argv=list(sys.argv)
         )
-        mine = session.start(directory, how="record", options=session.Options(arrays=False))
+        recording = session.start(directory, how="record", options=session.Options(arrays=False))
     else:
-        directory, mine = active.run, active
+        directory, recording = active.run, active
     try:
-        mine.writer.emit(_wanted(wanted))
-        program = mine.compile_for(wanted, function.trace(*args, **kwargs))
+        recording.writer.emit(_wanted(wanted))
+        program = recording.compile_for(wanted, function.trace(*args, **kwargs))
     finally:
         if active is None:
             session.stop("stop")
@@ -165,7 +165,7 @@ def _wanted(target: Any) -> Any:
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
-    """The program of that id; without one the latest that was skipped."""
+    """Return the program with this id; without an id, the latest skipped program for ``target``."""
     if id is not None and id in run.retargeted:
         return run.retargeted[id]
     skipped = [p for p in run.retargeted.values() if p.target == target and p.state == "skipped"]

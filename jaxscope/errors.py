@@ -1,4 +1,4 @@
-"""The errors jaxscope raises: what happened with the values, then the next command to type."""
+"""The errors that jaxscope raises: what happened, with the values, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class JaxscopeError(Exception):
-    """An error a person can act on.
+    """An error that the user can resolve.
 
     Args:
       message: what happened, with the values.
@@ -26,19 +26,19 @@ class JaxscopeError(Exception):
 
 
 class UsageError(JaxscopeError):
-    """The command line or the configuration asks for something that does not exist. Exit code 2."""
+    """An option, a name or a value of the command line or the configuration is invalid. Exit code 2."""
 
 
 class RunNotFound(JaxscopeError):
-    """No run directory under that name."""
+    """There is no run directory with this name."""
 
 
 class LogError(JaxscopeError):
-    """A run directory that cannot be written or read at all."""
+    """A run directory cannot be written or read."""
 
 
 class RecompileError(JaxscopeError):
-    """Something was traced, lowered or compiled where that was ruled out.
+    """Something was traced, lowered or compiled although a limit forbids it.
 
     Attributes:
       findings: what, why, on which line, and what it cost, each a ``schema.findings.Finding``; the most
@@ -51,10 +51,11 @@ class RecompileError(JaxscopeError):
 
 
 class NotAsPinned(AssertionError):
-    """What was compiled in ``pinned()`` is not what the test's baseline says."""
+    """The programs compiled in ``pinned()`` differ from the baseline of the test."""
 
 
 def to_be_read(excinfo: Any) -> bool:
-    """Is ``excinfo`` (pytest's) an error that says all there is to say? As ``__tracebackhide__`` of a module it keeps
-    the module's lines out of the failure: of any other error they are shown."""
+    """Return whether ``excinfo`` (pytest's) is an error whose message is complete without a traceback.
+
+    As ``__tracebackhide__`` of a module it hides the module's frames for these errors only."""
     return isinstance(excinfo.value, (JaxscopeError, NotAsPinned))

@@ -211,14 +211,14 @@ class Watch:
 
         self._session = _Own.join()
         self._failed = recorded_part.failed()
-        self._block = RecordingScope(self._session.tally, self._alarm)
+        self._block = RecordingScope(self._session.tracker, self._alarm)
 
     def _enter(self) -> None:
         from jaxscope.capture.steps.scope import around
 
         assert self._session is not None and self._block is not None
         around.set((*around.get(), self._block))
-        self._session.tally.open(self._block)
+        self._session.tracker.open(self._block)
 
     def _leave(self) -> None:
         from jaxscope.capture.steps.scope import around
@@ -226,7 +226,7 @@ class Watch:
         if self._session is None or self._block is None or os.getpid() != self._pid:
             return  # in a forked child the block is the parent's
         around.set(tuple(b for b in around.get() if b is not self._block))
-        self._session.tally.close(self._block)
+        self._session.tracker.close(self._block)
 
     def _finish(self, *, failed: bool) -> None:
         if self._session is None or os.getpid() != self._pid:

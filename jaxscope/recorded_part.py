@@ -30,10 +30,10 @@ def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Ste
 
     run = whole(session)
     run.defined = functions.is_defined
-    mine = [p for p in run.processes.values() if p.pid == os.getpid()]
-    if not mine:
+    own_processes = [p for p in run.processes.values() if p.pid == os.getpid()]
+    if not own_processes:
         return run, {}
-    process = max(mine, key=lambda p: p.first_ns)
+    process = max(own_processes, key=lambda p: p.first_ns)
 
     def inside(call: int, function: str) -> bool:
         c = run.compilation(process, call)
@@ -50,7 +50,7 @@ def whole(session: Session) -> Opened:
     tail = _tails.get(session)
     if tail is None:
         tail = _tails[session] = Tail(session.run, Opened())
-    session.tally.flush()
+    session.tracker.flush()
     tail.poll()
     assert isinstance(tail.run, Opened)
     return tail.run

@@ -1,6 +1,6 @@
 """Record a block of code, and read what was recorded.
 
-One of the few rooms that see both wings; the reading wing is imported when it is asked for.
+This module uses both recording and reading; it imports the reading side only when it is needed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Recording:
             )
         active = session.current()
         if active is not None and active.options.passing == "suite":
-            session.stop("stop")  # it was made for tests that say nothing about where they are recorded
+            session.stop("stop")  # the recording of a test suite gives way to this one
             active = None
         if active is not None:
             self._run = active.run

@@ -42,14 +42,14 @@ class Phases:
     def __init__(
         self,
         writer: Writer,
-        once: Introductions,
+        introductions: Introductions,
         ir: str,
-        stale: ClosureMonitor,
+        monitor: ClosureMonitor,
         retarget: Retarget | None = None,
     ) -> None:
         self._writer = writer
-        self._stale = stale
-        self.once = once
+        self._monitor = monitor
+        self.introductions = introductions
         self.ir = ir
         self.retarget = retarget  # for machines that are not there
         self.traces = Weak()  # jaxpr -> Call
@@ -65,8 +65,8 @@ class Phases:
             return
         call.trace_written = True
         constants = jax_internals.const_arrays(jaxpr)
-        if self._stale:
-            shield.attempt("stale_captures", self._stale.traced, call.number, constants or ())
+        if self._monitor:
+            shield.attempt("stale_captures", self._monitor.traced, call.number, constants or ())
         tree, out = None, None
         if frame is not None and known(frame.out_avals):
             tree, out = shield.attempt("trace_results", results, frame.out_avals) or (None, None)
@@ -132,7 +132,7 @@ class Phases:
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
-        self.once.backend(stack)
+        self.introductions.backend(stack)
         lowering: Lowering | None = self.modules.get(
             known_or_none(frame.computation) if frame is not None else None
         )
@@ -185,8 +185,8 @@ class Phases:
     def failed(self, call: Call, phase: str, seconds: float) -> None:
         """``phase`` was left by an exception."""
         call.trace_written = call.trace_written or phase == ev.TRACE
-        if phase == ev.TRACE and self._stale:
-            shield.attempt("stale_captures", self._stale.failed, call.number)
+        if phase == ev.TRACE and self._monitor:
+            shield.attempt("stale_captures", self._monitor.failed, call.number)
         self._writer.emit(ev.PhaseFailed(call=call.number, phase=phase, seconds=seconds))
 
 

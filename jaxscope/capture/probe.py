@@ -64,14 +64,14 @@ class Probe:
 
     def __init__(self, writer: Writer, ir: str) -> None:
         self._writer = writer
-        self.tally: StepTracker | None = None  # steps, and call counts to be written before each miss
+        self.tracker: StepTracker | None = None  # steps, and call counts to be written before each miss
         self.stepping: StepFunction | None = None  # --step-function
         self.sampler: Sampler | None = None  # live arrays, looked at here where nobody counts steps
         self.puts: DevicePuts | None = None  # copies to devices
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
-        self.stale = ClosureMonitor(writer)
-        self._nested = NestedTraces(writer, self.stale.ended)
+        self.monitor = ClosureMonitor(writer)
+        self._nested = NestedTraces(writer, self.monitor.ended)
         self._calls = Calls(self._nested.over)
         self._repeats = RepeatedMisses(writer)
         self._clearings = Clearings()
@@ -79,9 +79,9 @@ class Probe:
         self._impl_code: CodeType | None = None  # of the frame whose locals tell a miss
         self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
         self._passing = threading.local()
-        self.once = Introductions(writer)
-        self.phases = Phases(writer, self.once, ir, self.stale)
-        self.fates = BufferLifetimes(writer.emit)
+        self.introductions = Introductions(writer)
+        self.phases = Phases(writer, self.introductions, ir, self.monitor)
+        self.buffer_lifetimes = BufferLifetimes(writer.emit)
         self._sees_traces = True  # frames of jit's own traces are known by their name
         self.callbacks = 0  # how many ran: a test asserts that warm calls add none
 
@@ -201,7 +201,7 @@ class Probe:
             if not of_jit or around is None:
                 return  # it may be that of a scan or a cond
             source = jax_internals.source(stack, frame)
-            seen = self.once.describe(source["fun"]) if "fun" in source else None
+            seen = self.introductions.describe(source["fun"]) if "fun" in source else None
             if seen is not None and (seen.library or seen.eager):
                 return  # jnp functions inside the user's trace: part of it, hundreds in a model
             call = self._begin(stack, frame, source, TRACE_RANK, nested=jax_internals.inside_trace(around))
@@ -209,9 +209,9 @@ class Probe:
         else:
             listeners.come_back(self, self._writer)
         call.retraced = True
-        if self.stale:
+        if self.monitor:
             shield.attempt(
-                "stale_captures", self.stale.began, call.number, jax_internals.source(stack, frame), frame
+                "stale_captures", self.monitor.began, call.number, jax_internals.source(stack, frame), frame
             )
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
@@ -272,9 +272,11 @@ class Probe:
                 earlier = lowering.call
             if earlier is not None and rank > earlier.rank:
                 earlier.rank, earlier.later = rank, True
-                if self.tally is not None:
-                    self.tally.flush()
-                    self.tally.missed(earlier.number)  # what was lowered before a block may be compiled in it
+                if self.tracker is not None:
+                    self.tracker.flush()
+                    self.tracker.missed(
+                        earlier.number
+                    )  # what was lowered before a block may be compiled in it
                 self._calls.begin(earlier, event_frame)
                 return earlier, stack
         call = self._begin(stack, frame, source, rank, earlier=earlier)
@@ -299,9 +301,9 @@ class Probe:
         """A new miss: read its key, its function and the user's line, and write Missed."""
         outermost = frame if frame is not None else next(iter(stack.values()), None)
         self._calls.prune(outermost)
-        if self.fates:
-            shield.attempt("argument_fates", self.fates.look, "next_event", self._calls.running())
-        self.once.backend(stack)
+        if self.buffer_lifetimes:
+            shield.attempt("argument_fates", self.buffer_lifetimes.look, "next_event", self._calls.running())
+        self.introductions.backend(stack)
 
         function = source.get("fun")
         user = None
@@ -313,7 +315,7 @@ class Probe:
                 function, source = None, {}
             else:
                 user = found
-        context = shield.attempt("trace_context", self.once.context)
+        context = shield.attempt("trace_context", self.introductions.context)
         read = shield.attempt("signature", signature.of_source, source, user, self._serials, context)
         if function is not None:
             seen = shield.attempt("function", self._introduced, function, user, outermost)
@@ -347,8 +349,8 @@ class Probe:
             paths,
             rank,
         )
-        if self.tally is not None:
-            self.tally.flush()
+        if self.tracker is not None:
+            self.tracker.flush()
         self._writer.emit(
             ev.Missed(
                 call=call.number,
@@ -360,8 +362,8 @@ class Probe:
                 library=entrance[1],
                 column=shield.attempt("call_column", frames.column, above[0]) if above else None,
                 key=key,
-                step=self.tally.current if self.tally is not None else None,
-                main_step=self.tally.main_step if self.tally is not None else None,
+                step=self.tracker.current if self.tracker is not None else None,
+                main_step=self.tracker.main_step if self.tracker is not None else None,
                 inside=self._calls.open[-1].number if self._calls.open else None,
                 effects=shield.attempt("effects", effects, source.get("jaxpr")),
                 cleared=self._clearings.count if full is not None else None,
@@ -371,9 +373,9 @@ class Probe:
             )
         )
         named = [seen.file if detail else None, *(f.file for f in stack_above)]
-        shield.attempt("sources", self.once.sources, named)
-        if self.tally is not None:
-            self.tally.missed(call.number)
+        shield.attempt("sources", self.introductions.sources, named)
+        if self.tracker is not None:
+            self.tracker.missed(call.number)
             if entry == "call" and key is not None:
                 leaves = sum(leaf.type.startswith("numpy.") for leaf in key.arguments)
                 given = (
@@ -381,11 +383,11 @@ class Probe:
                     if user is not None
                     else (source.get("args"), source.get("kwargs"))
                 )
-                shield.attempt("transfers", self.tally.brought, call.function, given, leaves)
+                shield.attempt("transfers", self.tracker.brought, call.function, given, leaves)
         if self.sampler is not None and call.detail and entry == "call":
             self.sampler.missed(sys._getframe())
         if read is not None and paths is not None and entry != "aot":
-            self.fates.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
+            self.buffer_lifetimes.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
         self._calls.begin(call, outermost)
         return call
 
@@ -393,17 +395,17 @@ class Probe:
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
         """The event for a function given to jit: a library's, unless the user has given it."""
-        seen = self.once.describe(function, user)
+        seen = self.introductions.describe(function, user)
         if seen.library and wrappers.jitted_by_user(user.function if user is not None else function, frame):
-            return self.once.jitted_by_user(seen)
-        return self.once.introduce(seen)
+            return self.introductions.jitted_by_user(seen)
+        return self.introductions.introduce(seen)
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
         """The same where only the jaxpr is at hand: under a transform."""
-        seen = self.once.traced(jaxpr)
+        seen = self.introductions.traced(jaxpr)
         others = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
         if others and wrappers.jitted_by_user(None, frame):
-            return self.once.jitted_by_user(seen)
+            return self.introductions.jitted_by_user(seen)
         return seen
 
     # -- for the session ------------------------------------------------------------------------------
@@ -411,15 +413,17 @@ class Probe:
     def look(self, seen: str) -> None:
         """See what became of the arguments of calls that are over; ``seen`` says why now."""
         self._calls.prune(sys._getframe())
-        if self.fates:
-            shield.attempt("argument_fates", self.fates.look, seen, self._calls.running())
+        if self.buffer_lifetimes:
+            shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self._calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
         """The call that ``jaxpr`` was traced for; one is begun where that was before the recording."""
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known
-        call = Call(next(self._numbers), (0, 0), self.once.traced(jaxpr).function, True, None, TRACE_RANK)
+        call = Call(
+            next(self._numbers), (0, 0), self.introductions.traced(jaxpr).function, True, None, TRACE_RANK
+        )
         site = next(iter(frames.user_frames(sys._getframe())), None)
         self._writer.emit(ev.Missed(call=call.number, function=call.function, entry="aot", site=site))
         self.phases.traces.put(jaxpr, call)
@@ -427,12 +431,12 @@ class Probe:
 
     def forked(self) -> None:
         """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
-        self.once = Introductions(self._writer)
+        self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
-        self.phases = Phases(self._writer, self.once, ir, self.stale, retarget)
+        self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
         self._repeats = RepeatedMisses(self._writer)
         self._calls = Calls(self._nested.over)
-        self.fates.forget()
+        self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
         """Write what was only counted so far."""

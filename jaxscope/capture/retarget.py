@@ -1,4 +1,4 @@
-"""The same trace lowered for a machine that is not there, and queued for its compiler.
+"""Lower a trace a second time for a target, and queue the result for the target's compiler.
 
 The only work that the program itself waits for: what it took is in each event. No compiler runs here.
 """

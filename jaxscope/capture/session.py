@@ -43,8 +43,8 @@ IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Options(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a recording keeps; the names are those of the command line. ``passing``: it is made for the time being, by a
-    ``block``, whose it is, or for a ``suite`` of tests, which gives way to a recording that somebody asks for."""
+    """What a recording keeps; the names are those of the command line. ``passing``: the recording is temporary: it
+    belongs to a ``block``, or to a ``suite`` of tests, which stops when another recording starts."""
 
     ir: str = "all"
     wrapper_libraries: list[str] = []
@@ -72,23 +72,23 @@ class Session:
             self.writer.redaction = Redaction(redaction.project(sys.argv[0] if sys.argv else ""))
         shield.reset(self._degraded)
         self.probe = Probe(self.writer, options.ir)
-        self.tally = StepTracker(
+        self.tracker = StepTracker(
             self.writer,
-            self.probe.fates,
+            self.probe.buffer_lifetimes,
             lambda: self.probe.look("next_call"),
             self._step_ended,
             transfers=options.transfers,
         )
-        self.probe.tally = self.probe.stale.tally = self.tally
+        self.probe.tracker = self.probe.monitor.tracker = self.tracker
         self.sampler: Sampler | None = None
         if options.arrays:
-            self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tally.current)
-            self.tally.after_step = self.sampler.step_ended
+            self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tracker.current)
+            self.tracker.after_step = self.sampler.step_ended
         self.transfers: Transfers | None = None
         self._copies: HostCopies | None = None
         if options.transfers:
             self.transfers = Transfers(
-                self.writer.emit, lambda: self.tally.current, lambda: self.tally.marked
+                self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked
             )
             self.probe.puts = DevicePuts(self.transfers)
             self._copies = HostCopies(self.transfers)
@@ -100,7 +100,7 @@ class Session:
 
     def begin(self) -> None:
         if self._how == "child":
-            self.tally.beside(self.run)
+            self.tracker.beside(self.run)
         self.writer.open()
         import jax
 
@@ -154,7 +154,7 @@ class Session:
         self.probe.remove()
         if self._copies is not None:
             shield.attempt("host_copies_end", self._copies.remove)
-        self.tally.after_step = None
+        self.tracker.after_step = None
         self._last_look(leaving=how == "exit")
         if self._unhook is not None:
             shield.attempt("post_hook", self._unhook)
@@ -177,19 +177,19 @@ class Session:
 
     def _flush(self) -> None:
         """Write down what is counted."""
-        self.tally.flush()
+        self.tracker.flush()
         self.probe.flush()
         if self.transfers is not None:
             shield.attempt("transfers", self.transfers.flush)
 
     def _is_step(self, function: str) -> bool:
-        stepper = self.tally.stepper
+        stepper = self.tracker.stepper
         return stepper is not None and stepper.function == function
 
     def forked(self) -> None:
         """In a forked child: a log of its own, and what the parent counted is the parent's."""
-        self.tally.forked()
-        self.tally.beside(self.run)
+        self.tracker.forked()
+        self.tracker.beside(self.run)
         self.writer.forked()
         self.probe.forked()
         if self.transfers is not None:
@@ -197,7 +197,7 @@ class Session:
             self.probe.puts = DevicePuts(self.transfers)
         if self.sampler is not None and jax_internals.clients():
             # The parent's backend may be locked for ever here, by a thread that is not there any more.
-            self.sampler = self.probe.sampler = self.tally.after_step = None
+            self.sampler = self.probe.sampler = self.tracker.after_step = None
         elif self.sampler is not None:
             self.sampler.forked()
 
@@ -229,17 +229,17 @@ class Session:
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None
-        return counter, shield.attempt("stale_captures", self.probe.stale.guard, function, counter)
+        return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        seen = self.probe.once.introduce(functions.describe(jax_internals.given_to_jit(function)))
-        return self.tally.watch(seen.function, step)
+        seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
+        return self.tracker.watch(seen.function, step)
 
     def _step_ended(self) -> None:
-        shield.attempt("stale_captures", self.probe.stale.step_ended)
+        shield.attempt("stale_captures", self.probe.monitor.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
-        counted = self.probe.stepping = StepFunction(name, self.tally, self.probe.once)
+        counted = self.probe.stepping = StepFunction(name, self.tracker, self.probe.introductions)
         unhook = jax_internals.on_fast_path(counted.called)
         deaf = (
             shield.attempt("step_function", step_function.listen, counted.began)
@@ -272,7 +272,7 @@ class Session:
             parent=os.getppid(),
             ir=self.options.ir,
             transfers=self.options.transfers,
-            steps=self.tally.before or None,
+            steps=self.tracker.before or None,
         )
 
     def _degraded(self, name: str, reason: str) -> None:
@@ -348,7 +348,7 @@ def stop(how: str = "stop", certain: bool = False) -> None:
         if how == "exit" and not certain and _goes_on():
             session.rest()
             return
-        shield.attempt("stale_captures", session.probe.stale.exit)  # while the watched are attached
+        shield.attempt("stale_captures", session.probe.monitor.exit)  # while the watched are attached
         announce.tell(None)
     session.end(how)
     if how != "exit":

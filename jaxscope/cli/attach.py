@@ -25,20 +25,20 @@ GRACE_S = 3.0  # between the program's end and the keeper's word on it
 
 
 class Left(NamedTuple):
-    """We part from the program and did not see its end: in which words to say so, and the code to leave with."""
+    """The interface closed before the end of the program was seen: words for the message, and our exit code."""
 
     words: str
     code: int = 0
 
 
 GOES_ON = Left("keeps running without this terminal")
-UNSEEN = Left("has ended, but nobody saw how", 1)
+UNSEEN = Left("has ended; its exit code is unknown", 1)
 
 
 def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
-    """Start it, show it. How it ended, or that it goes on.
+    """Start the program and open the interface. Return how the program ended, or ``Left``.
 
-    Where the view fails the program is waited for all the same, its output on stdout.
+    If the interface fails, wait for the program all the same, with its output on stdout.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -47,15 +47,15 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
     from jaxscope.cli.view import TERMINATED, show
 
     try:
-        asked = show(run, owned=True, alive=lambda: _alive(kept.program))
+        answer = show(run, owned=True, alive=lambda: _alive(kept.program))
     except Exception as e:  # the view is ours, the program is not
         sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program continues; its output follows\n")
         return _accompany(kept, run)
-    if asked == "stop":
+    if answer == "stop":
         return _stop(kept, run)
-    if asked == "terminated" and _alive(kept.program):
+    if answer == "terminated" and _alive(kept.program):
         return GOES_ON._replace(code=TERMINATED)
-    if asked == "detach" or _alive(kept.program):
+    if answer == "detach" or _alive(kept.program):
         return GOES_ON
     return _end(run, kept, GRACE_S) or UNSEEN
 

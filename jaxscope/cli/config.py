@@ -1,7 +1,7 @@
-"""``[tool.jaxscope]`` in pyproject.toml and ``JAXSCOPE_*``: what holds where the command line says nothing.
+"""``[tool.jaxscope]`` in pyproject.toml and ``JAXSCOPE_*``: values for options missing from the command line.
 
 The order: command line, environment, pyproject, default. Keys are the long options; one table below
-says which there are. Knows what an option may be, never what it does.
+lists them. This module checks the types of options, and not what they do.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
             function_name(f) + (f" ({site})" if (site := places.function(f)) else "") for f in found[:NAMED]
         ]
         more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-        said = f"{typed!r} means " + (f"{len(found):,} functions: " if len(found) > 1 else "")
-        sys.stderr.write(f"{escape(said + ', '.join(shown) + more)}\n")
+        text = f"{typed!r} means " + (f"{len(found):,} functions: " if len(found) > 1 else "")
+        sys.stderr.write(f"{escape(text + ', '.join(shown) + more)}\n")
     return found, number
 
 

@@ -1,4 +1,4 @@
-"""A line on stderr that says how far a long read is. Nothing where stderr is no terminal, or in CI."""
+"""Show the progress of a long read in a line on stderr. Nothing where stderr is no terminal, or in CI."""
 
 from __future__ import annotations
 

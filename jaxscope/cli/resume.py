@@ -1,4 +1,4 @@
-"""``jaxscope compile --rest RUN``: what a run asked for and no compiler has answered: its process was killed, or died of it."""
+"""``jaxscope compile --rest RUN``: compile the jobs of a run that have no result because the compiler's process ended."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``jaxscope run``: record a program as it runs, and say in the end what was recorded.
+"""``jaxscope run``: record a program while it runs, and print a summary at its end.
 
-How the program is started and waited for is launch's business, what may be asked ``options``'.
+``launch`` starts the program and waits for it; ``options`` defines the command line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run it. The program's own exit code; a signal that ended it ends us too."""
+    """Run the program. Return its exit code; a signal that ended the program ends this process, too."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.rest = words
@@ -95,7 +95,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
-    """Run the program, with what is compiled beside it for the targets of ``each``."""
+    """Run the program once, and the compiler for the targets of ``each`` in another process."""
     more = sweep_values.environment(each.settings)
     env = {**os.environ, **more} if record is None else _environment(record, opts, each)
     worker = targeting.begin(record, env) if record is not None and each.targets else None
@@ -108,8 +108,10 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
     )
     targeting.aborted(each.targets, ended, opts)
     if record is not None and worker is not None:
-        heard = targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet), env=env)
-        ended = ended._replace(interrupted=ended.interrupted or heard)
+        interrupted = targeting.end(
+            record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet), env=env
+        )
+        ended = ended._replace(interrupted=ended.interrupted or interrupted)
     return ended
 
 
@@ -137,7 +139,7 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
 
 def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
-    """In a terminal that can be drawn on, unless the program or what was asked for needs it."""
+    """Return whether to open the terminal interface: on request, or by default if nothing else needs the terminal."""
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
     return bool(opts.tui) and view.on_a_terminal()
@@ -178,18 +180,18 @@ def _last_words(record: RunDir) -> str:
 
 
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
-    """None: there is nothing to record, or nowhere to; the program runs all the same.
+    """Create the run directory. Return None if the program cannot be recorded; it runs all the same.
 
     Raises:
-      LogError: it cannot be recorded where somebody asked for it, or not at all and it is to be checked.
+      LogError: the directory cannot be created, and --out or --check needs it.
     """
     if not each.program.runnable:
-        return None  # Python says so, in the words people know
+        return None  # Python itself reports this error
     try:
         return _create(each, opts)
     except LogError as e:
         if opts.out or opts.check is not None:
-            raise  # who asks for this run, or what it is to be held to, is not served by another
+            raise  # --out names this directory, and --check cannot pass without a recording
         say(
             f"not recording: {e.message}",
             f"{e.hint}; the program runs without being recorded" if e.hint else None,
@@ -215,8 +217,8 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 
 def _wishes(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
-    """What was asked for, under the names of the command line: what was not asked for is left out."""
-    asked = {
+    """Return the recording options that were given, by their names on the command line."""
+    values = {
         "ir": opts.ir,
         "step-function": opts.step_function,
         "wrapper-libraries": opts.wrapper_libraries,
@@ -226,7 +228,7 @@ def _wishes(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
         "targets": targeting.as_options(each.targets) if each.targets else None,
         "dry-run": opts.dry_run or None,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[str, str]:
@@ -240,7 +242,7 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
 
 
 def _read(record: RunDir | None) -> Callable[[], Ended]:
-    """Reads the run the first time it is called: what is said of it at its end, and checked, is read once."""
+    """Return a function that reads the run at its first call, so that summary and check share one reading."""
 
     @functools.cache
     def read() -> Ended:
@@ -264,7 +266,7 @@ def _report(
         from jaxscope.report import text
 
         summary = text.summary(record, read().parts, unseen=unseen)
-    except Exception as e:  # a reading that fails must not look like a recording that failed
+    except Exception as e:  # the recording itself is complete: report only the failed summary
         say(
             f"recorded in {record.path}, but the summary failed: {type(e).__name__}: {e}",
             _how_to_see(record),
@@ -274,7 +276,7 @@ def _report(
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Is anything recorded that can be reported? Where no process began to record, the model is not imported."""
+    """Return whether there is anything to report. Imports the model only if some process began to record."""
     if not record.recorded:
         from jaxscope.launch import recording_check
 
@@ -289,11 +291,11 @@ def _checked(
     wishes: dict[str, Any] | None,
     read: Callable[[], Ended],
 ) -> int:
-    """The program's own exit code; CHECK_FAILED where it succeeded and what was asked for does not hold."""
+    """Return the program's exit code, or CHECK_FAILED if the program succeeded and the check failed."""
     if wishes is None or not ended.succeeded:
         return ended.leave()
     try:
-        # A program that imports no jax has nothing to check; one that was not followed looks just the same.
+        # A program without jax has nothing to check, and a program that could not be recorded looks the same.
         if record is None or not _something(record, ended, read):
             raise UsageError(
                 "nothing was recorded, so nothing can be checked",
@@ -304,7 +306,7 @@ def _checked(
     except JaxscopeError as e:
         say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
         return CHECK_FAILED
-    except Exception as e:  # what could not be checked has not passed
+    except Exception as e:  # an unfinished check has not passed
         say(f"--check failed with an error: {type(e).__name__}: {escape(e)}")
         return CHECK_FAILED
     return 0 if passed else CHECK_FAILED

@@ -120,7 +120,7 @@ def _rows(directory: RunDir) -> list[Row]:
 
 
 def row(directory: RunDir) -> Row:
-    """What the list says of one run; reads its log."""
+    """Return the entry of one run in the list; reads its log."""
     from jaxscope.model.load import load
     from jaxscope.present.figures import seconds, size
     from jaxscope.report.header import ending
@@ -171,8 +171,8 @@ def handle_gc(args: argparse.Namespace) -> int:
     """Remove old runs, never one that is still going on. One that cannot be removed is passed over, and is exit code 2."""
     from jaxscope.present.figures import count, size
 
-    asked = args.keep is not None or args.older_than is not None
-    keep = args.keep if asked else KEEP
+    limited = args.keep is not None or args.older_than is not None
+    keep = args.keep if limited else KEEP
     runs = [r for r in store.all_runs() if removal.is_run(r.path)]
     old = runs[: max(0, len(runs) - keep)] if keep is not None else runs
     if args.older_than is not None:
@@ -180,7 +180,7 @@ def handle_gc(args: argparse.Namespace) -> int:
         old = [r for r in old if r.started < limit]
     old = [r for r in old if not _going_on(r)]
     freed, done, failed = 0, 0, 0
-    removes = asked and not args.dry_run
+    removes = limited and not args.dry_run
     if removes and old and not _agreed(old, yes=args.yes):
         return 0
     for found in old:
@@ -198,13 +198,13 @@ def handle_gc(args: argparse.Namespace) -> int:
         done += 1
     what = "removed" if removes else "would be removed"
     sys.stderr.write(f"{count(done, 'run')} {what}, {size(freed)}; {len(runs) - len(old) + failed} kept\n")
-    if old and not asked and not args.dry_run:
+    if old and not limited and not args.dry_run:
         sys.stderr.write(f"nothing was removed; to do it: jaxscope runs gc --keep {KEEP}\n")
     return 2 if failed else 0
 
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
-    """Ask a person at a terminal; nobody else is asked."""
+    """Ask for confirmation if stdin is a terminal."""
     from jaxscope.present.figures import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):

@@ -1,6 +1,7 @@
-"""The rounds of ``jaxscope run``: each time the program is run, with which settings, for which targets, recorded where.
+"""The rounds of ``jaxscope run``: one execution of the program for each setting and each device count of the targets.
 
-The first is the run itself; the others lie within it. One where neither --vary nor targets of several sizes ask for more.
+The first round is recorded in the run directory, the others in directories within it. Without --vary and with
+targets of one device count there is one round.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from jaxscope.report.escape import escape
 
 
 class Round(NamedTuple):
-    """``label`` names it among the others; ``program`` has the flags of ``settings`` in its words."""
+    """One execution of the program. ``label`` is unique; the flags of ``settings`` are in the words of ``program``."""
 
     label: str
     program: Command
@@ -32,22 +33,22 @@ class Round(NamedTuple):
     @property
     def shown(self) -> str:
         """``MESH=4x4, on 16 devices for v5e:4x4``."""
-        said = [" ".join(f"{s.name}={s.value}" for s in self.settings)] if self.settings else []
+        parts = [" ".join(f"{s.name}={s.value}" for s in self.settings)] if self.settings else []
         if self.targets:
             names = ", ".join(t.name for t in self.targets)
-            said.append(f"on {self.targets[0].devices:,} devices for {names}")
-        return ", ".join(said)
+            parts.append(f"on {self.targets[0].devices:,} devices for {names}")
+        return ", ".join(parts)
 
     def meta(self) -> dict[str, Any]:
-        """What of it stands in ``meta.json``."""
+        """Return the entries of this round in ``meta.json``."""
         return {"settings": dict(self.settings)} if self.settings else {}
 
 
 def asked(opts: argparse.Namespace, program: Command) -> list[Round]:
-    """All rounds, settings before sizes: what is compared is made one after the other.
+    """Return all rounds, those of one setting together.
 
     Raises:
-      UsageError: as ``targeting.asked`` and ``varying.settings``; or options that do not go together.
+      UsageError: as ``targeting.asked`` and ``sweep_values.settings``; or the options cannot be combined.
     """
     groups = targeting.asked(opts) or [[]]
     combinations = sweep_values.settings(opts.vary or [])
@@ -85,7 +86,7 @@ def _several(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
 
 
 def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
-    """What --check asks for; of the run's own targets, where it names none."""
+    """Return the checks of --check, applied to the targets of the run if it names none."""
     names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
     found = config.check_spec(spec)
     return {"target": names, **found} if names else found
@@ -94,12 +95,12 @@ def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
 def all_of(
     rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
 ) -> Ended:
-    """Run them one after the other. How the first that failed ended, else the last.
+    """Run all rounds in order. Return how the first failed one ended, or else the last one.
 
-    What ends one ends that one; what somebody sends us to end it (Ctrl-C, kill) ends the rest, too.
+    A round that fails does not end the others. Ctrl-C or a signal to this process does.
 
     Raises:
-      LogError: one has no place to be recorded in; it and the rest are not run.
+      LogError: the directory of a round cannot be created; that round and the following ones are not run.
     """
     failed = ended = None
     for n, each in enumerate(rounds, 1):
@@ -122,10 +123,10 @@ def all_of(
 
 
 def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
-    """The directory of a further round.
+    """Create the directory of a round after the first.
 
     Raises:
-      LogError: there can be none: what follows is not run.
+      LogError: the directory cannot be created.
     """
     assert record is not None
     return store.create(

@@ -1,6 +1,6 @@
-"""What the verbs do for ``--target``: names to targets, the compiler's worker, the wait for it.
+"""Support for ``--target``: parse the names, start the worker that compiles, wait for it.
 
-Everything that takes time to import is imported when a target is asked for.
+Modules that take long to import are imported only when there is a target.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _DRY = "with --dry-run the script ends before its step runs (name the step with 
 
 
 def wanted(names: Sequence[str]) -> list[list[Any]]:
-    """The targets of ``--target``, each once, those of one number of devices together: a run has one number.
+    """Return the distinct targets of ``--target``, grouped by device count, since a run has one device count.
 
     Raises:
-      UsageError: a name that is none, or a compiler that is not installed.
+      UsageError: a name is unknown, or its compiler is not installed.
     """
     if not names:
         return []
@@ -47,10 +47,10 @@ def wanted(names: Sequence[str]) -> list[list[Any]]:
 
 
 def asked(opts: argparse.Namespace) -> list[list[Any]]:
-    """The targets of ``jaxscope run``, one entry a number of devices.
+    """Return the targets of ``jaxscope run``, grouped by device count.
 
     Raises:
-      UsageError: as ``wanted``; or --dry-run without any.
+      UsageError: as ``wanted``; or --dry-run without a target.
     """
     groups = wanted(opts.target or [])
     if opts.dry_run and not groups:
@@ -70,7 +70,7 @@ def asked(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """Say once more, behind what XLA has printed, why the program was ended, where it may be for that."""
+    """Print the likely reason after XLA's own output if the program was aborted with too many CPU devices."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         say(
             f"the program was aborted, probably by XLA: it does so when collectives of {targets[0].devices:,} CPU devices wait for"
@@ -80,9 +80,10 @@ def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> N
 
 
 def installed(platform: str, name: str) -> None:
-    """
+    """Check that the compiler for ``platform`` is installed.
+
     Raises:
-      UsageError: the compiler for ``platform`` is not here; the hint installs it.
+      UsageError: it is not; the hint is the command that installs it.
     """
     from jaxscope.targets import client
 
@@ -93,28 +94,28 @@ def installed(platform: str, name: str) -> None:
 
 
 def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:
-    """For the recording's options, which are JSON."""
+    """Return the targets as JSON values, for the options of the recording."""
     import msgspec
 
     return [msgspec.to_builtins(t) for t in targets]
 
 
 def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
-    """As many CPU devices as the targets have; None where the environment has a number of its own."""
+    """Set as many CPU devices as the targets have; return None if ``env`` sets a number already."""
     from jaxscope.launch import forced_devices
 
     return forced_devices.force(env, targets[0].devices)
 
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
-    """Start the worker that compiles what the program will queue. None, with a word, where it cannot be.
+    """Start the worker that compiles the queued programs. Print a message and return None if it cannot start.
 
-    ``env`` is the program's, default ours: what it says to a compiler holds for this one, too.
+    ``env`` is the program's environment (default: this process's); its compiler flags apply to the worker, too.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
 
-    Queue(record).beat()  # from now on somebody is about to compile
+    Queue(record).beat()  # other processes now see that a compiler is starting
     try:
         return worker.start(record, env)
     except OSError as e:
@@ -132,9 +133,10 @@ def end(
     quiet: bool,
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """The program is over: no more jobs. ``wait`` for what is left; Ctrl-C leaves it to go on alone, and is returned.
+    """Close the queue after the end of the program, and ``wait`` for the remaining jobs. Return whether Ctrl-C came.
 
-    A worker that was killed is started again, as long as that gets something compiled.
+    After Ctrl-C the worker continues in the background. A worker that was killed is started again as long as
+    that compiles more programs.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.report.targets import waiting
@@ -142,7 +144,7 @@ def end(
     queue = Queue(record)
     queue.close()
     fruitless, before = 0, None
-    said: tuple[int, tuple[int, ...]] | None = None
+    reported: tuple[int, tuple[int, ...]] | None = None
     started: subprocess.Popen[bytes] | None = worker
     try:
         while started is not None:
@@ -165,10 +167,10 @@ def end(
                 break
             elif left and not quiet:
                 behind = queue.behind()
-                if (left, behind) != said:
+                if (left, behind) != reported:
                     why = f": {waiting(behind)}" if behind else ""
                     sys.stderr.write(f"jaxscope: {left} left to compile for the target{why}\n")
-                    said = left, behind
+                    reported = left, behind
             if wait:
                 time.sleep(PROGRESS_S)
     except KeyboardInterrupt:
@@ -176,5 +178,5 @@ def end(
             started.returncode = 0
         return True
     if started is not None:
-        started.returncode = 0  # it goes on without us: subprocess would complain of that
+        started.returncode = 0  # the worker outlives this process: keeps subprocess from warning about it
     return False

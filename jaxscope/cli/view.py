@@ -63,8 +63,8 @@ def begun() -> RunDir | None:
 
 
 def on_a_terminal() -> bool:
-    """Is there one to draw on? Textual reads from stdin and draws on stderr. A terminal without a name, or that
-    is said to be dumb, has no cursor to move: what is drawn would be seen as what it is made of."""
+    """Return whether the interface can be drawn. Textual reads from stdin and draws on stderr. A terminal whose
+    TERM is empty, dumb or unknown would print the control codes as text."""
     if os.environ.get("TERM", "").strip() in ("", "dumb", "unknown"):
         return False
     return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
@@ -83,11 +83,13 @@ def by_default() -> bool:
 
 
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
-    """Until it is left: ``terminated`` by SIGTERM or with the terminal; ``detach`` or ``stop`` where the program was ``owned`` and still runs, which ``alive`` says. An answer that was
-    given is returned whatever becomes of the view after it.
+    """Show the interface until the user leaves it, and return how.
+
+    ``terminated``: by SIGTERM or with the terminal. ``detach`` or ``stop``: the answer of the user, if the program is
+    ``owned`` and still runs according to ``alive``; it is returned even if the interface fails afterwards.
 
     Raises:
-      JaxscopeError: the view could not go on; Textual has said why on stderr.
+      JaxscopeError: the interface failed; Textual printed the reason on stderr.
     """
     keys = config.load().values.get("keys", {})
     from jaxscope.tui.app import App

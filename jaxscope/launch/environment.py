@@ -1,7 +1,7 @@
 """``JAXSCOPE=record python train.py``: recording without the command line, in a program that imports jaxscope.
 
 Owns the wait for jax: importing jax ourselves would be too early for a program that sets XLA_FLAGS
-between its import of jaxscope and its import of jax. Nothing is made on disk before jax is there.
+between its import of jaxscope and its import of jax. Nothing is written before jax is imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MODES = ("record", "live")
 
 
 def _begin() -> None:
-    """Do what $JAXSCOPE asks of this process. Never raises."""
+    """Start the recording that $JAXSCOPE configures. Never raises."""
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
         _say(f"{VARIABLE}={mode} is not one of {', '.join(MODES)}; not recording")
@@ -40,14 +40,14 @@ def _record() -> None:
         from jaxscope.capture import session
         from jaxscope.log import store
 
-        mine = session.RUN_VARIABLE not in os.environ  # else jaxscope run, or a parent, made it
-        if mine:
+        own_run = session.RUN_VARIABLE not in os.environ  # else jaxscope run, or a parent, made it
+        if own_run:
             name = os.path.splitext(os.path.basename(sys.argv[0] or "session"))[0]  # noqa: PTH119, PTH122
             made = store.create(name=name or "session", how="env", argv=list(sys.argv))
             os.environ[session.RUN_VARIABLE] = str(made.path)
-        active = session.start_from_environment("env" if mine else "run")
+        active = session.start_from_environment("env" if own_run else "run")
         atexit.unregister(session.stop)
-        if mine and active is not None:
+        if own_run and active is not None:
             _say(f"recording to {active.run.path}")
             if mode == "live":
                 _follow(str(active.run.path))

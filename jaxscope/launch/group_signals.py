@@ -1,7 +1,7 @@
 """A process that does nothing but be in our process group, and so knows what the group was sent.
 
 Owns two answers. Did a signal that reached us reach the whole group, or us alone? ``kill PID`` and a
-container's stop reach us alone: the program must be told. Ctrl-C, ``timeout`` and Slurm reach every
+container's stop reach us alone: the signal must be forwarded to the program. Ctrl-C, ``timeout`` and Slurm reach every
 process: the program has the signal already, and a second one would be harm (a second KeyboardInterrupt
 breaks the clean-up of the first). The kernel does not say which it was, but a third process with all
 signals blocked finds it pending, or not. And: was the runner killed with SIGKILL? Then the program is

@@ -67,12 +67,12 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
         for fd in keep:
             os.close(fd)
     with os.fdopen(ours, "rb") as answer:
-        said = json.loads(answer.read() or b'{"error": "the keeper ended before the program began"}')
-    if "error" in said:
+        reply = json.loads(answer.read() or b'{"error": "the keeper ended before the program began"}')
+    if "error" in reply:
         raise JaxscopeError(
-            said["error"], hint="run it without --detach to see the program's own output", slug="spawn"
+            reply["error"], hint="run it without --detach to see the program's own output", slug="spawn"
         )
-    return Kept(keeper=pid, program=said["program"])
+    return Kept(keeper=pid, program=reply["program"])
 
 
 def _keep(
@@ -108,8 +108,8 @@ def _keep(
         os.write(answer, json.dumps({"error": e.message}).encode())
         return
     with contextlib.suppress(OSError):
-        said = json.dumps({"keeper": os.getpid(), "program": pid}) + "\n"
-        files.write(run.path / "keeper.json", said, within=run.path)
+        process_ids = json.dumps({"keeper": os.getpid(), "program": pid}) + "\n"
+        files.write(run.path / "keeper.json", process_ids, within=run.path)
     os.write(answer, json.dumps({"program": pid}).encode())
     os.close(answer)
     listener = Listener(run, env)

@@ -1,7 +1,6 @@
-"""How far the recording came, by what lies in the run directory, and what to say when it came to nothing.
+"""Find out from the run directory whether anything was recorded, and explain why if not.
 
-Owns the marks of the start-up file and the question "was anything recorded?". Reads kinds of events,
-never their meaning.
+Reads the marks of the start-up file and the kinds of the events, not their contents.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """What is there now."""
+    """Read the state of the run directory."""
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):
@@ -56,9 +55,9 @@ def look(run: RunDir, program: int) -> Evidence:
 
 
 def say(seen: Evidence, ended: Ended) -> list[str]:
-    """Why there is nothing to report, and what to do; empty where something was recorded.
+    """Return why there is nothing to report and what to do; empty if something was recorded.
 
-    Also empty where the start-up file has said so itself, at the moment it failed.
+    Also empty if the start-up file failed, since it printed the reason itself.
     """
     nothing = "nothing was recorded: "
     failed = ended.exit_code != 0

@@ -1,4 +1,4 @@
-"""Listens to what passes from the program's stderr, and writes down what XLA says there and nowhere else.
+"""Read the program's stderr as it passes, and record the warnings that XLA prints only there.
 
 Owns the recognition of such a line in a stream of bytes, and the log it is written to. Never keeps the bytes
 waiting: whoever passes them on hands over a copy, and nothing raised here reaches them.

@@ -1,10 +1,10 @@
-"""Programs that wait to be compiled for a machine that is not there: files under ``targets/`` of a run.
+"""The queue of programs to compile for targets: files under ``targets/`` of a run.
 
 ``<id>.mlir`` is the module, ``<id>.job`` what its compilation needs besides; both are gone when the result is
-in the log, and ``<id>.done`` says so. Of one that its compiler did not survive both stay, the job as ``<id>.lost``: it
-can be asked for again. Every file appears whole: written beside and renamed. Nobody waits for
-anybody: whoever compiles looks for jobs, whoever asked looks for results. ``alive`` is touched while somebody
-compiles, and ``behind`` names the processes of other runs that it waits for before.
+in the log, and ``<id>.done`` marks that. If the compiler's process died, both stay, the job as ``<id>.lost``, so that it
+can be queued again. Every file is written under another name and then renamed, so that no reader sees a part of it.
+The worker polls for jobs, the program's side polls for results. ``alive`` is touched while a worker runs, and
+``behind`` names the processes of other runs for which that worker waits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Job(msgspec.Struct, frozen=True):
       partitions: devices the program runs on.
       positions: of those devices among the target's, in mesh order; None: the first ``partitions``.
       tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: as JAX gives them to the compiler.
-      shardy: which partitioner the program asked for; None: JAX's default.
+      shardy: whether the program uses the Shardy partitioner; None: JAX's default.
     """
 
     id: str

@@ -1,8 +1,8 @@
 """Whether the process that writes a file is alive: a lock that the kernel releases at its death, else a heartbeat.
 
-A lock that is held says it on any machine. A lock that is free says that the process is gone only on the machine that took
-it: a file system of several machines may keep each machine's locks apart, or know no locks at all. For everybody else
-there is the heartbeat, a line that names the machine and the moment and is written again every second.
+A held lock proves on any machine that the process is alive. A free lock proves that it is gone only on the machine that
+took the lock: a shared file system may keep the locks of each machine apart, or support no locks. On other machines the
+heartbeat decides: a line with the machine and the time, written every second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TRIES = 5  # a reader that looks at the lock holds it for some microseconds
 
 @functools.cache
 def machine() -> str:
-    """This machine since it was started: the kernel's own number of that, else the machine's name."""
+    """Return an id of this machine since its last boot: the kernel's boot id, or else the host name."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with contextlib.suppress(Exception):
@@ -57,7 +57,7 @@ def lock(fd: int) -> bool:
 
 
 def locked(path: Path) -> bool | None:
-    """Does a process hold the lock on the file ``path``? None: that cannot be found out."""
+    """Return whether a process holds the lock on the file ``path``; None if unknown."""
     try:
         fd = files.descriptor(path, os.O_RDONLY, within=path.parent)
     except OSError:
@@ -74,7 +74,7 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """As ``locked``, of a lock that ``took`` says was taken on the machine ``where``. None: nobody can tell from here."""
+    """As ``locked``, for a lock that the machine ``where`` took if ``took``. None if unknown on this machine."""
     found = locked(path)
     if found is False and not (took and where == machine()):
         return None
@@ -82,12 +82,12 @@ def holds(path: Path, where: str | None, took: bool) -> bool | None:
 
 
 def recent(seconds: float) -> bool:
-    """Was ``seconds`` (since 1970) just now? What is in the future was written by a clock that is wrong."""
+    """Return whether ``seconds`` (since 1970) is less than STALE_S away, before or after: clocks differ."""
     return abs(time.time() - seconds) < STALE_S
 
 
 class Heartbeat:
-    """The sign of life of the process that watches a program: a file with a lock, written every second.
+    """The heartbeat of the process that watches a program: a file with a lock, written every second.
 
     Args:
       path: the file.
@@ -101,17 +101,17 @@ class Heartbeat:
         self._locked = False
 
     def beat(self) -> None:
-        """Write the moment. A directory that is gone, or a disk that fails, is no reason to stop watching."""
+        """Write the current time. Ignore errors of the file system: watching continues without the heartbeat."""
         with contextlib.suppress(OSError):
             if self._fd is None:
                 self._fd = files.descriptor(self._path, os.O_RDWR | os.O_CREAT, within=self._path.parent)
                 self._locked = self._hold and lock(self._fd)
-            said = {"machine": machine(), "host": os.uname().nodename, "pid": os.getpid()}
-            line = json.dumps({**said, "locked": self._locked, "at": round(time.time(), 3)})
+            owner = {"machine": machine(), "host": os.uname().nodename, "pid": os.getpid()}
+            line = json.dumps({**owner, "locked": self._locked, "at": round(time.time(), 3)})
             os.pwrite(self._fd, line.encode()[: BEAT_BYTES - 1].ljust(BEAT_BYTES - 1) + b"\n", 0)
 
     def close(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         fd, self._fd = self._fd, None
         if fd is not None:
             with contextlib.suppress(OSError):
@@ -123,7 +123,7 @@ class Beat(NamedTuple):
 
     Attributes:
       at: when it was written last, in seconds since 1970.
-      going: whether the process that wrote it is there; None: nobody can tell from here, but by ``at``.
+      going: whether its process is alive; None: unknown on this machine, only ``at`` can be used.
     """
 
     at: float
@@ -131,9 +131,9 @@ class Beat(NamedTuple):
 
 
 def beat_of(path: Path) -> Beat | None:
-    """The heartbeat at ``path``; None: there is none.
+    """Read the heartbeat at ``path``; None if there is none.
 
-    Of an older jaxscope it is empty: then the file's own time counts.
+    An older jaxscope left the file empty: then the time of the file is used.
     """
     try:
         with files.open_regular(path, within=path.parent) as f:
@@ -142,8 +142,8 @@ def beat_of(path: Path) -> Beat | None:
     except OSError:
         return None
     try:
-        said = json.loads(text)
-        where, took, wrote = said["machine"], said["locked"] is True, float(said["at"])
+        fields = json.loads(text)
+        where, took, wrote = fields["machine"], fields["locked"] is True, float(fields["at"])
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return Beat(at, None)
     return Beat(wrote, holds(path, where, took))

@@ -39,15 +39,15 @@ def is_run(path: Path) -> bool:
     if path.is_symlink():
         return False
     try:
-        said: Any = json.loads(files.read(path / META, MOST_META, within=path))
+        meta: Any = json.loads(files.read(path / META, MOST_META, within=path))
     except OSError:
         return False
     except (ValueError, RecursionError):  # a full disk left a part of it
-        said = None
-    if said is None:
+        meta = None
+    if meta is None:
         return (path / "events").is_dir() and not list(foreign(path))
-    return isinstance(said, dict) and all(
-        isinstance(said.get(key), kind) for key, kind in (("name", str), ("started", (int, float)))
+    return isinstance(meta, dict) and all(
+        isinstance(meta.get(key), kind) for key, kind in (("name", str), ("started", (int, float)))
     )
 
 

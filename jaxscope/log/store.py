@@ -1,4 +1,4 @@
-"""A run directory: where it lies, what it is called, and the texts in it, each stored once.
+"""A run directory: its path, its name, and the texts in it, each stored once.
 
     .jaxscope/runs/train-20260102-030405-a1b2/
         meta.json            what was started: name, argv, options
@@ -86,7 +86,7 @@ def _clean(text: str, also: str = "") -> str:
 def create(
     path: Path | None = None, *, name: str | None = None, overwrite: bool = False, **meta: Any
 ) -> RunDir:
-    """Make a run directory that nobody else can read.
+    """Create a run directory that other users cannot read.
 
     Args:
       path: where: a directory that is not there yet, or is empty; None makes a new one under ``runs_home()`` from
@@ -220,7 +220,7 @@ class RunDir:
 
     @property
     def started(self) -> float:
-        """By the clock, in seconds since 1970; 0 where nobody knows."""
+        """When the run started, in seconds since 1970; 0 if unknown."""
         value = self.meta.get("started")
         return float(value) if isinstance(value, (int, float)) and 0 < value < LATEST else 0.0
 

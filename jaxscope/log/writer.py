@@ -1,7 +1,7 @@
 """The append-only event log of one process: one ``write`` an event, whole or not at all.
 
 There is no buffer and no thread: an event is in the kernel's hands when ``emit`` returns, so that
-``kill -9`` loses nothing that was said, and every phase edge is on disk before the phase begins.
+``kill -9`` loses no event that was emitted, and every phase edge is on disk before the phase begins.
 Events are rare (some per cache miss, never one per warm call): measured about 20 us each.
 
 A disk that is full, or a directory that vanished, ends the recording with one line on stderr, and as the log's last
@@ -193,11 +193,11 @@ class Writer:
             thread=threading.get_ident(),
             process_index=self.process_index,
         )
-        said = stamped if self.redaction is None else self.redaction.event(stamped)
+        redacted = stamped if self.redaction is None else self.redaction.event(stamped)
         try:
-            return self._encoder.encode(said) + b"\n"
+            return self._encoder.encode(redacted) + b"\n"
         except UnicodeEncodeError:  # a file name or an argument that is not UTF-8 (os.fsdecode)
-            return self._encoder.encode(_spelled_out(msgspec.to_builtins(said))) + b"\n"
+            return self._encoder.encode(_spelled_out(msgspec.to_builtins(redacted))) + b"\n"
 
     def _put(self, line: bytes) -> None:
         """Append ``line``, whole or not at all.

@@ -1,1 +1,1 @@
-"""The compiler of an absent machine, in a process of its own."""
+"""Compile for accelerators that this machine does not have, in separate processes."""

@@ -1,7 +1,7 @@
-"""The compiler's own process: reads names of jobs on stdin, compiles each, answers by file.
+"""The compiler's own process: reads paths of jobs from stdin, compiles each job, writes its result to a file.
 
-A target's compiler is large (libtpu: 640 MB), writes
-what it likes on stderr, locks, and may abort: so it lives here, and whoever started it outlives it.
+A target's compiler is large (libtpu: 640 MB), prints to stderr, takes locks and may abort. In a separate process it
+cannot end the process that started it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(directory: str) -> None:
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
-    """Compile one job. What goes wrong is the result; only the end of the process is not seen here."""
+    """Compile one job and return its result. An exception of the compiler becomes a result, too."""
     job = queue.job(path)
     lacking = missing(job.target.platform)
     if lacking is not None:
@@ -54,16 +54,16 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
             topologies[name] = devices_of(job.target)
         executable = compile_job(job, queue.module(job.id), topologies[name])
     except Exception as e:
-        said = str(e).strip() or type(e).__name__
-        outcome = EXHAUSTED if NO_MEMORY in said[:400] else FAILED
+        message = str(e).strip() or type(e).__name__
+        outcome = EXHAUSTED if NO_MEMORY in message[:400] else FAILED
         if outcome == FAILED and 1 < job.partitions < job.target.devices:
             # libtpu takes a block of a slice's chips, and fails a check of its own on a row of them.
-            said = f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of {job.target.name}, and the compiler may not support that subset: {said}"  # fmt: skip
+            message = f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of {job.target.name}, and the compiler may not support that subset: {message}"  # fmt: skip
         return Result(
             job.id,
             outcome,
             seconds=time.monotonic() - started,
-            error=said[:20_000],
+            error=message[:20_000],
             compiler=compiler(job.target.platform),
             process_bytes=_most_memory(),
         )
@@ -89,7 +89,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
 
 
 def missing(platform: str) -> str | None:
-    """What to install for ``platform``; None: it is there."""
+    """Return what to install for ``platform``, or None if its compiler is installed."""
     if platform == "tpu":
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
@@ -100,10 +100,10 @@ def missing(platform: str) -> str | None:
 
 
 def install(extra: str) -> str:
-    """The command that installs what an extra of ours requires.
+    """Return the command that installs the requirements of ``extra`` of jaxscope.
 
-    pip takes a package that is installed from wherever it came, a clone or an index, and adds what the extra in its
-    metadata names. Where nothing is installed, or from a time before there was that extra, it is this checkout's.
+    If the metadata of the installed package has the extra, pip finds its requirements by the package's name. Otherwise
+    the command names the path of this checkout.
     """
     try:
         extras = importlib.metadata.metadata("jaxscope").get_all("Provides-Extra") or []
@@ -115,7 +115,7 @@ def install(extra: str) -> str:
 
 
 def compiler(platform: str) -> str | None:
-    """Its name and version; None where it is no installed package."""
+    """Return the name and version of the compiler's package, or None if it is not an installed package."""
     name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")
     try:
         return f"{name} {importlib.metadata.version(name)}" if name else None
@@ -124,10 +124,10 @@ def compiler(platform: str) -> str | None:
 
 
 def devices_of(target: Target) -> list[Any]:
-    """The devices of a machine that is not there, in its own order.
+    """Return the devices of the target's topology, in the order of its compiler.
 
     Raises:
-      Exception: whatever the compiler says of a grid it does not take.
+      Exception: the compiler does not support the grid.
     """
     from jax.experimental import topologies
 
@@ -140,7 +140,7 @@ def devices_of(target: Target) -> list[Any]:
         )
         return list(found.devices)
     more: dict[str, Any] = {"num_slices": target.slices} if target.slices > 1 else {}
-    # Of a host's 2x2 chips those that the slice has: libtpu 0.0.42 takes 1x1, or 1x4, only when told so, 0.0.50 by itself.
+    # The chips of the slice on one host of 2x2. libtpu 0.0.42 needs this for 1x1 and 1x4, 0.0.50 does not.
     if 1 in target.grid[:2]:
         more["chips_per_host_bounds"] = (min(2, target.grid[0]), min(2, target.grid[1]), 1)
     if target.machine == "v4":
@@ -152,10 +152,10 @@ def devices_of(target: Target) -> list[Any]:
 
 
 def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
-    """The executable of ``module`` (MLIR bytecode) on ``devices``, compiled as JAX would.
+    """Compile ``module`` (MLIR bytecode) for ``devices`` as JAX does, and return the executable.
 
     Raises:
-      Exception: as the compiler says it.
+      Exception: of the compiler.
     """
     import jax
     import numpy as np
@@ -190,14 +190,14 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """A compilation that nobody waits for any more would keep a gigabyte and every core for minutes."""
+    """End this process with its parent: an abandoned compilation would use a gigabyte and all cores for minutes."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
 
 
 def _most_memory() -> int:
-    """Bytes; ``ru_maxrss`` counts KiB on Linux and bytes on macOS."""
+    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB on Linux and in bytes on macOS."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 

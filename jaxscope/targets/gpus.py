@@ -1,4 +1,4 @@
-"""What XLA's GPU compiler must be told of a GPU that is not there, as the text it reads.
+"""The description of a GPU that XLA's compiler needs if the machine has no such GPU.
 
 The figures are those of XLA's own specifications of the cards:
 https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs (h100_sxm, a100_sxm_80).
@@ -37,7 +37,7 @@ CARDS = {
 
 
 def config(card: Card) -> str:
-    """A ``GpuTargetConfigProto`` in text form. What all cards of these generations share stands in the text."""
+    """Return a ``GpuTargetConfigProto`` in text form. Figures common to all these cards are constants in the text."""
     return f"""
 platform_name: "CUDA"
 device_description_str: "{card.name}"
@@ -66,13 +66,13 @@ gpu_device_info {{
 
 
 def plugin() -> str | None:
-    """The name of the installed CUDA plugin package; None: there is none, or no nvcc beside it."""
+    """Return the name of the installed CUDA plugin package; None if it or nvcc is not installed."""
     found = next((name for name in PLUGINS if importlib.util.find_spec(name) is not None), None)
     return found if found is not None and tools() is not None else None
 
 
 def tools() -> Path | None:
-    """The folder of the nvcc wheel (ptxas, libdevice): ``nvidia/cuda_nvcc`` for CUDA 12, ``nvidia/cu13`` for 13."""
+    """Return the folder of the nvcc wheel (ptxas, libdevice): ``nvidia/cuda_nvcc`` for CUDA 12, ``nvidia/cu13`` for 13."""
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         for name in ("cuda_nvcc", "cu13"):
@@ -83,9 +83,9 @@ def tools() -> Path | None:
 
 
 def flags(given: str) -> str:
-    """``XLA_FLAGS`` with what a compilation without a GPU needs, where it is not there already.
+    """Add to ``XLA_FLAGS`` the missing flags for a compilation without a GPU.
 
-    Nothing can be autotuned: there is nothing to time a kernel on.
+    Autotuning is switched off, since it times kernels on a GPU.
     """
     found = given.split()
     folder = tools()

@@ -1,6 +1,6 @@
-"""One compiler process: started when there is something to compile, started again after it died.
+"""One compiler process: started for the first job, and again after it died.
 
-Owns its lifetime and its stderr. A job that it does not survive costs that job's result and nothing else.
+This module owns its lifetime and its stderr. A job that ends the process loses its own result only.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from jaxscope.log.jobs import CRASHED, LATE, Job, Queue, Result
 from jaxscope.log.store import RunDir
 
 POLL_S = 0.02
-# ``F1121 22:51:36.118198   22687 target.cc:1462] Check failed: ...``: libtpu names it once more as the last it says.
+# ``F1121 22:51:36.118198   22687 target.cc:1462] Check failed: ...``: libtpu repeats it in its last line.
 _FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (\S+:\d+\] .+)$", re.MULTILINE)
-SAID = 4_000  # of stderr, at its end, kept of a process that died
-# What the program's environment says to a process that is not the program.
+LOG_TAIL = 4_000  # bytes kept of the end of stderr of a process that died
+# Variables of the program that must not reach the compiler's process.
 _NOT_OURS = ("JAXSCOPE", "JAXSCOPE_RUN", "JAXSCOPE_OPTIONS", "PYTHONSTARTUP", "JAX_NUM_CPU_DEVICES")
 
 
@@ -48,10 +48,10 @@ class Compiler:
         return self._queue.path / "compiler.log"
 
     def compile(self, job: Job, path: Path) -> Result:
-        """The result of ``job``, which lies at ``path``. Waits for it; never raises.
+        """Compile the job at ``path``, wait, and return its result. Never raises.
 
-        A process that has served other jobs may die of one of them when it has answered: only the death of a
-        new process is this job's own.
+        A process that compiled other jobs before may die because of one of those, so the job is tried once more
+        in a new process.
         """
         used = self._process is not None
         found = self._attempt(job, path)
@@ -72,25 +72,27 @@ class Compiler:
             if found is not None:
                 return found
             if process.poll() is not None:
-                # It may have answered between our look and its end.
+                # It may have written the result just before its end.
                 found = self._queue.result_of(job.id)
-                said = f"{_how(process.returncode)}{self._last_words()}"
+                message = f"{_how(process.returncode)}{self._last_words()}"
                 self.close()
-                return found or Result(job.id, CRASHED, seconds=time.monotonic() - started, error=said)
+                return found or Result(job.id, CRASHED, seconds=time.monotonic() - started, error=message)
             if time.monotonic() - started > self._limit:
                 self.close()
-                said = f"stopped: not compiled within {self._limit:,.0f} s"
-                return Result(job.id, LATE, seconds=time.monotonic() - started, error=said)
+                message = f"stopped: not compiled within {self._limit:,.0f} s"
+                return Result(job.id, LATE, seconds=time.monotonic() - started, error=message)
             time.sleep(POLL_S)
 
     def close(self) -> None:
-        """End the process, with all it may have started."""
+        """End the process and its children."""
         process, self._process = self._process, None
         if process is None:
             return
         if process.poll() is None:
             with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)  # a session of its own: nobody else is in its group
+                os.killpg(
+                    process.pid, signal.SIGKILL
+                )  # it has its own session: the group holds only its children
         process.wait()
         if process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -122,23 +124,23 @@ class Compiler:
     def _last_words(self) -> str:
         try:
             with files.open_regular(self._log, within=self._run.path) as f:
-                f.seek(max(0, os.fstat(f.fileno()).st_size - SAID))
-                said = f.read(SAID).decode("utf-8", "replace").strip()
+                f.seek(max(0, os.fstat(f.fileno()).st_size - LOG_TAIL))
+                output = f.read(LOG_TAIL).decode("utf-8", "replace").strip()
         except OSError:
             return ""
-        fatal = _FATAL.search(said)
+        fatal = _FATAL.search(output)
         if fatal is not None:
             return f": {fatal[1].strip()}"
-        return f"; its last output: {said}" if said else ""
+        return f"; its last output: {output}" if output else ""
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """The compiler's environment: the user's, as far as it speaks to a compiler.
+    """Return the environment of the compiler: the program's, without settings of forced CPU devices.
 
-    The devices of the program are forced CPU devices, and not the compiler's business. Without
+    Without
     TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer. Without
-    TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; what it dies of it says on stderr (3: fatal
-    errors alone), which is kept beside the jobs. Who sets these has them as set.
+    TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; fatal errors go to stderr (3: fatal
+    errors alone), which is kept beside the jobs. Values that the user set are kept.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
@@ -156,7 +158,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """In words how the process ended."""
+    """Return a sentence about how the process ended."""
     if code >= 0:
         return f"the compiler's process ended with exit code {code}"
     try:

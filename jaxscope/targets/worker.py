@@ -1,7 +1,6 @@
-"""Drains the queue of one run: takes jobs as they come, has them compiled, and writes what became of them
-into a log of its own. Ends when no more can come.
+"""Compile the queued jobs of one run until the queue is closed, and write the results to a separate log.
 
-``python -m jaxscope.targets.worker RUN`` is this in a process: nobody's terminal, nobody's signals.
+``python -m jaxscope.targets.worker RUN`` runs this in a process without a terminal.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ BEAT_S = 1.0
 WAIT_S = 300.0  # for other runs' compilers: then beside them, however little memory that leaves
 EACH = 2 << 30  # bytes of memory that one compiler may take
 TRIES = 2  # by workers that were ended while they waited for it
-DEAD_S = 15.0  # heartbeats come every second: who started us is gone, and will not say so
+DEAD_S = 15.0  # heartbeats come every second: after this the starter is considered dead
 
 
 class Worker:
@@ -45,13 +44,13 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile what waits now. Several workers of one run may do so at a time."""
+        """Compile the jobs that are waiting now. Several workers of one run may do so at a time."""
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile what comes until the queue is closed and empty."""
+        """Compile jobs until the queue is closed and empty."""
         with self._beating():
             while True:
                 closed = self._queue.closed or self._abandoned()  # before the look: what comes after is seen
@@ -65,7 +64,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
-        """Signs of life from a thread: a compilation, and the wait for another run's, say nothing for minutes."""
+        """Write heartbeats from a thread: a compilation, or the wait for another run, may take minutes."""
         over = threading.Event()
 
         def beat() -> None:
@@ -101,8 +100,8 @@ class Worker:
             if tried < TRIES:
                 result = self._compiler.compile(job, path)
             else:
-                said = f"jaxscope's own process was ended {tried} times while it waited for the compiler"
-                result = Result(job.id, CRASHED, error=said)
+                message = f"jaxscope's own process was ended {tried} times while it waited for the compiler"
+                result = Result(job.id, CRASHED, error=message)
             self._say(_event(job, result))
             self._queue.done(job.id, keep=result.outcome in (CRASHED, LATE))
 
@@ -114,7 +113,7 @@ class Worker:
             self._writer.emit(event)
 
     def _abandoned(self) -> bool:
-        """Whether nobody watches the program any more; False where nobody ever did."""
+        """Return whether the process that watched the program is gone; False if there never was one."""
         if not self._run.path.is_dir():
             return True
         beat = beat_of(self._run.heartbeat)
@@ -159,7 +158,7 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
     Args:
       waits: takes the processes that have the places, while there is none free; [] when that is over.
     """
-    end, said, fd = time.monotonic() + limit, list[int](), -1
+    end, reported, fd = time.monotonic() + limit, list[int](), -1
     while fd < 0:
         holders = list[int]()
         for n in range(places()):
@@ -171,16 +170,16 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
                 os.close(fd)
                 fd = -1
                 continue
-            except (OSError, ValueError):  # no locks there, or no such file: then without
+            except (OSError, ValueError):  # locks are not supported, or there is no file: continue without
                 pass
             break
         if fd >= 0 or len(holders) < places() or time.monotonic() > end:
             break
-        if holders != said:
+        if holders != reported:
             waits(holders)
-            said = holders
+            reported = holders
         time.sleep(POLL_S)
-    if said:
+    if reported:
         waits([])
     try:
         if fd >= 0:
@@ -194,7 +193,7 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
 
 
 def _opened(path: Path) -> int:
-    """The file to lock; -1: somebody else's, or no such directory."""
+    """Open the file to lock; -1 if it belongs to another user or its directory is missing."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -202,7 +201,7 @@ def _opened(path: Path) -> int:
 
 
 def _holder(fd: int) -> int:
-    """The process that has the lock; 0: it has not said so yet."""
+    """Return the process id of the holder of the lock; 0 if it has not written it yet."""
     try:
         return int(os.pread(fd, 20, 0))
     except (OSError, ValueError):

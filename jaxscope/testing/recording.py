@@ -91,8 +91,8 @@ class TestRecording:
         if self._session is not None:
             self._earlier_blocks += [self._block] if self._block is not None else []
             self._failed_parts = recorded_part.failed()
-            self._block = RecordingScope(self._session.tally, own=False)
-            self._session.tally.open(self._block)
+            self._block = RecordingScope(self._session.tracker, own=False)
+            self._session.tracker.open(self._block)
         return self
 
     def __exit__(
@@ -103,7 +103,7 @@ class TestRecording:
         self.raised = error is not None
         if self._session is not None:
             self._ended = session.current() is not self._session
-            self._session.tally.close(self._block)
+            self._session.tracker.close(self._block)
 
     def reset(self) -> None:
         """Forget an earlier try, because the next one may fail before it enters (in a ``setUp``)."""
@@ -194,14 +194,14 @@ class Pinned:
 
         clear: Any = jax.clear_caches
         clear()
-        self._block = RecordingScope(self._session.tally, own=False)
-        self._session.tally.open(self._block)
+        self._block = RecordingScope(self._session.tracker, own=False)
+        self._session.tracker.open(self._block)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         block, self._block = self._block, None
         if block is not None:
-            self._session.tally.close(block)
+            self._session.tracker.close(block)
             if error is None:
                 self._baselines.check(recorded_part.alone(self._session, block), self._test, self._name)

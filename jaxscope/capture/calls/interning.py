@@ -1,4 +1,4 @@
-"""What is written once and referred to afterwards: functions, context settings, the backend."""
+"""Write functions, context settings and the backend once, and refer to them by id afterwards."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ class Guard:
       pending: a trace that has begun.
     """
 
-    def __init__(self, stale: ClosureMonitor, counter: Counter, inside: bool) -> None:
-        self.stale = stale
+    def __init__(self, monitor: ClosureMonitor, counter: Counter, inside: bool) -> None:
+        self.monitor = monitor
         self.counter = counter
         self.function = counter.function  # its id
         self.inside = inside
@@ -126,7 +126,7 @@ class Guard:
         snapshot = Snapshot(function, pending.bound, pending.call, calls, constants)
         before = self.snapshots.pop(key, None)
         if before is not None and before[1].told:
-            self.stale.emit(
+            self.monitor.emit(
                 ev.CaptureRenewed(function=self.function, call=before[1].call, by=pending.call, calls=calls)
             )
         self.static = pending.static
@@ -136,7 +136,7 @@ class Guard:
         if len(self.snapshots) > MAX_SNAPSHOTS:
             self.snapshots.pop(next(iter(self.snapshots)))
         if self.inside or snapshot.arrays:
-            self.stale.soon()
+            self.monitor.soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
         """Another object stands where ``read`` was found: is it another value?"""
@@ -157,7 +157,7 @@ class Guard:
         snapshot.told = True
         found, before, after = read.found, read.mark.text, fingerprint.shown(value)
         stack = frames.user_frames(sys._getframe(1)) if seen != EXIT else []
-        self.stale.emit(
+        self.monitor.emit(
             ev.CaptureChanged(
                 function=self.function,
                 name=found.name,
@@ -169,7 +169,7 @@ class Guard:
                 site=stack[0] if stack else None,
                 seen=seen,
                 call=snapshot.call,
-                step=self.stale.step(),
+                step=self.monitor.step(),
                 calls=self.counter.value,
                 certain=found.certain or read.constant,
             )
@@ -186,8 +186,8 @@ class Guard:
     def step_ended(self) -> bool:
         """Look at what arrays hold, and at what calls do not come by to see. False: there is neither."""
         current = self._current()
-        tally = self.stale.tally
-        if not self.inside and tally is not None and tally.caller is self.counter:
+        tracker = self.monitor.tracker
+        if not self.inside and tracker is not None and tracker.caller is self.counter:
             return False  # its calls are the steps, and are looked after
         for snapshot in current:
             if self.inside or snapshot.calls != self.counter.value:
@@ -230,7 +230,7 @@ class ClosureMonitor:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._by_function = Weak()  # -> list of weak references to guards
-        self.tally: Any = None
+        self.tracker: Any = None
         self._since = 0  # the step that had ended when something new was taken in
 
     def __bool__(self) -> bool:
@@ -316,14 +316,14 @@ class ClosureMonitor:
 
     def soon(self) -> None:
         """There is something new that calls do not come by to see: look when this step ends, then ever more rarely."""
-        if self.tally is not None:
-            self._since = self.tally.ended
-            self.tally.look_after(1)
+        if self.tracker is not None:
+            self._since = self.tracker.ended
+            self.tracker.look_after(1)
 
     def step_ended(self) -> None:
         looked = [guard.step_ended() for guard in self._guards()]
-        if any(looked) and self.tally is not None:
-            self.tally.look_after(max(1, self.tally.ended - self._since))
+        if any(looked) and self.tracker is not None:
+            self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
         """The recording is about to end."""
@@ -331,7 +331,7 @@ class ClosureMonitor:
             guard.exit()
 
     def step(self) -> int | None:
-        found: int | None = self.tally.current if self.tally is not None else None
+        found: int | None = self.tracker.current if self.tracker is not None else None
         return found
 
     def emit(self, event: ev.CaptureChanged | ev.CaptureRenewed) -> None:

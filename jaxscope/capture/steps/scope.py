@@ -1,6 +1,6 @@
-"""A part of a recording: what left the fast path while it was open, and the steps of the part itself.
+"""A part of a recording: the calls that left the fast path while it was open, and its own steps.
 
-Filled by the tally as it happens; whether it matters is decided by who reads the log.
+The tracker fills it during the calls; the reader of the log decides which calls count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """Who counts the steps of the recording."""
+    """The part of StepTracker that a scope uses."""
 
     @property
     def marks(self) -> int: ...
@@ -46,28 +46,30 @@ class Seen(NamedTuple):
 
 
 class RecordingScope:
-    """Open between ``tally.open`` and ``tally.close``, as often as its owner likes.
+    """Open between ``tracker.open`` and ``tracker.close``, as often as its owner likes.
 
     Args:
-      tally: of the recording it is part of.
+      tracker: of the recording it is part of.
       alarm: called at a step mark, or before a call of a watched function, where something left the fast
-        path since: returns whether it could look; may raise what its owner asked for.
-      own: what other blocks around the running code, and other tasks, do is not part of it.
+        path since: returns whether it could check; may raise RecompileError.
+      own: exclude calls in other enclosing blocks and in other tasks.
     """
 
-    def __init__(self, tally: Tracker, alarm: Callable[[], bool] | None = None, *, own: bool = True) -> None:
+    def __init__(
+        self, tracker: Tracker, alarm: Callable[[], bool] | None = None, *, own: bool = True
+    ) -> None:
         self.alarm = alarm
         self._own = own
         self._task = _task() if own else None
         self.calls: dict[int, Seen] = {}  # by the number of the call
         self.first: Counter | None = None  # the watched function that was called first in here
-        self._tally = tally
-        self._marks = tally.marks
-        self._before = {counter: counter.value for counter in tally.counters}
+        self._tracker = tracker
+        self._marks = tracker.marks
+        self._before = {counter: counter.value for counter in tracker.counters}
 
     @property
     def runs_here(self) -> bool:
-        """Is the running code part of this block? That of another block, or of another task, is not."""
+        """Whether the running code is part of this block, and not of another block or task."""
         if not self._own:
             return True
         inside = around.get()
@@ -89,11 +91,11 @@ class RecordingScope:
     @property
     def counting(self) -> Counting:
         """What was counted in here so far."""
-        counters = [*([self.first] if self.first is not None else []), *self._tally.counters]
+        counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}
         steppers = frozenset(c.function for c in counters if c.step and c.function in called)
-        return Counting(self._tally.marks - self._marks, called, steppers)
+        return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
         """The step of the block that each call belongs to.

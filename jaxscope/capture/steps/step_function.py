@@ -25,10 +25,10 @@ from jaxscope.schema.events import FunctionSeen
 class StepFunction:
     """Counts the calls of the function called ``name``, unless a watched function counts the steps."""
 
-    def __init__(self, name: str, tally: StepTracker, once: Introductions) -> None:
+    def __init__(self, name: str, tracker: StepTracker, introductions: Introductions) -> None:
         self._name = name
-        self._tally = tally
-        self._once = once
+        self._tracker = tracker
+        self._introductions = introductions
         self._own: Counter | None = None
         self._jitted = Weak()
         self._given_up = False
@@ -49,14 +49,14 @@ class StepFunction:
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
             if known and self._own is not None:
-                seen = self._once.describe(jax_internals.given_to_jit(jitted))
+                seen = self._introductions.describe(jax_internals.given_to_jit(jitted))
                 known = seen.function == self._own.function
             self._jitted.put(jitted, known)
         if known:
-            if self._own is not None and self._tally.stepper is self._own:
+            if self._own is not None and self._tracker.stepper is self._own:
                 self._own.add()
             elif self._own is None:
-                self._count(self._once.describe(jax_internals.given_to_jit(jitted)))
+                self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
         """A Python function begins to run. False: it is not the one, do not tell of its calls again."""
@@ -77,13 +77,13 @@ class StepFunction:
 
     def ended(self) -> None:
         """Say so where no such function was seen."""
-        if self._own is None and self._tally.stepper is None and not self._given_up:
+        if self._own is None and self._tracker.stepper is None and not self._given_up:
             shield.switch_off(
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, seen: FunctionSeen) -> None:
-        if self._given_up or self._tally.stepper is not self._own:
+        if self._given_up or self._tracker.stepper is not self._own:
             return  # or a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:
             return  # another function of this name counts them
@@ -96,8 +96,8 @@ class StepFunction:
             )
             return
         if self._own is None:
-            self._once.introduce(seen)
-            self._own = self._tally.watch(seen.function, True)
+            self._introductions.introduce(seen)
+            self._own = self._tracker.watch(seen.function, True)
             self._own.rings = False
         self._own.add()
 

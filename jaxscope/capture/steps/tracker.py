@@ -1,6 +1,6 @@
-"""Step marks and the calls of watched functions: counted on every call, on disk at once (capture.count).
+"""Count step marks and the calls of watched functions, in memory-mapped files (capture.count).
 
-Knows nothing of JAX.
+Independent of JAX.
 """
 
 from __future__ import annotations
@@ -26,61 +26,74 @@ NEVER = sys.maxsize
 
 
 class Counter(Count):
-    """Calls of one watched function in this recording. ``step``: watched as a step function. ``rings``: blocks may
-    be asked, and raise, before a call; not where the count is made in a hook of ours.
+    """The calls of one watched function in this recording.
 
-    A warm call adds, stores and compares with ``due``: after a long computation every further word it
-    reads is far away. All else waits for the call that is due. ``each``: sees the arguments of every call.
+    A warm call only adds, stores and compares with ``due``, since more memory reads would miss the CPU's caches
+    after a long computation. All other work is done at the call that is due.
+
+    Attributes:
+      step: watched as a step function.
+      rings: the alarms of blocks may run, and raise, before a call; False if a hook of ours counts the calls.
+      each: called with the arguments of every call, or None.
     """
 
     __slots__ = (
-        "arguments", "each", "function", "look_at", "next", "rings", "step", "step_at", "tally", "tell_at",
+        "arguments",
+        "each",
+        "function",
+        "look_at",
+        "next",
+        "rings",
+        "step",
+        "step_at",
+        "tell_at",
+        "tracker",
     )  # fmt: skip
 
-    def __init__(self, tally: StepTracker, function: str, step: bool = False) -> None:
+    def __init__(self, tracker: StepTracker, function: str, step: bool = False) -> None:
         super().__init__(
-            tally.writer, lambda count, cell: ev.Called(function=function, count=count, cell=cell)
+            tracker.writer, lambda count, cell: ev.Called(function=function, count=count, cell=cell)
         )
-        self.tally = tally
+        self.tracker = tracker
         self.function = function
         self.each: Any = None
-        self.arguments = Arguments(tally.writer, function) if tally.transfers else None
+        self.arguments = Arguments(tracker.writer, function) if tracker.transfers else None
         self.step = step
         self.rings = True
         self.look_at = NEVER
 
     def restart(self) -> None:
         super().restart()
-        # Calls at which the watched is looked at, a step ends that is to be looked at, steps are told.
+        # Numbers of the calls at which to check the function's captured values, to end a step, to report steps.
         self.look_at, self.step_at, self.tell_at = 1, NEVER, 0
         self.due = self.next = 0
 
     def add(self) -> bool:
-        """One more call. True: whoever watches it is to look when the call has returned.
+        """Count one more call. Return True if the captured values have to be checked when it has returned.
 
-        What ``watch`` makes does the same before it calls (capture.warm).
+        The wrapper that ``watch`` returns does the same before each call (capture.warm).
         """
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """``add`` says True in so many calls."""
+        """Make ``add`` return True after so many calls."""
         self.look_at = self.value + calls
         self.set_due()
 
     def step_in(self, calls: int) -> None:
-        """The step that ends when so many more calls have begun is one to look at."""
+        """Call ``step_ended`` for the step that ends when so many more calls have begun."""
         self.step_at = self.value + calls
         self.set_due()
 
     def set_due(self) -> None:
-        alarmed = self.tally.alarmed and self.rings
+        alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """The call that was counted last, with the arguments and keywords ``given``, left the fast path."""
+        """Note that the last counted call, with the arguments and keywords ``given``, left the fast path."""
         if self.arguments is not None:
             self.arguments.missed(given, numpy_leaves, self.value)
             self.each = self.arguments.each
@@ -92,50 +105,50 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Call ``value`` is one at which something is due; True as from ``add``."""
+        """Do the work that is due at call ``value``. Return as ``add``."""
         if value < self.next:
             return False
-        tally = self.tally
+        tracker = self.tracker
         if value == 1:
-            tally.began(self)
+            tracker.began(self)
         looks, stepped, tells = value >= self.look_at, value >= self.step_at, value >= self.tell_at
         if looks:
-            self.look_at = value + 1  # where the call raises, nobody looks
+            self.look_at = value + 1  # if the call raises, nothing is checked
         if stepped:
             self.step_at = NEVER
         if tells:
             self.tell_at = NEVER
         self.set_due()  # before what follows: another thread may make it due meanwhile
-        if tally.waits:
-            tally.first_called(self)
-        if tally.fates.fresh:
-            tally.look()
+        if tracker.waits:
+            tracker.first_called(self)
+        if tracker.buffer_lifetimes.fresh:
+            tracker.look()
         if stepped:
-            tally.call_began(self)
-        if tells and tally.stepper is self:
-            self.tell_at = value + tally.tell(value - 1)
+            tracker.call_began(self)
+        if tells and tracker.stepper is self:
+            self.tell_at = value + tracker.tell(value - 1)
             self.set_due()
-        if tally.alarmed and self.rings:
-            tally.ring()  # may raise: then the call does not happen
+        if tracker.alarmed and self.rings:
+            tracker.ring()  # may raise: then the call does not happen
         return looks
 
 
 class MainSteps:
-    """The steps of the process that the user started, read where it counts them."""
+    """The steps of the process that the user started, read from the file in which it counts them."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._log: Path | None = None
 
     def now(self) -> int | None:
-        """Its step; None where its log is not found."""
+        """Return its current step; None if its log is missing."""
         if self._log is None:
             self._log = reader.main_log(self._run)
         return counts.step_now(self._log) if self._log is not None else None
 
 
 class StepTracker:
-    """All counters of a recording, and the step we are in.
+    """All counters of a recording, and the current step.
 
     Steps count from 1. With marks, step k is what runs until the k-th mark. Without, step k begins
     at the k-th call of the step function; before the first it is step 0.
@@ -144,16 +157,16 @@ class StepTracker:
     def __init__(
         self,
         writer: Writer,
-        fates: BufferLifetimes,
+        buffer_lifetimes: BufferLifetimes,
         look: Callable[[], None],
         step_ended: Callable[[], None],
         *,
         transfers: bool = False,
     ) -> None:
         self.writer = writer
-        self.transfers = transfers  # is what calls bring to devices counted?
-        self.fates = fates
-        fates.noticed = self._all_due
+        self.transfers = transfers  # whether NumPy arguments copied to devices are counted
+        self.buffer_lifetimes = buffer_lifetimes
+        buffer_lifetimes.noticed = self._all_due
         self.look = look
         self.step_ended = step_ended  # called at the ends of steps that ``look_after`` asks for
         self._counters: dict[str, Counter] = {}
@@ -161,13 +174,13 @@ class StepTracker:
         self.waits = (
             True  # the next watched function that is called is the first: for the recording, or a block
         )
-        self.blocks: list[RecordingScope] = []  # that are open now
-        self.alarmed = False  # at the next mark or call of a watched function the blocks are told
+        self.blocks: list[RecordingScope] = []  # the open ones
+        self.alarmed = False  # at the next mark or call of a watched function, the alarms of the blocks run
         self._explicit = False
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
         self._due = 0
         self._marks_due = NEVER
-        # Told the number of a step that ended; says after how many more it wants to be told again.
+        # Called with the number of a step that ended; returns after how many more steps to call it again.
         self.after_step: Callable[[int], int] | None = None
         self._tell_at = 0  # marks
         self.before = 0  # steps that the parent had counted when this process was forked
@@ -194,7 +207,7 @@ class StepTracker:
             counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
-        """A call of the step function ended ``step``: after how many more is the next to be told?"""
+        """Report the end of ``step`` and return after how many more steps to report again."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)
@@ -211,7 +224,7 @@ class StepTracker:
             self._marks.flush()
         if self._marks.value >= self._marks_due:
             self.step_ended()
-        if self.fates.fresh:
+        if self.buffer_lifetimes.fresh:
             self.look()
         if self.after_step is not None and self._marks.value >= self._tell_at:
             self._tell_at = self._marks.value + self.after_step(self._marks.value)
@@ -225,13 +238,13 @@ class StepTracker:
             self.stepper.step_in(steps)
 
     def call_began(self, counter: Counter) -> None:
-        """With a call of the step function that is due, the step before it ends."""
+        """End the previous step, if ``counter`` counts the steps."""
         if counter is self.caller:
             self.step_ended()
 
     @property
     def caller(self) -> Counter | None:
-        """Whose calls are the steps; None where marks are."""
+        """The counter whose calls are the steps; None if marks count them."""
         return self.stepper if not self._marks.value else None
 
     @property
@@ -252,7 +265,7 @@ class StepTracker:
     # -- blocks: parts of the recording with steps of their own ---------------------------------------
 
     def open(self, block: RecordingScope) -> None:
-        """From now on ``block`` is told what leaves the fast path."""
+        """Report calls that leave the fast path to ``block`` from now on."""
         self.blocks.append(block)
         self.waits = True
         self._all_due()
@@ -263,7 +276,7 @@ class StepTracker:
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """``counter`` counted the first call of a watched function since somebody began to wait for one."""
+        """Note ``counter`` as the first one called in the recording and in the open blocks."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -273,13 +286,13 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """A call of ``function`` left the fast path; its key has so many NumPy arguments."""
+        """Note that a call of ``function`` with ``numpy_leaves`` NumPy arrays left the fast path."""
         counter = self._counters.get(function)
         if counter is not None:
             counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
-        """Call ``call`` left the fast path: the blocks are told, and want to be asked when it is over."""
+        """Report that call ``call`` left the fast path to the blocks, and set their alarms."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -287,11 +300,11 @@ class StepTracker:
             self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
 
     def ring(self) -> None:
-        """Ask the blocks; one may raise what its owner asked for."""
+        """Run the alarms of the blocks; an alarm may raise RecompileError."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
-                self._set_alarm(True)  # not here: ask again
+                self._set_alarm(True)  # it could not check here: run it again
 
     def _set_alarm(self, on: bool) -> None:
         if on != self.alarmed:
@@ -305,13 +318,13 @@ class StepTracker:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Other processes find the steps of this one there."""
+        """Publish which cell counts the steps, for other processes."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
 
     @property
     def current(self) -> int | None:
-        """The step now; None where nothing counts steps."""
+        """The current step; None if no steps are counted."""
         if self._marks.value:
             return self.before + self._marks.value + 1
         return self.before + self.stepper.value if self.stepper is not None else None
@@ -322,16 +335,16 @@ class StepTracker:
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
-        """This process was started by another one of ``run``."""
+        """Note that another process of ``run`` started this one."""
         self._main = MainSteps(run)
 
     @property
     def marked(self) -> bool:
-        """Are steps counted by marks at their ends?"""
+        """Whether steps are counted by marks at their ends."""
         return self._marks.value > 0
 
     def forked(self) -> None:
-        """In a forked child: what the parent counted is the parent's, and the steps go on from there."""
+        """Reset the counts in a forked child; the step numbers continue from the parent's."""
         self.before += self._marks.value or (self.stepper.value if self.stepper is not None else 0)
         self._tell_at = 0
         for count in (*self._counters.values(), self._marks):
@@ -343,6 +356,6 @@ class StepTracker:
         self._set_alarm(False)
 
     def flush(self) -> None:
-        """Write to the log what grew; at misses and at the end."""
+        """Write changed counts to the log. Called at misses and at the end."""
         for count in (*list(self._counters.values()), self._marks):
             count.flush()

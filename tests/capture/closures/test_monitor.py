@@ -421,7 +421,7 @@ array[1] = 2
 f(x)
 jaxscope.step()
 jaxscope.step()
-print(jaxscope.capture.session.current().probe.tally.current)
+print(jaxscope.capture.session.current().probe.tracker.current)
 """
     )
     assert run.out == "4\n"
