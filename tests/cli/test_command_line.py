@@ -217,7 +217,7 @@ def test_doctor_says_how_to_keep_jax_from_looking_for_an_accelerator_that_is_not
     monkeypatch.setattr(doctor, "DEVICE_FILES", ((), ("no such device",)))
     monkeypatch.setattr(doctor, "_parts_of_jax", list)
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
-    assert "libtpu is installed, and there is no such accelerator here" in " ".join(
+    assert "libtpu is installed, but this machine has no such accelerator" in " ".join(
         jaxscope("doctor")[1].split()
     )
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
