@@ -59,7 +59,7 @@ def test_the_settings_stand_side_by_side(place):
 def test_a_run_within_is_named_by_its_setting_or_by_its_directory(place):
     first = place("report", "latest/MESH=4x2").stdout
     assert first.splitlines()[1].startswith("with MESH=4x2  one of 3 runs of mesh-")
-    assert place("report", "mesh/MESH=8x1").stdout.splitlines()[1].startswith("with MESH=8x1  the others:")
+    assert place("report", "mesh/MESH=8x1").stdout.splitlines()[1].startswith("with MESH=8x1  other runs:")
     assert "MESH=8x1, MESH=4x2, MESH=3x3" in place("report", "mesh/MESH=9", code=2).stderr
     diff = place("diff", "latest/MESH=8x1", "latest/MESH=4x2").stdout
     assert [line.split("  ")[0] for line in diff.splitlines()[:2]] == [
@@ -120,5 +120,5 @@ def test_a_check_looks_at_every_setting_and_says_which_one_a_finding_is_of(place
     compilation = f["evidence"][0]["compilation"]
     assert compilation in [c["id"] for c in report["sub_runs"][f["sub_run"]]["compilations"]]
     page = " ".join(place("report", where).stdout.split())
-    assert "Findings" in page and "(with --batch=odd)" in page
+    assert "Findings" in page and "(with" in page and "--batch=odd)" in page
     assert "with --batch" not in place("check", f"{where}/--batch=odd", code=1).stdout  # one alone

@@ -253,12 +253,10 @@ WORDS = {
     "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
     "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
     "package_that_reads": "pass NumPy arrays (np.asarray(x)) to plots_of_somebody, where it only reads them",
-    "mutable_self": "jit a function that is passed what it uses of self, its arrays and numbers, as "
-    "arguments",
-    "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with its fields "
-    "in place of __init__",
-    "new_function": "apply jax.value_and_grad to it, once, outside what defines it anew; what it takes "
-    "from around it",
+    "mutable_self": "jit a function that takes the arrays and numbers of self that it uses as arguments",
+    "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with fields instead of"
+    " __init__",
+    "new_function": "apply jax.value_and_grad to it, once, outside the code that defines it again",
     "ordinary_number_through_nnx": "pad the odd batch to the usual size",
 }
 
@@ -326,4 +324,4 @@ def test_where_the_advice_is_followed_nothing_is_found(found, name):
 
 def test_the_line_named_is_one_that_ran(found):
     [f] = found[0]["new_function"]
-    assert "jax.value_and_grad(...) applied anew at p_new_function.py:5" in words.title(f)
+    assert "jax.value_and_grad(...) applied again at p_new_function.py:5" in words.title(f)
