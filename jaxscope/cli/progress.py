@@ -8,8 +8,10 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from jaxscope.model.load import Progress
+if TYPE_CHECKING:  # `jaxscope run` loads this before the program starts, and model takes longer than the rest
+    from jaxscope.model.load import Progress
 
 AFTER_S = 0.4  # most reads are over by then
 EVERY_S = 0.1

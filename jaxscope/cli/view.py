@@ -16,8 +16,6 @@ from jaxscope.cli.progress import reading
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model.load import state
-from jaxscope.model.run import Run
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -59,6 +57,9 @@ def begun() -> RunDir | None:
     runs = store.all_runs()
     if not runs or runs[-1].recorded:
         return None
+    from jaxscope.model.load import state
+    from jaxscope.model.run import Run
+
     return runs[-1] if state(Run(), runs[-1]) == "running" else None
 
 

@@ -208,6 +208,23 @@ def test_reading_imports_neither_jax_nor_the_writing_wing(run):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.subprocess
+def test_run_loads_nothing_that_reads_a_run_before_the_program_starts(tmp_path):
+    (tmp_path / "program.py").write_text("")
+    code = (
+        "import sys\n"
+        "from jaxscope.launch import runner\n"
+        "def started(*_, **__):\n"
+        "    print(*(m for m in sys.modules if m.startswith(('jaxscope.model', 'jaxscope.analysis', 'jaxscope.rules'))))\n"
+        "    sys.exit(0)\n"
+        "runner.run = started\n"
+        "from jaxscope.cli import command\n"
+        "command(['run', '-o', 'out', 'program.py'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == "\n", done.stdout + done.stderr
+
+
 def test_doctor_says_how_to_keep_jax_from_looking_for_an_accelerator_that_is_not_there(jaxscope, monkeypatch):
     from jaxscope.cli import doctor
 
