@@ -21,9 +21,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "analysis" / "hlo")]
 from hlo_damage import DAMAGE, damaged  # noqa: E402
 
-from jaxscope.analysis.hlo import graph  # noqa: E402
 from jaxscope.analysis.hlo.program import analyse  # noqa: E402
-from jaxscope.analysis.hlo.reader import read  # noqa: E402
 
 FOREIGN = [
     "module @jit_f attributes {mhlo.num_partitions = 8 : i32} {\n  func.func public @main(%arg0: tensor<4xf32>) {\n",
@@ -59,9 +57,6 @@ def main() -> int:
         try:
             program = analyse(text, mesh=[("data", 4), ("model", 2)] if chance.random() < 0.5 else None)
             msgspec.json.encode(program)
-            flow = graph.build(read(text))
-            graph.longest_path(flow)
-            graph.to_dot(flow)
             failed = [p.text for p in program.problems if "could not be" in p.text]  # the last resort
         except Exception as error:
             failed = [f"{type(error).__name__}: {error}"]

@@ -129,10 +129,5 @@ class Frames:
             self._blamed[frame_id] = number
             return number
 
-    def is_own(self, frame_id: int) -> bool:
-        """Is the blamed line in a file of the user's?"""
-        frame = self.blamed(frame_id)
-        return frame is not None and self._is_own(frame.file)
-
     def _is_own(self, file: str) -> bool:
         return file in self._own or not in_library(file)
