@@ -1,1 +1,1 @@
-"""What can be said about a run: plain data, no behaviour, no other room of jaxscope."""
+"""The data types of a recording: plain data without behaviour. Imports no other package of jaxscope."""

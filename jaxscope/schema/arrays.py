@@ -1,7 +1,4 @@
-"""Live arrays as data: what one snapshot says of each group of them.
-
-Owns the shape of the facts; what follows from them (replication, padding, growth) is analysis.
-"""
+"""The data of a snapshot of live arrays. Derived figures (replication, padding, growth) are in ``model.arrays``."""
 
 from __future__ import annotations
 
@@ -14,18 +11,18 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """Arrays of one path, shape, dtype and sharding.
 
     Attributes:
-      path: where the program holds them, container indices written ``[*]``; None: nowhere we looked. A
-        path that ends in ``…`` stands for several below it.
-      count: how many.
+      path: the variable that leads to them, with container indices as ``[*]``; None: none was found. A path that ends
+        in ``…`` stands for several below it.
+      count: number of arrays.
       shape, dtype: of each; None where they differ (a path with ``…``).
-      bytes: of all of them together, as the program sees them.
-      device_bytes: of all of them, on each device that holds them, as the device keeps them.
+      bytes: global bytes of all of them.
+      device_bytes: of all of them, on each device that holds them, with tiles and padding.
       sharding: an index into the snapshot's shardings; None: unknown, or several.
       committed, layout: None where they differ.
-      origin: the user's line that made them; None: unknown, or several lines.
-      held: without a path and ever more: what holds them, as a phrase; None: not looked for.
-      shared: how many of them lie wholly in the memory of other arrays of the snapshot, with which their
-        memory is counted: parts of them, or the same buffer under another name.
+      origin: the user's line that created them; None: unknown, or several lines.
+      held: of unnamed arrays that grow in number, a description of what holds them; None: not searched for.
+      shared: number of them whose memory is another array's of the snapshot and is counted there: shards of it, or
+        another array on the same buffer.
     """
 
     path: str | None = None
@@ -43,7 +40,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeviceMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a device's allocator says (``Device.memory_stats()``), in bytes; None: it does not say."""
+    """The figures of a device's allocator (``Device.memory_stats()``) in bytes; None if it has no such figure."""
 
     device: int = 0
     in_use: int | None = None

@@ -1,4 +1,4 @@
-"""Why a call was not served from a cache, as data: the cause and the two values that it compares.
+"""The cause of a cache miss as data, with the two values that differ.
 
 ``present.causes`` makes the words.
 """
@@ -127,7 +127,7 @@ class _Detail(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
     pass
 
 
-# Why static values that look alike are not the same.
+# Reasons why static values with the same text differ.
 SAME_TEXT, NO_FIELD = "same_text", "no_field"
 UNSTABLE_HASH, FUNCTION, PARTS, NO_EQ = "unstable_hash", "function", "parts", "no_eq"
 
@@ -149,7 +149,7 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
 
 
 class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
-    """How the function object was made: ``line`` is where, which is a guess unless ``certain``."""
+    """How the function object was created. ``line``: where; a guess unless ``certain``."""
 
     form: str
     wrappers: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
 
 
 class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
-    """``number``: what people call the program made ahead of time; ``differs``: it is for other arguments."""
+    """``number``: of the program compiled ahead of time, as in ``f#3``; ``differs``: it is for other arguments."""
 
     number: int | None
     differs: bool
@@ -182,14 +182,14 @@ class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
 
 
 class Effects(_Detail, tag="effects", frozen=True, gc=False):
-    """The effects of a function: classes without what they are of, sorted; ``refs``: jax.Refs alone."""
+    """The effects of a function: sorted names of their classes; ``refs``: all are effects of a jax.Ref."""
 
     names: tuple[str, ...]
     refs: bool = False
 
 
 class Compared(_Detail, tag="compared", frozen=True, gc=False):
-    """What was compared without a difference; ``missing``: parts of the key that were not recorded."""
+    """The numbers of arrays and statics that are equal; ``missing``: parts of the key that were not recorded."""
 
     arrays: int
     statics: int
@@ -197,11 +197,11 @@ class Compared(_Detail, tag="compared", frozen=True, gc=False):
 
 
 class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
-    """The key was not recorded, or what it refers to is lost."""
+    """The key was not recorded, or an event that it refers to is lost."""
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
-    """Nothing earlier of the function is known; ``since``: what the recording began with (``this block``)."""
+    """Earlier calls of the function are unknown; ``since``: where the recording began (``this block``)."""
 
     since: str
 
@@ -213,17 +213,17 @@ Detail: TypeAlias = (
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False):
-    """Why a call was not served from a cache.
+    """The cause of a cache miss.
 
     Attributes:
-      kind: a word of the table of causes (``shape``, ``static_value``, ``new_function``, ...).
-      level: the cache that the difference misses: trace, lower, compile or fast_path.
-      path: the argument, by the user's names; ``context`` for the mesh around the call; a setting's name
-        for ``config``; None where it belongs to no single place.
+      kind: ``shape``, ``static_value``, ``new_function``, ...
+      level: the cache that missed: trace, lower, compile or fast_path.
+      path: the argument, by the user's names; ``context`` for the mesh around the call; the name of a setting for
+        ``config``; None if it has no single place.
       before, after: the two values; None where there is none.
       certainty: certain or likely.
-      count: leaves this one stands for; ``path`` is then what they have in common.
-      detail: what else is known of a cause of this kind.
+      count: number of leaves with this cause; ``path`` is then their common path.
+      detail: further data for a cause of this kind.
     """
 
     kind: str

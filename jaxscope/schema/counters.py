@@ -1,4 +1,4 @@
-"""The events of numbers that go on growing in the small file beside a process's log (log.counts)."""
+"""Events of counts, which go on growing in the counts file beside a process's log (log.counts)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from jaxscope.schema.event import Event
 
 
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """Further fast-path misses with an unchanged key, counted only: ``count`` since the start.
+    """Repeated fast-path misses with an unchanged key, ``count`` since the start.
 
-    ``cell``: where in the process's counts (log.counts) the number goes on growing; None: only here.
+    ``cell``: index in the process's counts file where the number goes on growing; None: in later events only.
     """
 
     function: str = ""
@@ -17,7 +17,7 @@ class MissesCounted(Event, frozen=True, tag="MissesCounted"):
 
 
 class Step(Event, frozen=True, tag="Step"):
-    """Step ``index`` (from 1) ended. At most ten a second are written; misses carry their step.
+    """Step ``index`` (from 1) ended. At most ten per second are written; misses have their step.
 
     ``cell``: as of MissesCounted.
     """
@@ -35,12 +35,12 @@ class Called(Event, frozen=True, tag="Called"):
 
 
 class Brought(Event, frozen=True, tag="Brought"):
-    """``count`` calls of a watched function that brought ``bytes`` of NumPy's, where calls bring different ones.
+    """``count`` calls of a watched function passed ``bytes`` in NumPy arguments, where calls pass different sizes.
 
     Attributes:
-      bytes: of one call, as JAX has them; may be 0.
+      bytes: of one call, as jax.Array; may be 0.
       count: such calls since the start. ``cell``: as of MissesCounted.
-      lost: from now on it is not known what calls bring.
+      lost: from now on the bytes of calls are unknown.
     """
 
     function: str = ""

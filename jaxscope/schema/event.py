@@ -1,4 +1,4 @@
-"""What every event carries."""
+"""The fields that all events have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="kind", omit_defaults=True):
-    """What every event carries.
+    """The fields that all events have.
 
     Attributes:
       seq: number within one process's log, from 0.

@@ -1,7 +1,8 @@
-"""Everything capture can say: a tagged union of facts, plus Unknown for kinds from the future.
+"""All events of a log: a tagged union of facts, plus Unknown for kinds written by a newer version.
 
-Every field has a default, so that a log written by an older jaxscope decodes; fields a newer one
-added are ignored. A field that could not be read is None, never the 0 or the empty list that would be an answer. What can be derived (causes, counts, findings) is never an event.
+Every field has a default, so that a log of an older jaxscope decodes; fields that a newer one added are ignored. A
+field that could not be read is None, never 0 or an empty list. What can be derived (causes, counts, findings) is
+never an event.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ TRACE, LOWER, COMPILE = "trace", "lower", "compile"
 
 
 class RunStarted(Event, frozen=True, tag="RunStarted"):
-    """A process began recording. ``how``: run, record, env, child (spawned) or fork.
+    """A process began recording.
 
-    ``transfers``: whether what crosses between host and devices is counted. ``machine``, ``locked``: where it writes, and
-    whether it holds a lock on its log meanwhile (log.alive). ``steps``: how many steps its parent had counted when it was forked; a forked
-    process goes on counting from there.
+    Attributes:
+      how: run, record, env, child (spawned) or fork.
+      transfers: whether transfers between host and devices are counted.
+      machine: the machine that writes the log.
+      locked: whether the process holds a lock on its log while it records (log.liveness).
+      steps: of a forked process, the steps that its parent had counted; it continues from there.
     """
 
     schema: int = SCHEMA
@@ -55,10 +59,10 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
 
 
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
-    """Written when the program itself has started its backend: recording never starts one.
+    """The program started its backend; recording never starts one.
 
-    ``in_vain``: packages of accelerators that JAX tried and that found none: the backend is the CPU's, and
-    nothing told JAX which one to start (JAX_PLATFORMS).
+    Attributes:
+      in_vain: accelerator plugins that JAX tried before it used the CPU, because JAX_PLATFORMS was not set.
     """
 
     platform: str = ""
@@ -69,11 +73,12 @@ class BackendSeen(Event, frozen=True, tag="BackendSeen"):
 
 
 class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
-    """A function met for the first time.
+    """A function was recorded for the first time.
 
-    ``function`` is its id: qualified name, file and first line, then the wrappers around it.
-    ``form``: def, lambda, partial, method, callable, primitive. ``chain`` names every layer from the
-    object given to jit to the user's function.
+    Attributes:
+      function: its id: qualified name, file and first line, then the wrappers around it.
+      form: def, lambda, partial, method, callable or primitive.
+      wrappers: names of the layers around the user's function, outermost first.
     """
 
     function: str = ""
@@ -90,25 +95,32 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
-    """One set of trace-context settings, met for the first time; keys refer to it by ``context``."""
+    """A new set of trace-context settings; keys refer to it by ``context``."""
 
     context: str = ""
     settings: dict[str, str] = {}
 
 
 class Missed(Event, frozen=True, tag="Missed"):
-    """A call that left JAX's fast path, or asked for a trace ahead of time. ``call`` numbers it.
+    """A call that left JAX's fast path, or requested a trace ahead of time.
 
-    ``entry``: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...),
-    nested (inside another trace). ``site`` is the user's line; ``stack`` the user frames above it,
-    innermost first; ``column`` is where the expression begins on the line of ``site`` that made the call, in bytes,
-    which tells two calls on one line apart. ``key`` is None where only the compiled text is known. ``cleared`` counts the times
-    JAX's caches were cleared so far; ``full`` has (entries, capacity) of its bounded caches that are full,
-    or nearly. ``made`` are lines of the user's that made arrays among the arguments, ``made_by`` the index
-    of its line for each of ``key.arguments``, -1 where it is not known. ``into_library``: which of ``site`` (0) and
-    ``stack`` (1, ...) is the outermost line that called a library or JAX, and ``library`` that one's name; of
-    functions that are not the user's.
-    ``main_step``: the step of the program's first process at this moment, in a process that it started.
+    Attributes:
+      call: its number in the process.
+      entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested (inside
+        another trace).
+      site: the user's line that made the call.
+      stack: the user's frames above ``site``, innermost first.
+      column: where the expression begins on the line of ``site``, in bytes.
+      key: None where only the compiled text is known.
+      inside: the call during whose trace this one was made.
+      cleared: how often JAX's caches were cleared so far.
+      full: (entries, capacity) of the bounded caches that are nearly full.
+      made: the user's lines that created arrays among the arguments.
+      made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
+      into_library: of functions that are not the user's, the outermost line that called a library or JAX: 0 for
+        ``site``, 1 and more for ``stack``.
+      library: the name of that library.
+      main_step: in a process that the program started, the step of the program's first process.
     """
 
     call: int = 0
@@ -131,9 +143,10 @@ class Missed(Event, frozen=True, tag="Missed"):
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
-    """``phase`` (trace, lower or compile) began for ``call``: what is being done *now*.
+    """``phase`` (trace, lower or compile) of ``call`` began.
 
-    ``later``: what was traced or lowered ahead of time goes on, perhaps in a later step.
+    Attributes:
+      later: the call was traced or lowered ahead of time, perhaps in an earlier step.
     """
 
     call: int = 0
@@ -142,9 +155,9 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 
 
 class Traced(Event, frozen=True, tag="Traced"):
-    """The Python body ran. ``seconds`` is None for a trace inside another trace.
+    """The Python body of a function was traced. ``seconds`` is None for a trace inside another trace.
 
-    Where JAX does not let us see the end of a nested trace (Degraded: nested_end), it may have raised.
+    If the ends of nested traces are unknown (Degraded: nested_end), a nested trace may have raised instead.
     """
 
     call: int = 0
@@ -157,24 +170,27 @@ class Traced(Event, frozen=True, tag="Traced"):
 
 
 class TraceReused(Event, frozen=True, tag="TraceReused"):
-    """The tracing phase found an earlier trace: the Python body did not run."""
+    """The tracing phase used an earlier trace: the Python body did not run."""
 
     call: int = 0
     seconds: float | None = None
 
 
 class Lowered(Event, frozen=True, tag="Lowered"):
-    """StableHLO was made. ``program`` names it together with the compile options and the target.
+    """A function was lowered to StableHLO.
 
-    ``asked`` are the shardings that jit was given; ``asked_in`` and ``asked_out`` are indices into it, one for
-    each flat argument and result, None where nothing was asked; all empty where nothing at all was.
+    Attributes:
+      program: id of the text together with the compile options and the target.
+      donated: argument paths.
+      asked: the shardings in jit's in_shardings and out_shardings; empty where it was given none.
+      asked_in, asked_out: for each flat argument and result an index into ``asked``, None where it was left open.
     """
 
     call: int = 0
     seconds: float | None = None
     program: str | None = None
     module: str | None = None
-    donated: list[str] | None = []  # argument paths
+    donated: list[str] | None = []
     num_partitions: int | None = None
     platforms: list[str] = []
     asked: list[Sharding] | None = []
@@ -183,10 +199,14 @@ class Lowered(Event, frozen=True, tag="Lowered"):
 
 
 class Compiled(Event, frozen=True, tag="Compiled"):
-    """An executable is there. ``persistent_cache``: hit, miss or off; the reason where one is known.
+    """A program was compiled, or loaded from the persistent cache.
 
-    ``in_sharding_of``: per flat argument of the call an index into ``in_shardings``, None for one that is
-    dropped; empty for one device, where there is nothing to choose.
+    Attributes:
+      persistent_cache: hit, miss or off; ``persistent_cache_reason``: why, if known.
+      out_sharding_of: for each result an index into ``out_shardings``.
+      in_sharding_of: for each flat argument an index into ``in_shardings``, None for a dropped argument; empty for a
+        program on one device.
+      dropped_arguments: flat positions of arguments that XLA never reads.
     """
 
     call: int = 0
@@ -196,11 +216,11 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     persistent_cache: str | None = None
     persistent_cache_reason: str | None = None
     out_shardings: list[Sharding] = []
-    out_sharding_of: list[int | None] = []  # per result, an index into out_shardings
+    out_sharding_of: list[int | None] = []
     in_shardings: list[Sharding] = []
     in_sharding_of: list[int | None] = []
     out_committed: bool | None = None
-    dropped_arguments: list[int] | None = []  # flat positions XLA never reads
+    dropped_arguments: list[int] | None = []
     memory: Memory | None = None
     cost: dict[str, float] = {}
     fingerprint: str | None = None
@@ -208,7 +228,7 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
-    """``phase`` ended with an exception of the program's own (or of JAX)."""
+    """``phase`` ended with an exception of the program or of JAX."""
 
     call: int = 0
     phase: str = TRACE
@@ -225,17 +245,20 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
 
 
 class Watched(Event, frozen=True, tag="Watched"):
-    """A function is being watched: its calls are counted."""
+    """A function is watched: its calls are counted. ``step``: its calls are the steps."""
 
     function: str = ""
     step: bool = False
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
-    """What had become of a call's array arguments when we next looked.
+    """What became of a call's array arguments, by path.
 
-    ``deleted``: donated and consumed; ``gone``: nobody holds it any more; ``kept``: alive.
-    ``seen``: next_call, next_event or exit.
+    Attributes:
+      seen: when it was checked: next_call, next_event or exit.
+      deleted: donated and consumed.
+      gone: no longer referenced.
+      kept: alive.
     """
 
     call: int = 0
@@ -246,16 +269,18 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
 
 
 class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
-    """The live arrays of this process at one moment, in groups; metadata only.
+    """A snapshot of the live arrays of this process, in groups; metadata only.
 
-    ``why``: step (a step ended), growth, miss (no steps are known), asked, exit, exhausted (the program
-    died for want of memory; ``error`` is what it was told, ``site`` the user's line that asked). ``step``
-    ended last. ``addressable`` lists the devices of this process: nothing is claimed of others.
-    ``host_limit``: bytes of memory this process may have, where devices of a CPU take theirs from it.
-    ``parts``: further live arrays, which nothing leads to and which lie in the memory of those in the groups:
-    what JAX keeps of the parts that were asked of them. ``overlap``: bytes by device that two groups' arrays
-    count, where an array lies in another's memory on some of its devices and in its own on others.
-    ``cut``: not everything reachable was looked at. ``cost_seconds`` is what the look took.
+    Attributes:
+      why: step (a step ended), growth (there are more arrays), miss (where no steps are known), asked (requested by
+        the user), exit, or exhausted (memory ran out: ``error`` is the message, ``site`` the user's line).
+      step: the step that ended last.
+      addressable: the devices of this process; other devices are unknown.
+      host_limit: bytes of memory that this process may have, where devices of a CPU use it.
+      cut: the search for names stopped at a limit.
+      cost_seconds: that the snapshot took.
+      parts: number of further live arrays without a name, in the memory of those in the groups: shards that JAX keeps.
+      overlap: bytes by device that two groups count, because an array shares another's memory on some devices only.
     """
 
     why: str = ""
@@ -275,14 +300,14 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
 
 class Degraded(Event, frozen=True, tag="Degraded"):
-    """A part of the recording is not available, and why. Written once a part."""
+    """A part of the recording is not available, and why. Written once for each part."""
 
     seam: str = ""
     reason: str = ""
 
 
 class Died(Event, frozen=True, tag="Died"):
-    """An exception that nobody caught ended the program. ``stack``: the user's frames, innermost first."""
+    """An uncaught exception ended the program. ``stack``: the user's frames, innermost first."""
 
     error: str = ""
     message: str = ""
@@ -296,13 +321,13 @@ class RunEnded(Event, frozen=True, tag="RunEnded"):
 
 
 class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
-    """Nothing of this process is recorded any more, though it goes on: its files cannot be written, or are too large."""
+    """The recording of a process stopped, though the process goes on: its files are too large or cannot be written."""
 
     reason: str = ""
 
 
 class ProgramExited(Event, frozen=True, tag="ProgramExited"):
-    """Written by the keeper: the program's end as the operating system saw it."""
+    """The end of the program as the operating system reports it. Written by the keeper."""
 
     program_pid: int = 0
     exit_code: int | None = None
@@ -311,21 +336,20 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
 
 class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
-    """What a trace of a watched function read from outside is another value now, and JAX did not trace again.
+    """A value that the trace of a watched function captured has changed since, and JAX did not trace again.
 
     Attributes:
-      call: the trace that took it in.
+      call: the call that traced.
       name: as the code spells it (``scale``, ``config['lr']``, ``self.width``).
-      where: closure, global or static (of a static argument), with "of g" where a function g that is called
-        reads it.
+      where: closure, global or static (of a static argument); "of g" is added where a called function g reads it.
       how: rebound, or in place (the contents of a NumPy array).
-      before, after: the values in few words.
+      before, after: the values, shortened.
       read: the line that reads it.
-      site: the user's line at which it was seen: the call that was served with the old value, where ``seen`` is
-        call; else the end of a step. None at exit.
-      seen: call, step or exit.
+      site: the user's line at which it was noticed: the call that used the old value if ``seen`` is call, or the end
+        of a step. None at exit.
+      seen: when it was noticed: call, step or exit.
       calls: of the function so far.
-      certain: every run of the function comes past the line, or the array is a constant of the trace.
+      certain: every run of the function executes the line, or the array is a constant of the trace.
     """
 
     function: str = ""
@@ -344,7 +368,7 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
 
 
 class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
-    """Trace ``by`` of a watched function took in anew what had changed since trace ``call``."""
+    """Trace ``by`` of a watched function captured the values that had changed since trace ``call``."""
 
     function: str = ""
     call: int = 0
@@ -353,18 +377,20 @@ class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
 
 
 class StderrWatched(Event, frozen=True, tag="StderrWatched"):
-    """Written by whoever passes the program's stderr on: from now on it hears what XLA prints there.
+    """From now on XLA's warnings on the program's stderr are recorded.
 
-    ``muted``: the setting that keeps XLA from printing warnings, where the environment has one.
+    Attributes:
+      muted: the environment variable that keeps XLA from printing warnings, if it is set.
     """
 
     muted: str | None = None
 
 
 class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
-    """A warning that XLA printed on stderr, as printed. ``t_ns``: when, by its own stamp where it has one.
+    """A warning that XLA printed on stderr. ``t_ns`` is the time in its own stamp, if it has one.
 
-    ``program_pid``: the process that printed it, where its thread was still there to be asked.
+    Attributes:
+      program_pid: the process that printed it; None if its thread had ended.
     """
 
     text: str = ""
@@ -372,9 +398,9 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 
 
 class SourceSeen(Event, frozen=True, tag="SourceSeen"):
-    """A file of the user's that a function or a call stands in: ``sha256`` of its content, in hexadecimal.
+    """A checksum of a source file of the user, written once. ``sha256``: in hexadecimal.
 
-    Written once a file. A reader elsewhere shows lines of a file only where its content is this one.
+    On another machine, lines of a file are shown only if its content has this checksum.
     """
 
     file: str = ""
@@ -382,7 +408,7 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind this version does not know, kept as it was; a long one without its contents."""
+    """An event of a kind that this version does not know, unchanged; a long one without its contents."""
 
     kind: str
     raw: dict[str, Any]

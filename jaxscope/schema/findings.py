@@ -1,6 +1,6 @@
-"""What is concluded from a run: findings and how sure they are. All of it is data; words are made by ``present``.
+"""Findings of a run, as data; ``present`` makes their text.
 
-Conclusions are never in the log; they are made when a run is read.
+Findings are never in the log; they are computed when a run is read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ ADVICE = "advice"  # a fix that is words only
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Where a finding can be seen: a compilation, a program or a line, and what is there.
+    """One observation that supports a finding, at a compilation, a program or a line.
 
     Attributes:
-      text: what is there; a message, or a plain text.
-      step: when.
-      target, setting: of a finding for several, the machine or the setting of ``--vary`` that this is about.
+      text: the observation; a message, or a plain text.
+      step: the step in which it was made.
+      target, setting: the target, or the setting of ``--vary``, where a finding has several.
     """
 
     text: Words
@@ -37,12 +37,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """What to do about a finding, in one clause.
+    """The fix of a finding.
 
     Attributes:
-      words: the clause; a message, or a plain text.
-      kind: what is done, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... (ADVICE: words only).
-      arguments: what it is done with, as data: ``{"donate_argnames": ["x"]}``.
+      words: one clause; a message, or a plain text.
+      kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... (ADVICE: words only).
+      arguments: of the action, as data: ``{"donate_argnames": ["x"]}``.
     """
 
     words: Words
@@ -51,16 +51,16 @@ class Fix(msgspec.Struct, frozen=True):
 
 
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """In which forms of the program a finding was made.
+    """The forms of the program that have a finding.
 
     Attributes:
-      ran: in the program that ran, whatever ``targets`` there are besides.
-      targets: machines that are not there, for whose programs it is true.
-      settings: those of ``--vary`` under which it was found, where the program was run under several.
-      named: the settings as they are named to people: what they have in common; empty where it is found under all.
+      ran: the program that ran has it.
+      targets: the targets whose programs have it.
+      settings: the settings of ``--vary`` under which it was found, if there are several.
+      named: the settings as messages name them: by what they have in common; empty if it was found under all.
       in_title: the title names the targets itself.
-      programs: numbers of the compilations whose programs have it, where the latest program does not.
-      latest: the number of that latest one.
+      programs: numbers of the compilations whose programs have it, if the latest program does not.
+      latest: the number of that latest program.
     """
 
     ran: bool = True
@@ -73,7 +73,7 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Identity(NamedTuple):
-    """What makes two findings the same finding: the rule, the function and what it is about, in any form of the program."""
+    """The identity of a finding in all forms of the program: rule, function, and a value that identifies its subject."""
 
     code: str
     function: str | None
@@ -81,20 +81,20 @@ class Identity(NamedTuple):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing worth doing something about, as data: ``present.findings`` makes the words.
+    """One problem in a program, as data: ``present.findings`` makes the text.
 
     Attributes:
       code: the rule's (``JX101``).
       severity: error, warning or note.
       certainty: certain or likely.
-      title: one sentence that names the thing; a message, or a plain text.
-      function: id of the function it is about.
-      source: the user's line to look at.
-      fix: what to do.
-      seconds: what it cost so far, where that is known.
-      path: the argument or array it is about, by the user's names, where it is about one.
-      contexts: the machines and settings it was found for.
-      subject: what tells it from the other findings of its rule and function; None: its path, line and title.
+      title: one sentence; a message, or a plain text.
+      function: id of the function.
+      source: the user's line.
+      fix: how to solve it.
+      seconds: lost so far, if known.
+      path: the argument or array, by the user's names, if there is one.
+      contexts: the targets and settings it was found for.
+      subject: distinguishes it from other findings of its rule and function; None: by path, line and title.
     """
 
     code: str
@@ -112,19 +112,19 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """Equal for what is the same finding, for whatever machine and under whatever setting."""
+        """Return the same value for the same finding under any target and setting."""
         name = self.title if isinstance(self.title, str) else self.title.slug
         subject = (self.path, self.source, name) if self.subject is None else self.subject
         return Identity(self.code, self.function, subject)
 
 
 def fix_of(f: Finding) -> Fix | None:
-    """The fix of ``f`` with its kind."""
+    """Return the fix of ``f``; a plain text becomes a Fix of kind ADVICE."""
     return f.fix if f.fix is None or isinstance(f.fix, Fix) else Fix(f.fix)
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """``fix`` in the words of the template ``slug``, whose field ``fix`` it is; None stays None."""
+    """Return ``fix`` with its words put into the template ``slug`` as the field ``fix``; None stays None."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

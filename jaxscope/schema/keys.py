@@ -1,7 +1,4 @@
-"""The cache key of one call as data: what JAX looked at to decide whether it had seen the call before.
-
-Owns the shape of a key; must not know how a key is read from a process or compared with another.
-"""
+"""The cache key of one call as data: the values that JAX compares to decide whether it traces or compiles again."""
 
 from __future__ import annotations
 
@@ -17,15 +14,18 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sharding(msgspec.Struct, frozen=True, gc=False):
-    """How an array lies on devices.
+    """The sharding of an array.
 
-    ``devices`` lists ids in mesh order as ranges (``"0-7"``, ``"3,1,0,2"``); ``mesh`` is
-    ``[[axis, size, axis_type], ...]``; ``spec`` is the PartitionSpec as JAX spells it, so that
-    ``P('d',)`` and ``P('d', None)`` stay apart.
+    Attributes:
+      kind: the class: SingleDeviceSharding, NamedSharding, GSPMDSharding, ...
+      text: for messages, without addresses.
+      devices: ids in mesh order as ranges (``"0-7"``, ``"3,1,0,2"``).
+      mesh: ``[[axis, size, axis_type], ...]``.
+      spec: the PartitionSpec as JAX prints it: ``P('d',)`` and ``P('d', None)`` differ.
     """
 
-    kind: str  # the class: SingleDeviceSharding, NamedSharding, GSPMDSharding, ...
-    text: str  # for people, without addresses
+    kind: str
+    text: str
     devices: str | None = None
     mesh: list[tuple[str, int, str | None]] | None = None
     spec: str | None = None
@@ -47,12 +47,13 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Static(msgspec.Struct, frozen=True, gc=False):
-    """A value that is part of the key by its own equality, not by shape.
+    """A value that is compared by its own equality, not by shape and dtype.
 
-    ``compares`` is ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it holds such);
-    ``serial`` numbers the object within the process where it can be told apart from every earlier one
-    (of a container the newest such part), ``hash`` is what ``hash(value)`` returned. ``unstable_hash``:
-    it, or a part of it, compared equal to the value that stood here before, which had another hash.
+    Attributes:
+      compares: ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it contains such an object).
+      serial: number of the object in its process (of a container, of its newest such part); None if unknown.
+      hash: the result of ``hash(value)``.
+      unstable_hash: the value, or a part of it, is equal to the one of the call before but has another hash.
     """
 
     path: str
@@ -65,7 +66,7 @@ class Static(msgspec.Struct, frozen=True, gc=False):
 
 
 class Key(msgspec.Struct, frozen=True, gc=False):
-    """Everything JAX's caches compare for one call."""
+    """All values that JAX's caches compare for one call."""
 
     arguments: list[Leaf] = []
     static: list[Static] = []
@@ -91,7 +92,7 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Captured(msgspec.Struct, frozen=True, gc=False):
-    """An array the traced function took in without being passed it. ``name`` None: not found."""
+    """An array that a trace captured. ``name`` None: no variable with it was found."""
 
     name: str | None
     where: str | None  # "closure", "global", "attribute", None

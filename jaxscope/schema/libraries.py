@@ -1,6 +1,6 @@
-"""Packages whose frames stand between the user and JAX: their lines are nobody's to blame.
+"""Packages whose frames are skipped when a line of the user is looked for: JAX and libraries between it and the user.
 
-Capture tells them by the module of a live frame, the reading wing by the file name in a text.
+Capture recognises them by the module of a live frame, analysis by the file name in a text.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 
 JAX_ROOTS = frozenset({"jax", "jaxlib"})
-# They decorate what the user wrote, and run it as it is.
+# They decorate the user's functions, and run them unchanged.
 DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
-# Extended by wrapper-libraries in [tool.jaxscope]. A package's own jit-compiled functions are called
-# its library functions.
+# Extended by wrapper-libraries in [tool.jaxscope]. Jit-compiled functions of such a package are library functions.
 WRAPPER_ROOTS = frozenset(
     {
         *DECORATOR_ROOTS,
@@ -20,8 +19,8 @@ WRAPPER_ROOTS = frozenset(
         *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
     }
 )
-# Of these, what a line calls can be traced as a whole: ``jax.jit(net.init)``. A sampler or a solver that
-# loops in Python cannot, or not without knowing its insides.
+# Functions of these packages can be jitted as a whole: ``jax.jit(net.init)``. A sampler or a solver that loops in
+# Python cannot.
 TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})
 OWN_ROOT = "jaxscope"
 
@@ -31,17 +30,17 @@ UNHEARD = ("flax.", "equinox.")
 # Measured on JAX 0.10.2 and 0.12.0.1: pure_callback, io_callback and debug.print; the change came with 0.11.
 CALLBACKS_KEPT_SINCE = (0, 11)
 
-# The CPU's own words: INTERNAL: Error dispatching computation: Out of memory allocating 20000000000000 bytes.
+# On CPU: INTERNAL: Error dispatching computation: Out of memory allocating 20000000000000 bytes.
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|INTERNAL: [^\n]{0,200}Out of memory")
 
 
 def no_memory(message: str) -> bool:
-    """Is that what XLA says when memory runs out?"""
+    """Return whether ``message`` is XLA's error for exhausted memory."""
     return _NO_MEMORY.match(message) is not None
 
 
 def keeps_callbacks(version: str | None) -> bool | None:
-    """Does this JAX keep programs that call back into Python in its persistent cache? None: not known."""
+    """Return whether this JAX stores programs with Python callbacks in its persistent cache; None if unknown."""
     parts = (version or "").split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None

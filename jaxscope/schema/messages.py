@@ -1,6 +1,6 @@
 """Sentences as data: the slug of a template and the typed values of its fields.
 
-``present`` has the templates and makes the text. What makes a message (rules, model) never sees that text.
+``present`` has the templates and makes the text; rules and model, which create messages, do not see that text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Bytes(msgspec.Struct, frozen=True, gc=False):
 
 
 class Seconds(msgspec.Struct, frozen=True, gc=False):
-    """A duration: ``28.1 s``; None: not known."""
+    """A duration: ``28.1 s``; None: unknown."""
 
     seconds: float | None
 
@@ -73,5 +73,5 @@ Words: TypeAlias = Message | str  # a plain text is taken as it is
 
 
 def message(slug: str, /, **fields: Field) -> Message:
-    """The message of the template ``slug``."""
+    """Return the message with the template ``slug``."""
     return Message(slug, fields)

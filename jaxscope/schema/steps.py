@@ -1,7 +1,7 @@
-"""What a step is: counted by marks at their ends, or by the calls of watched functions at their beginnings.
+"""Number the steps of a program: by marks at their ends, or by calls of watched functions at their beginnings.
 
-One rule for a whole run and for a part of one (a block, a test). Steps count from 1; before the first call it is
-step 0. Where two ways of counting contradict each other, both are kept: whoever needs to know says that it is not clear.
+The same rule is used for a whole run and for a part of one (a block, a test). Steps count from 1; before the first
+call it is step 0. Where two ways of counting disagree, both numbers are kept.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import msgspec
 
 
 class Either(NamedTuple):
-    """A step of which two ways of counting say different things. ``because``: which, for people."""
+    """A step with different numbers by two ways of counting. ``because``: the reason, for messages."""
 
     least: int
     most: int
     because: str
 
 
-Step = int | Either | None  # None: nothing counts the steps
+Step = int | Either | None  # None: steps are not counted
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """What was counted in a run, or in a part of one, from its beginning to its end.
+    """The totals of a run, or of a part of one.
 
     Attributes:
       marks: steps that ended by a mark.
-      calls: of each watched function that was called (by its id), in the order of their first calls.
-      steppers: those that are watched with ``step=True``.
+      calls: number of calls by function id, of watched functions in the order of their first calls.
+      steppers: ids of functions watched with ``step=True``.
     """
 
     marks: int
@@ -39,14 +39,13 @@ class Counting(msgspec.Struct, frozen=True):
     def step(
         self, marks: int, calls: Mapping[str, int], inside: Callable[[str], bool] = lambda _: False
     ) -> Step:
-        """The step at a moment when so many ``marks`` and ``calls`` had been counted.
+        """Return the step at the time when ``marks`` and ``calls`` had been counted.
 
-        Marks count, where there are any. Else the functions watched with ``step=True``: the one that was called
-        most often. Else the first watched function called that was called again: a function called once does not
-        count the turns of a loop.
+        If there are marks, they count. Else the calls of the functions watched with ``step=True``: the most frequent
+        one's. Else the calls of the first watched function that was called more than once.
 
         Args:
-          inside: does the moment lie within a call of this function?
+          inside: returns whether that time is during a call of the function with the given id.
         """
         steppers = [f for f in self.calls if f in self.steppers]
         most = max((calls.get(f, 0) for f in steppers or self.calls), default=0)
@@ -68,7 +67,7 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 def known(step: Step, n: int) -> int | None:
-    """``step`` as far as it matters whether it comes after step ``n``; None: that is not known."""
+    """Return a number that shows whether ``step`` is after step ``n``; None if that is unknown."""
     if not isinstance(step, Either):
         return step
     return step.least if step.least > n else step.most if step.most <= n else None

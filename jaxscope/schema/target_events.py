@@ -1,4 +1,4 @@
-"""What is said of programs for machines that are not there; a part of the union in ``events``."""
+"""Events of programs that are compiled for targets; a part of the union in ``events``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from jaxscope.schema.targets import Target
 
 
 class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
-    """What this process is compiled for besides its own machine.
+    """The targets that this process is compiled for besides its own machine.
 
-    ``forced``: how many CPU devices it was given for that; None: the environment had its own setting.
+    ``forced``: number of CPU devices created for them; None: the environment had its own setting.
     """
 
     targets: list[Target] = []
@@ -18,16 +18,16 @@ class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
 
 
 class Retargeted(Event, frozen=True, tag="Retargeted"):
-    """A call's trace was lowered once more, for ``target``, and handed to a compiler of ours.
+    """The trace of a call was lowered again for ``target``, and queued for the target's compiler.
 
     Attributes:
-      program: of the lowered text, the compile options and the target. None: nothing was handed over.
-      of: the program of the same lowering for the machine the process runs on; None: there is none.
-      seconds: that the process itself waited for it.
+      program: id of the lowered text, the compile options and the target. None: nothing was queued.
+      of: the program of the same trace for the machine that the process runs on; None: there is none.
+      seconds: that the program waited for this lowering.
       stablehlo: blob of the lowered text.
-      partitions: devices it runs on.
-      in_order: are those the first ones of the target, in its order? None: an older log.
-      donated: paths of the arguments the call donates.
+      partitions: number of devices it runs on.
+      in_order: whether these are the target's first devices, in its order; None: an older log.
+      donated: paths of the arguments that the call donates.
       dropped: flat positions of arguments that the program does not take.
       skipped: why there is no such program.
     """
@@ -48,14 +48,14 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
 
 
 class TargetCompiling(Event, frozen=True, tag="TargetCompiling"):
-    """Written by the compiler's keeper: it has begun with a retargeted program."""
+    """A target's compiler began with a program. Written by ``targets.worker``."""
 
     program: str = ""
     target: str = ""
 
 
 class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
-    """Written by the compiler's keeper: what became of a retargeted program. Fields: log.jobs.Result."""
+    """A target's compiler ended with a program. Written by ``targets.worker``; fields: log.jobs.Result."""
 
     program: str = ""
     target: str = ""

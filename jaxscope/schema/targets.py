@@ -1,4 +1,4 @@
-"""A machine to compile for that need not be there, by name: what both wings have to know of it."""
+"""A target: an accelerator that programs are compiled for, whether or not it is present."""
 
 from __future__ import annotations
 

@@ -7,22 +7,21 @@ from jaxscope.schema.keys import Frame
 
 
 class Transferred(Event, frozen=True, tag="Transferred"):
-    """What one line of the program moved one way so far, since its process began to record. Never one a copy.
+    """All transfers in one direction by one line of the program since its process began to record.
 
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
       via: how: float, int, bool, item, tolist, print, format, np.asarray, device_get, device_put, ...
-      site: the user's line; None: no line of the program asked for it, or there were too many lines.
-      text: the expression as it stands in the source, cut; None: several on this line, or no source.
-      count: how often. Of device_to_host the first reading of each array: later ones are served from what
-        JAX has kept.
-      bytes: of all of them; None: not known of some.
-      views: of ``count``, how many shared the device's memory, so that nothing was copied.
-      waits: of ``count``, how many took longer than 0.1 ms.
-      seconds: in which the program stood there, waiting for the computation included; None: not measured.
-      steps: in how many steps; None: nothing counts steps.
-      first_step, last_step: in which it was seen first and last.
-      first_ns, last_ns: wall clock of the first and the last.
+      site: the user's line; None: no line of the program caused it, or there were too many lines.
+      text: the expression in the source, shortened; None: several on this line, or no source.
+      count: number of transfers; of device_to_host the first read of each array: JAX keeps the copy for later ones.
+      bytes: of all transfers; None if one is unknown.
+      views: number of ``count`` that shared the device's memory, so that nothing was copied.
+      waits: number of ``count`` that took longer than 0.1 ms.
+      seconds: that the program was blocked, waiting for the computation included; None: not measured.
+      steps: number of steps with such a transfer; None: steps are not counted.
+      first_step, last_step: the first and the last of these steps.
+      first_ns, last_ns: wall clock of the first and the last transfer.
     """
 
     direction: str = ""
