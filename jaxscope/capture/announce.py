@@ -1,6 +1,6 @@
-"""Who is told that a recording of this process began or ended.
+"""Notify subscribers when a recording of this process begins or ends.
 
-Imports nothing, so that code which only watches functions costs nothing until something records.
+Imports nothing else of jaxscope, so that watching a function costs nothing until something records.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 def subscribe(listener: Callable[[Any], None]) -> None:
-    """Tell ``listener`` of the recording now under way, and of each start and end (None)."""
+    """Call ``listener`` with the current recording, then with each new one, and with None at its end."""
     _listeners.append(listener)
     if current is not None:
         listener(current)
 
 
-def tell(session: Any) -> None:
+def notify(session: Any) -> None:
+    """Make ``session`` (None: no recording) the current one, and call all listeners with it."""
     global current
     current = session
     for listener in _listeners:

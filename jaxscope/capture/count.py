@@ -1,7 +1,4 @@
-"""A number that grows on every call: one addition and one store, and it is on disk (log.counts).
-
-Knows nothing of what is counted.
-"""
+"""Count calls by one addition and one store each, in a page that is mapped to disk (log.counts)."""
 
 from __future__ import annotations
 
@@ -18,56 +15,57 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """Counts from 0. ``told(value, cell)`` makes the event that says the count and where it goes on.
+    """A count that starts at 0. ``cells[index] = value`` stores it in the mapped page or a replacement.
 
-    ``cells[index] = value`` stores it: to the mapped page, or to what stands in its place.
+    Args:
+      event: makes the event with a count and the cell in which later counts are stored (None: in no cell).
     """
 
-    __slots__ = ("_told", "_writer", "_written", "cell")
+    __slots__ = ("_event", "_writer", "_written", "cell")
 
-    def __init__(self, writer: Writer, told: Callable[[int, int | None], Event]) -> None:
+    def __init__(self, writer: Writer, event: Callable[[int, int | None], Event]) -> None:
         self._writer = writer
-        self._told = told
+        self._event = event
         self.due = 0
         self.restart()
 
     def restart(self) -> None:
-        """From 0 again, in a cell of the process that counts next: a forked child has its own file."""
+        """Start at 0 again, in a cell of the process that counts next: a forked child has its own file."""
         self.value = self._written = self.index = 0
         self.cell: int | None = None
-        self.cells: Any = _Nowhere(self)
+        self.cells: Any = _Unplaced(self)
 
     def add(self) -> bool:
-        """One more. True: there is more to do, for those who say when there is."""
+        """Add one. Subclasses return True where a call needs more work; this returns False."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return False
 
     def grow(self, by: int) -> None:
-        """So many more."""
+        """Add ``by``."""
         self.value = value = self.value + by
         self.cells[self.index] = value
 
     def flush(self) -> None:
-        """Write the count to the log, where it grew."""
+        """Write the count to the log if it grew since it was written."""
         if self.value != self._written:
             self._written = self.value
-            self._writer.emit(self._told(self.value, self.cell))
+            self._writer.emit(self._event(self.value, self.cell))
 
     def place(self) -> None:
-        """Find the number its place on disk, and say in the log which it is."""
-        found = self._writer.cell()
-        if found is None:
+        """Get a cell in the mapped page, and record its number in the log."""
+        cell = self._writer.cell()
+        if cell is None:
             self.cells = _InTheLog(self)
         else:
-            self.cell, page, self.index = found
+            self.cell, page, self.index = cell
             page[self.index] = self.value
             self.cells = page
         self.flush()
 
 
-class _Nowhere:
-    """The first number finds its place. It stands where the page will, so that a warm call asks nothing."""
+class _Unplaced:
+    """Stands in for the page until the first store, which places the count: a warm call checks nothing."""
 
     def __init__(self, count: Count) -> None:
         self._count = count
@@ -77,7 +75,7 @@ class _Nowhere:
 
 
 class _InTheLog:
-    """Where no page can be had: written ten times a second at most, and only while calls come."""
+    """Stands in for the page where none can be mapped: writes the count to the log at most ten times a second."""
 
     def __init__(self, count: Count) -> None:
         self._count = count

@@ -1,4 +1,4 @@
-"""The exception that ended the program, as the interpreter keeps it; nothing is hooked for it."""
+"""Read the exception that ended the program, which the interpreter stores; no hook is installed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MAX_MESSAGE = 2000
 
 
 def uncaught() -> Died | None:
-    """What the interpreter printed a traceback of before it began to exit; None: nothing."""
+    """Return the uncaught exception that the interpreter printed before it began to exit, if there is one."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if not isinstance(error, BaseException):
         return None
     try:
         message = str(error)[:MAX_MESSAGE]
-    except Exception:  # a __str__ of the program's
+    except Exception:  # the program's own __str__
         message = ""
     return Died(
         error=type(error).__qualname__, message=message, stack=frames.raised_through(error.__traceback__)

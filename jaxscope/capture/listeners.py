@@ -1,4 +1,4 @@
-"""JAX's public monitoring listeners of one recording: there while it runs, also where the program drops all of them."""
+"""Register listeners with ``jax.monitoring`` while a recording runs, also after the program removes all of them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
 
-class Hears(Protocol):
-    """Who is told: of a phase's end, of what happened, of a phase's beginning."""
+class Listeners(Protocol):
+    """The callbacks of one recording: ends of phases, events, and beginnings of phases (scalars)."""
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None: ...
     def on_event(self, event: str, **_: Any) -> None: ...
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None: ...
 
 
-def register(who: Hears) -> None:
-    """Listen."""
+def register(who: Listeners) -> None:
+    """Register the callbacks of ``who``."""
     import jax
 
     jax.monitoring.register_event_duration_secs_listener(who.on_duration)
@@ -27,8 +27,8 @@ def register(who: Hears) -> None:
         jax.monitoring.register_scalar_listener(who.on_scalar)
 
 
-def unregister(who: Hears) -> None:
-    """Listen no more."""
+def unregister(who: Listeners) -> None:
+    """Remove the callbacks of ``who``."""
     import jax
 
     for name, listener in (
@@ -42,8 +42,8 @@ def unregister(who: Hears) -> None:
             pass
 
 
-def come_back(who: Hears, writer: Writer) -> None:
-    """``jax.monitoring.clear_event_listeners()`` drops ours with all others: listen again, and say so."""
+def restore(who: Listeners, writer: Writer) -> None:
+    """Register again, and record it, after the program called ``jax.monitoring.clear_event_listeners()``."""
     import jax
 
     if jax_internals.is_listening(who.on_duration):

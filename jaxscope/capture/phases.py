@@ -1,7 +1,7 @@
-"""The end of a phase -> Traced, Lowered, Compiled: what JAX has just made, read from its frames.
+"""Read the result of a trace, lowering or compilation from JAX's frames; write Traced, Lowered and Compiled.
 
-A phase ends in an ``__exit__``, after its results were assigned to locals; where the result is not
-there, the phase ended in an exception of the program's.
+JAX announces the end of a phase after it has assigned the results to locals; a phase without a result was left
+by an exception of the program's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Stack = dict[str, FrameType]
 
 
 class Lowering:
-    """What is remembered of a module until it is compiled, perhaps much later."""
+    """The data of a lowered module that are needed when it is compiled, perhaps much later."""
 
     __slots__ = ("call", "constants", "program")
 
@@ -37,7 +37,7 @@ class Lowering:
 
 
 class Phases:
-    """Writes what the phases made. ``ir``: which texts of user functions are kept."""
+    """Writes the events of phases that ended. ``ir``: which texts of the user's programs are stored."""
 
     def __init__(
         self,
@@ -51,16 +51,17 @@ class Phases:
         self._monitor = monitor
         self.introductions = introductions
         self.ir = ir
-        self.retarget = retarget  # for machines that are not there
+        self.retarget = retarget  # lowers for the targets of --target
         self.traces = Weak()  # jaxpr -> Call
         self.modules = Weak()  # MLIR module -> Lowering
 
-    def traced(self, call: Call, stack: Stack, seconds: float, *, heard: bool) -> None:
+    def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
+        """Write the end of a trace. ``complete``: every beginning of a trace has reached us."""
         frame = jax_internals.TraceFrame.on(stack)
         jaxpr = known_or_none(frame.jaxpr) if frame is not None else None
         if jaxpr is not None:
             self.traces.put(jaxpr, call)
-        if not call.retraced and heard:
+        if not call.retraced and complete:
             self._writer.emit(ev.TraceReused(call=call.number, seconds=seconds))
             return
         call.trace_written = True
@@ -92,19 +93,20 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
+        """Write the end of a lowering, and lower again for the targets."""
         frame = jax_internals.LoweringFrame.on(stack)
-        around = [
-            found
+        outer_frames = [
+            outer
             for kind in (jax_internals.LowererFrame, jax_internals.ResolveFrame)
-            if (found := kind.on(stack)) is not None
+            if (outer := kind.on(stack)) is not None
         ]
         module = None
         if frame is not None:
             module = known_or_none(jax_internals.LoweringResult(frame.lowering_result).mlir_module)
-        donated = known_or_none(first_known(*(f.donated_invars for f in around)))
+        donated = known_or_none(first_known(*(f.donated_invars for f in outer_frames)))
         paths = call.paths
         flags = list(donated) if donated is not None else None
-        options = first_known(*(f.compiler_options_kvs for f in around))
+        options = first_known(*(f.compiler_options_kvs for f in outer_frames))
         platforms = known_or_none(frame.platforms) if frame is not None else None
         devices = known_or_none(frame.num_devices) if frame is not None else None
         program = None
@@ -119,17 +121,18 @@ class Phases:
                 donated=_donated(flags, paths),
                 num_partitions=devices,
                 platforms=[str(p) for p in platforms or ()],
-                **(shield.attempt("asked_shardings", _asked, stack, paths) or _NOT_ASKED),
+                **(shield.attempt("asked_shardings", _jit_shardings, stack, paths) or _UNKNOWN_SHARDINGS),
             )
         )
         if module is not None:
             constants = known_or_none(frame.num_const_args) if frame is not None else None
             self.modules.put(module, Lowering(call, program, constants))
-            again = stack.get(jax_internals.ResolveFrame.function)
-            if self.retarget is not None and call.detail and again is not None:
-                shield.attempt("retarget", self.retarget.lowered, call, again, program)
+            resolve_frame = stack.get(jax_internals.ResolveFrame.function)
+            if self.retarget is not None and call.detail and resolve_frame is not None:
+                shield.attempt("retarget", self.retarget.lowered, call, resolve_frame, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
+        """Write the end of a compilation."""
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.introductions.backend(stack)
@@ -168,7 +171,7 @@ class Phases:
         text = texts.stablehlo(module)
         constants = shield.attempt("constants", texts.elided, module, text)
         if constants is None:
-            return None  # it could be taken for a program with other constants
+            return None  # programs that differ in their constants only would get the same id
         program = texts.program_id(text, options, platforms, devices, constants)
         if call.detail and self.ir in ("all", "stablehlo"):
             self._store(program, "stablehlo", text)
@@ -183,7 +186,7 @@ class Phases:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
 
     def failed(self, call: Call, phase: str, seconds: float) -> None:
-        """``phase`` was left by an exception."""
+        """Write that ``phase`` was left by an exception."""
         call.trace_written = call.trace_written or phase == ev.TRACE
         if phase == ev.TRACE and self._monitor:
             shield.attempt("stale_captures", self._monitor.failed, call.number)
@@ -191,7 +194,7 @@ class Phases:
 
 
 def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
-    """The returned tree and its leaves' abstract values."""
+    """Return the tree of a trace's results as text, and its leaves."""
     tree, pairs = jax_internals.out_paths(out_avals)
     leaves = []
     for path, aval in pairs:
@@ -212,28 +215,28 @@ def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
     return statics.limited(statics.ADDRESS.sub("", tree)), leaves
 
 
-_NOT_ASKED: dict[str, Any] = {"asked": None, "asked_in": None, "asked_out": None}
+_UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_out": None}
 
 
-def _asked(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """The fields of Lowered with what jit was given: empty lists where that is nothing, None where not known."""
-    found = jax_internals.asked_shardings(stack)
-    if found is None:
-        return _NOT_ASKED
-    if not any(s is not None for side in found for s in side):
+def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
+    """Return the fields of Lowered for jit's in_shardings and out_shardings: empty where not given, None if unknown."""
+    both = jax_internals.asked_shardings(stack)
+    if both is None:
+        return _UNKNOWN_SHARDINGS
+    if not any(s is not None for side in both for s in side):
         return {"asked": []}
     table = shardings.Shardings()
-    asked_in, asked_out = ([table.index(s) for s in side] for side in found)
+    inputs, outputs = ([table.index(s) for s in side] for side in both)
     return {
         "asked": table.table,
-        # Another number (values that stand for several arrays): which is which is not known.
-        "asked_in": asked_in if paths is not None and len(asked_in) == len(paths) else None,
-        "asked_out": asked_out,
+        # In another number than the arguments (one value may stand for several arrays) they cannot be matched.
+        "asked_in": inputs if paths is not None and len(inputs) == len(paths) else None,
+        "asked_out": outputs,
     }
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
-    """Paths of the donated arguments; None: not known."""
+    """Return the paths of the donated arguments, None where they are unknown."""
     if flags is None:
         return None
     positions = [i for i, flag in enumerate(flags) if flag]
@@ -245,19 +248,20 @@ def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | N
 def _executable(
     frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
 ) -> dict[str, Any]:
-    table, taken = shardings.Shardings(), shardings.Shardings()
+    """Return the fields of Compiled that are read from ExecutableFrame."""
+    in_table, out_table = shardings.Shardings(), shardings.Shardings()
     constants = lowering.constants if lowering is not None else None
-    returned = shield.attempt("recover_shardings", jax_internals.recovered_out_shardings, executable, frame)
-    given = shield.attempt(
+    outputs = shield.attempt("recover_shardings", jax_internals.recovered_out_shardings, executable, frame)
+    inputs = shield.attempt(
         "in_shardings", jax_internals.in_shardings_by_position, executable, frame, constants
     )
     devices = known_or_none(frame.device_list)
     return {
-        "in_sharding_of": [taken.index(s) for s in given or ()],
-        "in_shardings": taken.table,
+        "in_sharding_of": [in_table.index(s) for s in inputs or ()],
+        "in_shardings": in_table.table,
         "module": _text(known_or_none(frame.name)),
-        "out_sharding_of": [table.index(s) for s in returned or ()],
-        "out_shardings": table.table,
+        "out_sharding_of": [out_table.index(s) for s in outputs or ()],
+        "out_shardings": out_table.table,
         "out_committed": known_or_none(frame.committed),
         "dropped_arguments": jax_internals.dropped_arguments(frame, constants),
         "devices": device_ranges([d.id for d in devices]) if devices is not None else None,
@@ -265,12 +269,15 @@ def _executable(
 
 
 def persistent_cache(
-    seen: str | None, seconds: float, callbacks: bool | None
+    outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
-    """What the persistent cache did and why, from its event and JAX's settings.
+    """Return whether the persistent cache was hit, missed or off, and why a program was not stored.
 
-    ``seen`` is what its event said in this compilation. JAX 0.10 sends
-    ``compile_requests_use_cache`` even where no directory is set, so the settings come first.
+    Args:
+      outcome: of JAX's event during this compilation. Settings are read first, because JAX 0.10 sends
+        ``compile_requests_use_cache`` even where no directory is set.
+      seconds: that the compilation took.
+      callbacks: whether the program calls back into this process, None if unknown.
     """
     import jax
 
@@ -279,12 +286,11 @@ def persistent_cache(
         return "off", "jax_enable_compilation_cache is False"
     if not config.jax_compilation_cache_dir:
         return "off", "jax_compilation_cache_dir is not set"
-    if seen == "hit":
+    if outcome == "hit":
         return "hit", None
-    if callbacks is None and not keeps_callbacks(jax.__version__):
-        return "miss", None  # it may call back into this process
-    if callbacks and not keeps_callbacks(jax.__version__):
-        return "miss", f"not stored: JAX {jax.__version__} keeps no program that calls back into this process"
+    if callbacks is not False and not keeps_callbacks(jax.__version__):
+        reason = f"not stored: JAX {jax.__version__} keeps no program that calls back into this process"
+        return "miss", reason if callbacks else None  # None: it may call back
     least = float(config.jax_persistent_cache_min_compile_time_secs)
     if seconds < least:
         limit = f"jax_persistent_cache_min_compile_time_secs={least:g}"
@@ -293,12 +299,12 @@ def persistent_cache(
 
 
 def effects(jaxpr: Any) -> list[str] | None:
-    """Names of a trace's effects, without addresses; None: not known."""
-    found = known_or_none(jax_internals.Jaxpr(jaxpr).effects)
-    if found is None:
+    """Return the names of a trace's effects, without addresses; None where they are unknown."""
+    values = known_or_none(jax_internals.Jaxpr(jaxpr).effects)
+    if values is None:
         return None
     return sorted(
-        {type(e).__name__ if "object at" in str(e) else statics.ADDRESS.sub("", str(e)) for e in found}
+        {type(e).__name__ if "object at" in str(e) else statics.ADDRESS.sub("", str(e)) for e in values}
     )
 
 

@@ -1,9 +1,8 @@
-"""JAX's own miss-path events -> Missed, PhaseBegan and what the phases made.
+"""Turn JAX's events of calls that leave the fast path into Missed, PhaseBegan and the results of each phase.
 
-Nothing of JAX or of the user is replaced here. JAX announces each phase to its public monitoring
-listeners and each miss through one test slot; inside the callback, and only there, the frames of
-the miss path are on the stack and their locals say everything else. A call that takes JAX's fast
-path fires none of these: no code of ours runs on it.
+Nothing of JAX or of the user is replaced here. JAX announces each phase to its public monitoring listeners and
+each miss through one test slot. The arguments and results are read from the locals of JAX's frames, which are on
+the stack during these callbacks only. A call on JAX's fast path sends no event: no code of ours runs on it.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ PHASES = {
 }
 CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cache_misses": "miss"}
 
-
-HEARD = frozenset(
+TEST_EVENTS = frozenset(
     {
         jax_internals.EVENT_MISS,
         jax_internals.EVENT_TRACE,
@@ -58,15 +56,17 @@ class Probe:
     """The listeners of one recording; ``install`` and ``remove`` bracket it.
 
     Args:
-      writer: where facts go.
-      ir: which texts of user functions are kept: none, stats, stablehlo, hlo or all.
+      writer: writes the events.
+      ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
     """
 
     def __init__(self, writer: Writer, ir: str) -> None:
         self._writer = writer
         self.tracker: StepTracker | None = None  # steps, and call counts to be written before each miss
         self.stepping: StepFunction | None = None  # --step-function
-        self.sampler: Sampler | None = None  # live arrays, looked at here where nobody counts steps
+        self.sampler: Sampler | None = (
+            None  # snapshots of the live arrays, at misses where nothing counts steps
+        )
         self.puts: DevicePuts | None = None  # copies to devices
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
@@ -75,15 +75,15 @@ class Probe:
         self._calls = Calls(self._nested.over)
         self._repeats = RepeatedMisses(writer)
         self._clearings = Clearings()
-        self._previous: Any = None  # who had the test-event slot before us
-        self._impl_code: CodeType | None = None  # of the frame whose locals tell a miss
-        self._heard_through: Any = None  # whose listener in the slot has passed a trace on to us
+        self._previous: Any = None  # the listener that was in the test-event slot before ours
+        self._impl_code: CodeType | None = None  # of ImplFrame, whose locals a miss is read from
+        self._forwarding: Any = None  # a listener in the slot that calls ours
         self._passing = threading.local()
         self.introductions = Introductions(writer)
         self.phases = Phases(writer, self.introductions, ir, self.monitor)
         self.buffer_lifetimes = BufferLifetimes(writer.emit)
-        self._sees_traces = True  # frames of jit's own traces are known by their name
-        self.callbacks = 0  # how many ran: a test asserts that warm calls add none
+        self._sees_traces = True  # this JAX has the frame of jit's own traces under its known name
+        self.callbacks = 0  # number of calls: a test asserts that warm calls add none
 
     def install(self) -> None:
         self._sees_traces = jax_internals.TraceFrame.code() is not None
@@ -97,13 +97,13 @@ class Probe:
         if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
             jax_internals.set_test_listener(self._previous)
 
-    # -- callbacks: each begins with the cheapest possible look ------------------------------------
+    # -- callbacks: each begins with the cheapest possible check -----------------------------------
 
     def on_test(self, name: str, *args: Any) -> None:
         if self._previous is not None and getattr(self._passing, "on", False):
-            return  # we passed it on, and who got it passes it back
+            return  # the listener that we called with this event calls ours back
         self.callbacks += 1
-        if name not in HEARD:
+        if name not in TEST_EVENTS:
             pass
         elif name == jax_internals.EVENT_MISS:
             frame = sys._getframe(1)
@@ -112,13 +112,13 @@ class Probe:
         elif name == jax_internals.EVENT_TRACE:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
         elif name == jax_internals.EVENT_LOWER:
-            self._guarded("listeners", listeners.come_back, self, self._writer)
+            self._guarded("listeners", listeners.restore, self, self._writer)
         elif self.puts is None or (
             name == jax_internals.EVENT_PUT_DONE and not shield.busy() and self.puts.over()
         ):
             pass
         else:
-            self._guarded("device_puts", self.puts.heard, name, sys._getframe(1))
+            self._guarded("device_puts", self.puts.on_event, name, sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
             try:
@@ -151,12 +151,12 @@ class Probe:
         finally:
             shield.leave(token)
 
-    # -- what they mean -----------------------------------------------------------------------------
+    # -- one event each -----------------------------------------------------------------------------
 
     def _repeated(self, impl: FrameType | None) -> bool:
-        """The whole of a miss that is one more of the same: a call with effects is one each time.
+        """Count a miss that equals those before it, and return whether it did: a call with effects misses each time.
 
-        As short as it can be. Whatever is not plain goes the long way, where failures are reported.
+        This is the fast path of ``_missed``, which handles all other cases and reports failures.
         """
         if impl is None or impl.f_code is not self._impl_code or self.stepping is not None:
             return False
@@ -169,7 +169,7 @@ class Probe:
             return False
 
     def _missed(self, event_frame: FrameType) -> None:
-        """The call left the fast path; whether it will lower or compile is not known yet."""
+        """Handle a call that left the fast path; whether it will lower or compile is not known yet."""
         impl = jax_internals.up(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -178,7 +178,7 @@ class Probe:
             self._impl_code = impl.f_code
             function = self._repeats.counted(jaxpr, arguments)
             if function is not None:
-                if self._calls.open:  # one of before may have had this frame's address
+                if self._calls.open:  # an earlier call may have had this frame's address
                     self._calls.prune(jax_internals.stack_of_call(event_frame)[1])
                 if self.stepping is not None:
                     self.stepping.repeated(function)
@@ -188,26 +188,26 @@ class Probe:
             self._repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """A body is about to run under trace; only jit's own traces count, not a scan's or a cond's."""
+        """Handle the beginning of a trace, if it is jit's own and not that of a scan or a cond."""
         tracer = jax_internals.up(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
         if around is not None and not of_jit and self._sees_traces:
             return
-        self._heard_through = jax_internals.test_listener()
+        self._forwarding = jax_internals.test_listener()
         stack, frame = jax_internals.stack_of_call(event_frame)
         call = self._calls.tracing(frame)
         if call is None:  # inside another trace, or under a transform: it has no phase of its own
             if not of_jit or around is None:
-                return  # it may be that of a scan or a cond
+                return  # it may be the trace of a scan or a cond
             source = jax_internals.source(stack, frame)
             seen = self.introductions.describe(source["fun"]) if "fun" in source else None
             if seen is not None and (seen.library or seen.eager):
-                return  # jnp functions inside the user's trace: part of it, hundreds in a model
+                return  # a jnp function inside the user's trace is part of it: a model has hundreds
             call = self._begin(stack, frame, source, TRACE_RANK, nested=jax_internals.inside_trace(around))
             shield.attempt("nested_end", self._nested.begins, call, around)
         else:
-            listeners.come_back(self, self._writer)
+            listeners.restore(self, self._writer)
         call.retraced = True
         if self.monitor:
             shield.attempt(
@@ -226,66 +226,63 @@ class Probe:
         if jax_internals.phase_raised(event_frame):
             self.phases.failed(call, phase, seconds)
         elif phase == ev.TRACE:
-            self.phases.traced(call, stack, seconds, heard=self._hears_traces())
+            self.phases.traced(call, stack, seconds, complete=self._receives_traces())
         elif phase == ev.LOWER:
             self.phases.lowered(call, stack, seconds)
         else:
             self.phases.compiled(call, stack, seconds)
 
-    def _hears_traces(self) -> bool:
-        """Do the slot's events reach us? Somebody may have put a listener of their own in it, unchained."""
+    def _receives_traces(self) -> bool:
+        """Return whether events of the slot reach us; put our listener back where the program replaced it."""
         if not jax_internals.has_test_slot() or not shield.works("trace_event"):
             return False
         now = jax_internals.test_listener()
-        if now == self.on_test or now is self._heard_through:
+        if now == self.on_test or now is self._forwarding:
             return True
         self._previous = now
         jax_internals.set_test_listener(self.on_test)
-        reason = "the program put a listener of its own in JAX's test-event slot; a retrace before we were back is not told from a cache hit"
+        reason = (
+            "the program replaced the listener in JAX's test-event slot; "
+            "until it was restored, a retrace could not be distinguished from a cache hit"
+        )
         self._writer.emit(ev.Degraded(seam="miss_event", reason=reason))
         return False
 
-    def _cache(self, said: str) -> None:
+    def _cache(self, outcome: str) -> None:
         if self._calls.open:
-            self._calls.open[-1].cache = said
+            self._calls.open[-1].cache = outcome
 
     # -- the call an event belongs to ---------------------------------------------------------------
 
     def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
-        """The call in progress at this event, begun now if it is new."""
+        """Return the call in progress at this event, and begin it if it is new."""
         stack, frame = jax_internals.stack_of_call(event_frame)
-        earlier: Call | None = None
         if frame is not None:
             call = self._calls.find(frame, rank)
             if call is not None:
                 if rank >= MISS_RANK and call.retraced and not call.trace_written:
-                    call.trace_written = True  # the end of its trace never reached us
+                    call.trace_written = True  # the event of its end did not reach us
                     self._writer.emit(ev.Traced(call=call.number))
                 return call, stack
-        source = jax_internals.source(stack, frame)
-        if frame is None:
-            # Ahead of time, trace, lowering and compilation come from calls of their own; the
-            # jaxpr, then the module, leads back to the first.
-            earlier = self.phases.traces.get(source.get("jaxpr"))
-            lowering: Lowering | None = self.phases.modules.get(source.get("module"))
-            if lowering is not None:
-                earlier = lowering.call
-            if earlier is not None and rank > earlier.rank:
-                earlier.rank, earlier.later = rank, True
-                if self.tracker is not None:
-                    self.tracker.flush()
-                    self.tracker.missed(
-                        earlier.number
-                    )  # what was lowered before a block may be compiled in it
-                self._calls.begin(earlier, event_frame)
-                return earlier, stack
-        call = self._begin(stack, frame, source, rank, earlier=earlier)
-        if frame is None:
-            self.phases.traces.put(source.get("jaxpr"), call)  # its lowering, and what follows, is the call's
-        if lowering_of := source.get("module"):
-            known: Lowering | None = self.phases.modules.get(lowering_of)
-            if known is not None and frame is None:
-                known.call = call
+            return self._begin(stack, frame, jax_internals.source(stack, frame), rank), stack
+        # Ahead of time, trace, lowering and compilation are calls of their own: the jaxpr, then the module,
+        # identifies the first of them.
+        source = jax_internals.source(stack, None)
+        earlier: Call | None = self.phases.traces.get(source.get("jaxpr"))
+        lowering: Lowering | None = self.phases.modules.get(source.get("module"))
+        if lowering is not None:
+            earlier = lowering.call
+        if earlier is not None and rank > earlier.rank:
+            earlier.rank, earlier.later = rank, True
+            if self.tracker is not None:
+                self.tracker.flush()
+                self.tracker.missed(earlier.number)  # it may be lowered before a block and compiled inside
+            self._calls.begin(earlier, event_frame)
+            return earlier, stack
+        call = self._begin(stack, None, source, rank, earlier=earlier)
+        self.phases.traces.put(source.get("jaxpr"), call)  # for the phases that follow
+        if lowering is not None:
+            lowering.call = call
         return call, stack
 
     def _begin(
@@ -298,57 +295,30 @@ class Probe:
         nested: bool = False,
         earlier: Call | None = None,
     ) -> Call:
-        """A new miss: read its key, its function and the user's line, and write Missed."""
+        """Begin a new miss: read its key, its function and the user's lines, and write Missed."""
         outermost = frame if frame is not None else next(iter(stack.values()), None)
         self._calls.prune(outermost)
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, "next_event", self._calls.running())
         self.introductions.backend(stack)
 
-        function = source.get("fun")
-        user = None
-        if frame is not None and function is not None:
-            found = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
-            if isinstance(
-                found, jax_internals.Missing
-            ):  # what jit was given is the wrapper's, not the user's
-                function, source = None, {}
-            else:
-                user = found
+        source, user = _user_call(source, frame)
         context = shield.attempt("trace_context", self.introductions.context)
         read = shield.attempt("signature", signature.of_source, source, user, self._serials, context)
-        if function is not None:
-            seen = shield.attempt("function", self._introduced, function, user, outermost)
-        elif earlier is None:
-            seen = shield.attempt("function", self._traced, source.get("jaxpr"), outermost)
-        else:
-            seen = None
-        seen = seen or UNREADABLE
+        seen = self._function(source, user, outermost, earlier) or UNREADABLE
         key = read.key if read is not None else None
         entry = how_entered(frame, nested, key)
         if entry == "call" and self.stepping is not None:
             shield.attempt("step_function", self.stepping.missed, seen)
         full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
-        above = frames.users(frames.walk(outermost))
-        stack_above = [frames.location(f) for f in above]
-        if not stack_above:
-            stack_above = shield.attempt("waiting_threads", waiting_thread.user_frames, outermost) or []
-        paths = [leaf.path for leaf in key.arguments] if key is not None else None
         detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
-        entrance: tuple[int | None, str | None] = (None, None)
-        if not detail and (seen.eager or seen.file is not None):  # else it is not known whose function it is
-            entrance = frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
+        lines = _lines(outermost, seen, detail)
         made: tuple[list[Frame], list[int]] | None = None
         if detail and entry == "call" and read is not None:
             made = shield.attempt("array_origin", allocation_sites.of, read.refs, len(read.key.arguments))
-        call = Call(
-            next(self._numbers),
-            place(frame),
-            earlier.function if earlier is not None else seen.function,
-            detail,
-            paths,
-            rank,
-        )
+        function = earlier.function if earlier is not None else seen.function
+        paths = [leaf.path for leaf in key.arguments] if key is not None else None
+        call = Call(next(self._numbers), place(frame), function, detail, paths, rank)
         if self.tracker is not None:
             self.tracker.flush()
         self._writer.emit(
@@ -356,11 +326,7 @@ class Probe:
                 call=call.number,
                 function=call.function,
                 entry=entry,
-                site=stack_above[0] if stack_above else None,
-                stack=stack_above[1:],
-                into_library=entrance[0],
-                library=entrance[1],
-                column=shield.attempt("call_column", frames.column, above[0]) if above else None,
+                **lines,
                 key=key,
                 step=self.tracker.current if self.tracker is not None else None,
                 main_step=self.tracker.main_step if self.tracker is not None else None,
@@ -372,52 +338,76 @@ class Probe:
                 made_by=made[1] if made else [],
             )
         )
-        named = [seen.file if detail else None, *(f.file for f in stack_above)]
-        shield.attempt("sources", self.introductions.sources, named)
-        if self.tracker is not None:
-            self.tracker.missed(call.number)
-            if entry == "call" and key is not None:
-                leaves = sum(leaf.type.startswith("numpy.") for leaf in key.arguments)
-                given = (
-                    (user.args, user.kwargs)
-                    if user is not None
-                    else (source.get("args"), source.get("kwargs"))
-                )
-                shield.attempt("transfers", self.tracker.brought, call.function, given, leaves)
-        if self.sampler is not None and call.detail and entry == "call":
-            self.sampler.missed(sys._getframe())
-        if read is not None and paths is not None and entry != "aot":
-            self.buffer_lifetimes.expect(call.number, [(paths[i], ref) for i, ref in read.refs])
+        files = [site.file for site in (lines["site"], *lines["stack"]) if site is not None]
+        shield.attempt("sources", self.introductions.sources, [seen.file if detail else None, *files])
+        self._notify_others(call, entry, read, source, user)
         self._calls.begin(call, outermost)
         return call
+
+    def _notify_others(
+        self,
+        call: Call,
+        entry: str,
+        read: signature.Read | None,
+        source: dict[str, Any],
+        user: wrappers.UserCall | None,
+    ) -> None:
+        """Pass the new ``call`` to the counters of steps, transfers, live arrays and argument lifetimes."""
+        if self.tracker is not None:
+            self.tracker.missed(call.number)
+            if entry == "call" and read is not None:
+                leaves = sum(leaf.type.startswith("numpy.") for leaf in read.key.arguments)
+                passed = user.args if user is not None else source.get("args")
+                keywords = user.kwargs if user is not None else source.get("kwargs")
+                shield.attempt("transfers", self.tracker.brought, call.function, (passed, keywords), leaves)
+        if self.sampler is not None and call.detail and entry == "call":
+            self.sampler.missed(sys._getframe())
+        if read is not None and entry != "aot":
+            arguments = read.key.arguments
+            self.buffer_lifetimes.expect(call.number, [(arguments[i].path, ref) for i, ref in read.refs])
+
+    def _function(
+        self,
+        source: dict[str, Any],
+        user: wrappers.UserCall | None,
+        outermost: FrameType | None,
+        earlier: Call | None,
+    ) -> ev.FunctionSeen | None:
+        """Introduce the function of a new miss; None where that fails, or for a later phase of ``earlier``."""
+        function = source.get("fun")
+        if function is not None:
+            return shield.attempt("function", self._introduced, function, user, outermost)
+        if earlier is None:
+            return shield.attempt("function", self._traced, source.get("jaxpr"), outermost)
+        return None
 
     def _introduced(
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
-        """The event for a function given to jit: a library's, unless the user has given it."""
+        """Introduce a function given to jit: a library's, unless the user has given it."""
         seen = self.introductions.describe(function, user)
         if seen.library and wrappers.jitted_by_user(user.function if user is not None else function, frame):
             return self.introductions.jitted_by_user(seen)
         return self.introductions.introduce(seen)
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
-        """The same where only the jaxpr is at hand: under a transform."""
+        """Introduce the function of ``jaxpr``, where the function itself is unknown: under a transform."""
         seen = self.introductions.traced(jaxpr)
-        others = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
-        if others and wrappers.jitted_by_user(None, frame):
+        of_wrapper = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
+        if of_wrapper and wrappers.jitted_by_user(None, frame):
             return self.introductions.jitted_by_user(seen)
         return seen
 
     # -- for the session ------------------------------------------------------------------------------
 
     def look(self, seen: str) -> None:
-        """See what became of the arguments of calls that are over; ``seen`` says why now."""
+        """Record what became of the arguments of calls that are over; ``seen`` is the reason for doing it now."""
         self._calls.prune(sys._getframe())
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self._calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
-        """The call that ``jaxpr`` was traced for; one is begun where that was before the recording."""
+        """Return the call that ``jaxpr`` was traced for; begin one if that was before the recording."""
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known
@@ -430,7 +420,7 @@ class Probe:
         return call
 
     def forked(self) -> None:
-        """In a forked child: its log introduces what it refers to, and the parent's calls are not its own."""
+        """Start anew in a forked child: its log introduces what it refers to, and the parent's calls end there."""
         self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
@@ -439,5 +429,37 @@ class Probe:
         self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
-        """Write what was only counted so far."""
+        """Write the counts of repeated misses."""
         shield.attempt("repeats", self._repeats.flush)
+
+
+def _user_call(
+    source: dict[str, Any], frame: FrameType | None
+) -> tuple[dict[str, Any], wrappers.UserCall | None]:
+    """Return ``source`` and the user's call behind a library's wrapper, if there is one.
+
+    Where the wrapper's frame cannot be read, the source is empty: its function is the wrapper's, not the user's.
+    """
+    function = source.get("fun")
+    if frame is None or function is None:
+        return source, None
+    user = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
+    return ({}, None) if isinstance(user, jax_internals.Missing) else (source, user)
+
+
+def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
+    """Return the fields of Missed that are about the lines of the program: site, stack, column and library."""
+    above = frames.users(frames.walk(outermost))
+    stack = [frames.location(f) for f in above]
+    if not stack:
+        stack = shield.attempt("waiting_threads", waiting_thread.user_frames, outermost) or []
+    entrance: tuple[int | None, str | None] = (None, None)
+    if not detail and (seen.eager or seen.file is not None):  # else it is unknown whose function it is
+        entrance = frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
+    return {
+        "site": stack[0] if stack else None,
+        "stack": stack[1:],
+        "into_library": entrance[0],
+        "library": entrance[1],
+        "column": shield.attempt("call_column", frames.column, above[0]) if above else None,
+    }

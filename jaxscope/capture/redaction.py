@@ -1,7 +1,7 @@
-"""What ``--redact`` leaves out of a recording: static values, lines of source, paths outside the project.
+"""Remove static values, source lines and paths outside the project from a recording, for ``--redact``.
 
-Applied to each event and text on its way to the disk: nothing of what is left out is ever written. A value that is left
-out has a mark that is another one for another value, and says nothing of it: the key is this process's own.
+Applied to each event and text before it is written to disk. A removed value is replaced by a keyed hash, so that
+different values stay different; the key is random and known to this process only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxscope.schema.events import AnyEvent
 
 OUTSIDE = "<outside>"
 _KEEP = re.compile(r"/lib(?:64)?/python\d[\d.]*t?/.*|/(?:site|dist)-packages/.*", re.DOTALL)
-# An absolute path where one can begin: not a scope like jit(f)/add.
+# An absolute path, which begins after a space, a quote or a bracket: not a scope such as jit(f)/add.
 _PATH = re.compile(r"""(?:(?<=^)|(?<=[\s"'=(@,\[<]))/(?:[^\s"'(),;<>\[\]{}|:]+)""")
 _NODE = re.compile(r"\w\[")  # static data of a container: CustomNode(Model[...], [*])
 _VALUES = {"repr", "before", "after"}  # of a static argument; of what a function reads from outside
@@ -29,13 +29,14 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 
 def project(script: str) -> list[str]:
-    """Where the user's own files lie: the projects of the current directory and of ``script``."""
-    found = []
-    for place in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
-        if place is not None and place not in (Path(place.anchor), Path.home()):
-            root = next((p for p in (place, *place.parents) if any((p / r).exists() for r in _ROOTS)), place)
-            found.append(str(root if root != Path.home() else place))
-    return list(dict.fromkeys(found))
+    """Return the project directories of the current directory and of ``script``."""
+    projects = []
+    for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
+        if folder is not None and folder not in (Path(folder.anchor), Path.home()):
+            above = (folder, *folder.parents)
+            root = next((p for p in above if any((p / r).exists() for r in _ROOTS)), folder)
+            projects.append(str(root if root != Path.home() else folder))
+    return list(dict.fromkeys(projects))
 
 
 def _cwd() -> Path | None:
@@ -46,22 +47,22 @@ def _cwd() -> Path | None:
 
 
 class Redaction:
-    """Leaves out what may not be written. ``roots``: directories whose paths stay."""
+    """Redacts events and texts. ``roots``: directories whose paths are kept."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
         self._key = secrets.token_bytes(16)
 
     def event(self, event: AnyEvent) -> Any:
-        """``event`` as it may be written, as plain data."""
-        said = msgspec.to_builtins(event)
-        found: dict[str, Any] = {name: self._value(said["kind"], name, value) for name, value in said.items()}
-        if found.get("signature"):
-            found["signature"] = None  # it has the values of defaults
-        return found
+        """Return ``event`` redacted, as plain data."""
+        data = msgspec.to_builtins(event)
+        redacted: dict[str, Any] = {name: self._value(data["kind"], name, v) for name, v in data.items()}
+        if redacted.get("signature"):
+            redacted["signature"] = None  # it contains the default values
+        return redacted
 
     def text(self, text: str) -> str:
-        """A program's text without paths outside the project."""
+        """Return a program's text without paths outside the project."""
         return _PATH.sub(lambda m: self._path(m[0]), text)
 
     def _value(self, kind: str, name: str, value: Any) -> Any:
@@ -77,10 +78,10 @@ class Redaction:
             return self.text(value)
         if isinstance(value, dict):
             static = "compares" in value and "repr" in value
-            found = {self.text(k): self._value(kind, k, v) for k, v in value.items()}
+            redacted = {self.text(k): self._value(kind, k, v) for k, v in value.items()}
             if static and value.get("hash") is not None:
-                found["hash"] = int(self._digest(str(value["hash"])), 16)
-            return found
+                redacted["hash"] = int(self._digest(str(value["hash"])), 16)
+            return redacted
         if isinstance(value, (list, tuple)):
             return [self._value(kind, "" if name in _VALUES else name, v) for v in value]
         return value
@@ -92,14 +93,14 @@ class Redaction:
         return OUTSIDE + (kept[0] if kept else f"/{path.rpartition('/')[2]}")
 
     def _tree(self, text: str) -> str:
-        """A tree's description without the static data of its containers."""
-        made, at = "", 0
+        """Return a tree's description without the static data of its containers."""
+        redacted, at = "", 0
         while (match := _NODE.search(text, at)) is not None:
             end = _closing(text, match.end() - 1)
             inner = text[match.end() : end]
-            made += text[at : match.end()] + (self._mark(inner) if inner else "")
+            redacted += text[at : match.end()] + (self._mark(inner) if inner else "")
             at = end
-        return made + text[at:]
+        return redacted + text[at:]
 
     def _mark(self, value: str) -> str:
         return f"<left out {self._digest(value)}>"
@@ -111,7 +112,7 @@ class Redaction:
 
 
 def _closing(text: str, at: int) -> int:
-    """Where the bracket at ``at`` closes, else the end."""
+    """Return the position where the bracket at ``at`` closes, else the end."""
     depth = 0
     for n in range(at, len(text)):
         depth += (text[n] == "[") - (text[n] == "]")

@@ -1,6 +1,6 @@
 """Lower a trace a second time for a target, and queue the result for the target's compiler.
 
-The only work that the program itself waits for: what it took is in each event. No compiler runs here.
+The program waits for this lowering, whose seconds are in each event. No compiler runs in its process.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
-    """Lowers what this process compiles for each of ``targets``.
+    """Lowers each program of this process for each of ``targets``.
 
     Args:
-      ends_at: whether a function is the step after whose lowering the program ends (--dry-run); None: it never does.
+      ends_at: returns whether the program ends after a function was lowered (--dry-run); None: it never does.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class Retarget:
         shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
-        """``call`` has just been lowered in ``frame`` (a ResolveFrame), as program ``of``."""
+        """Lower ``call`` for the targets, after JAX lowered it in ``frame`` (a ResolveFrame) as program ``of``."""
         for target in self.targets:
             jaxpr = jax_internals.known_or_none(jax_internals.ResolveFrame(frame).jaxpr)
             self._one(call, target, of, jaxpr, lambda t: jax_internals.lowered_again(frame, t.platform))
         if self._ends_at is not None and self._ends_at(call.function):
             self.ended = True
-            raise SystemExit(0)  # as sys.exit() in the program itself: its handlers run, nothing is computed
+            raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Queue what ``lower()`` makes of ``jaxpr`` (a ``Lowered``) for ``target``. Returns the program's id."""
+        """Queue ``lower()``, the ``Lowered`` of ``jaxpr`` for ``target``. Return the program's id, None if skipped."""
         return self._one(call, target, None, jaxpr, lambda _: jax_internals.retargeting_of(lower()))
 
     def _one(
@@ -66,30 +66,31 @@ class Retarget:
     ) -> str | None:
         began = time.perf_counter()
         try:
-            found = lower(target)
-            reason = unfit(found, target)
-        except Exception as e:  # JAX's word on why this trace is none of the platform's
-            said = statics.ADDRESS.sub("", " ".join(str(e).split()))[:REASON]
-            reason = f"{type(e).__name__}: {said}"
+            lowering = lower(target)
+            reason = unfit(lowering, target)
+        except Exception as e:  # JAX cannot lower this trace for the platform
+            message = statics.ADDRESS.sub("", " ".join(str(e).split()))[:REASON]
+            reason = f"{type(e).__name__}: {message}"
             callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)
             if callbacks:
                 reason = f"it calls back into this process ({', '.join(callbacks)}): {reason}"
-            self._skip(call, target, of, reason, began)
-            return None
         if reason is not None:
-            self._skip(call, target, of, reason, began)
+            seconds = time.perf_counter() - began
+            self._writer.emit(
+                ev.Retargeted(call=call.number, target=target.name, of=of, seconds=seconds, skipped=reason)
+            )
             return None
-        text = texts.stablehlo(found.module)
+        text = texts.stablehlo(lowering.module)
         code = io.BytesIO()
-        found.module.operation.write_bytecode(code)
+        lowering.module.operation.write_bytecode(code)
         program = texts.program_id(
             text,
-            found.options,
-            (target.name, *found.platforms),
-            found.devices,
-            texts.elided(found.module, text),
+            lowering.options,
+            (target.name, *lowering.platforms),
+            lowering.devices,
+            texts.elided(lowering.module, text),
         )
-        self._queue.put(_job(program, target, found), code.getvalue())
+        self._queue.put(_job(program, target, lowering), code.getvalue())
         stored = self._writer.put_text(text)
         paths = call.paths or []
         self._writer.emit(
@@ -99,47 +100,41 @@ class Retarget:
                 program=program,
                 of=of,
                 seconds=time.perf_counter() - began,
-                module=found.name,
+                module=lowering.name,
                 stablehlo=stored[0] if stored else None,
                 stablehlo_bytes=stored[1] if stored else 0,
-                partitions=found.partitions,
-                in_order=found.devices is None or found.devices == list(range(found.partitions)),
-                donated=[paths[i] for i in found.donated if i < len(paths)],
-                dropped=found.dropped,
+                partitions=lowering.partitions,
+                in_order=lowering.devices is None or lowering.devices == list(range(lowering.partitions)),
+                donated=[paths[i] for i in lowering.donated if i < len(paths)],
+                dropped=lowering.dropped,
             )
         )
         return program
 
-    def _skip(self, call: Call, target: Target, of: str | None, reason: str, began: float) -> None:
-        seconds = time.perf_counter() - began
-        self._writer.emit(
-            ev.Retargeted(call=call.number, target=target.name, of=of, seconds=seconds, skipped=reason)
-        )
 
-
-def unfit(found: jax_internals.Retargeting, target: Target) -> str | None:
-    """Why the devices of ``target`` cannot stand for the program's; None: they can."""
-    if found.partitions > target.devices:
-        return f"it runs on {found.partitions:,} devices, {target.name} has {target.devices:,}"
-    strange = [i for i in found.devices or () if not 0 <= i < target.devices]
-    if strange:
-        return f"it runs on device {strange[0]}, {target.name} has {target.devices:,}"
+def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
+    """Return why the program cannot run on the devices of ``target``; None if it can."""
+    if lowering.partitions > target.devices:
+        return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
+    outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
+    if outside:
+        return f"it runs on device {outside[0]}, {target.name} has {target.devices:,}"
     return None
 
 
-def _job(program: str, target: Target, found: jax_internals.Retargeting) -> Job:
+def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)
-    plain = {n: v for n, v in found.options if isinstance(v, (str, int, float, bool))}
+    plain = {n: v for n, v in lowering.options if isinstance(v, (str, int, float, bool))}
     return Job(
         id=program,
         target=target,
-        partitions=found.partitions,
-        positions=found.devices,
-        tuple_arguments=found.tuple_arguments,
-        propagate_to_inputs=found.to_inputs,
-        propagate_to_outputs=found.to_outputs,
+        partitions=lowering.partitions,
+        positions=lowering.devices,
+        tuple_arguments=lowering.tuple_arguments,
+        propagate_to_inputs=lowering.to_inputs,
+        propagate_to_outputs=lowering.to_outputs,
         options=plain,
         shardy=shardy if isinstance(shardy, bool) else None,
     )

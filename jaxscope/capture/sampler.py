@@ -1,12 +1,13 @@
-"""When to look at the live arrays, so that all looks together cost at most SHARE of the wall time.
+"""Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time.
 
-The first steps, then steps twice as far each time, and between them where memory has grown; where
-nobody counts steps, at misses. What the user asks for, the program's end and its death for want of
-memory are always looked at, and paid for by the looks after them.
+Snapshots are taken at the first steps, then at steps twice as far apart each time, and between them when the
+number of arrays has grown; where nothing counts steps, at cache misses. A snapshot that the user requests, one
+at exit and one when memory runs out are always taken, and delay those after them.
 """
 
 from __future__ import annotations
 
+import collections
 import sys
 import time
 from collections.abc import Callable, Collection
@@ -14,31 +15,38 @@ from types import FrameType
 from typing import Any
 
 from jaxscope.capture import frames, shield
-from jaxscope.capture.live_arrays.look import Look, Lost, lost_as
+from jaxscope.capture.live_arrays.look import Look, UnnamedKey, unnamed_key
 from jaxscope.schema import libraries
 from jaxscope.schema.events import ArraysSeen
 
 SHARE = 0.01
-GLANCES = 0.1  # of SHARE goes to counting alone
+COUNTING_SHARE = 0.1  # of SHARE is for counting the arrays without a snapshot
 FIRST_STEPS = 4
 GROWN = 1.25
-RISES = 3  # looks in a row at which unnamed arrays were more: then what holds them is looked for
+RISES = 3  # snapshots in a row with more unnamed arrays: then their holder is searched for
+NEVER_AGAIN = -1_000_000  # rises of arrays whose holder was searched for already
 REFERRERS_S = 0.1
-MAX_STEPS = 1000  # without a look at the clock: steps may become longer
-FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # a look at n arrays, before the first has been measured
-MANY = 200  # arrays: a look at fewer says what any look costs, and nothing of what an array does
+MAX_STEPS = 1000  # without reading the clock: steps may become longer
+FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # cost of a snapshot, before the first has been measured
+MANY = 200  # arrays: a snapshot of fewer measures the fixed cost, one of more the cost per array
 
-STEP, GROWTH, MISS, ASKED, EXIT, EXHAUSTED = "step", "growth", "miss", "asked", "exit", "exhausted"
+# Reasons for a snapshot: a step, more arrays, a cache miss, the user's request, exit, memory ran out.
+STEP, GROWTH, MISS, REQUESTED, EXIT, EXHAUSTED = "step", "growth", "miss", "asked", "exit", "exhausted"
 
 
 class Budget:
-    """What was spent, and whether more can be. Seconds by ``clock``, from its making on."""
+    """The seconds spent on snapshots so far, by ``clock``, and whether more may be spent.
+
+    Attributes:
+      spent: seconds in all.
+      counting: seconds of these spent on counting alone.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._began = clock()
         self.spent = 0.0
-        self.glanced = 0.0  # of it, on counting alone
+        self.counting = 0.0
         self._fixed, self._per_array = FIXED_S, PER_ARRAY_S
 
     @property
@@ -46,35 +54,38 @@ class Budget:
         return self._clock() - self._began
 
     def expected(self, count: int) -> float:
-        """Seconds that a look at ``count`` arrays will cost."""
+        """Estimate the seconds that a snapshot of ``count`` arrays takes."""
         return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
         return self.spent + seconds <= SHARE * self.elapsed
 
     @property
-    def next_glance(self) -> float:
-        """When, by the clock, counting can be paid again."""
-        return self._began + max(self.glanced / GLANCES, self.spent) / SHARE
+    def next_counting(self) -> float:
+        """The time by the clock at which the arrays may be counted again."""
+        return self._began + max(self.counting / COUNTING_SHARE, self.spent) / SHARE
 
-    def paid(self, seconds: float, *, count: int | None = None, glance: bool = False) -> None:
-        """``count``: of the arrays that were looked at."""
+    def counted(self, seconds: float) -> None:
+        """Add the cost of counting the arrays."""
         self.spent += seconds
-        if glance:
-            self.glanced += seconds
-        elif count is not None and count < MANY:
+        self.counting += seconds
+
+    def taken(self, seconds: float, count: int) -> None:
+        """Add the cost of a snapshot of ``count`` arrays, and improve the estimate by it."""
+        self.spent += seconds
+        if count < MANY:
             self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)
-        elif count:
+        else:
             self._per_array = max(0.0, seconds - self._fixed) / count * 1.5 + 1e-6
 
 
 class Sampler:
-    """The looks of one recording.
+    """The snapshots of one recording.
 
     Args:
-      emit: where snapshots go.
-      step: the step that runs now; None where nothing counts steps.
-      look: begins a look; has ``count``, ``seconds`` and ``take``.
+      emit: receives each snapshot.
+      step: returns the step that runs now, None where nothing counts steps.
+      look: begins a snapshot; has ``count``, ``seconds`` and ``take``.
     """
 
     def __init__(
@@ -90,41 +101,41 @@ class Sampler:
         self.budget = Budget(clock)
         self.looks = 0
         self._clock = clock
-        self._lost: dict[Lost, tuple[int, int]] = {}  # count at the latest look, times it rose
-        self._next = 0.0  # by the clock: no look before
-        self._asked = 0, clock()  # the step that ended last, and when
-        self._due = 0  # the step at whose end a look is due
-        self._seen = 0  # arrays at the latest look
-        self._wait = 0.0  # misses: seconds from the beginning before which there is none
+        self._unnamed: dict[UnnamedKey, tuple[int, int]] = {}  # count in the last snapshot, times it rose
+        self._next = 0.0  # by the clock: nothing is counted before
+        self._last_step = 0, clock()  # the step that ended last, and when
+        self._due = 0  # the step at whose end a snapshot is due
+        self._count = 0  # arrays in the last snapshot
+        self._wait = 0.0  # seconds from the beginning before which no miss causes a snapshot
 
     def step_ended(self, step: int) -> int:
-        """``step`` ended: look where there is reason and money. Returns after how many more steps to ask again."""
+        """Take a snapshot at the end of ``step`` if one is due. Return after how many steps to call again."""
         now = self._clock()
-        took = (now - self._asked[1]) / max(1, step - self._asked[0])
-        self._asked = step, now
+        step_seconds = (now - self._last_step[1]) / max(1, step - self._last_step[0])
+        self._last_step = step, now
         if now >= self._next:
-            glanced = self.budget.glanced
+            counting = self.budget.counting
             shield.attempt("arrays", self._after_step, step, sys._getframe(1))
-            # What was saved while nothing ran is not for a row of steps that are all glanced at.
-            rest = (self.budget.glanced - glanced) / (SHARE * GLANCES)
-            self._next = max(self.budget.next_glance, self._clock() + rest)
-        until = min((self._next - self._clock()) / max(took, 1e-9), MAX_STEPS)
+            # Time saved while nothing ran must not be spent on counting at every one of the next steps.
+            rest = (self.budget.counting - counting) / (SHARE * COUNTING_SHARE)
+            self._next = max(self.budget.next_counting, self._clock() + rest)
+        until = min((self._next - self._clock()) / max(step_seconds, 1e-9), MAX_STEPS)
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
         look = self._look()
         due = step >= self._due
-        if (due or look.count > GROWN * self._seen + 1) and self.budget.allows(
+        if (due or look.count > GROWN * self._count + 1) and self.budget.allows(
             look.seconds + self.budget.expected(look.count)
         ):
             self._take(look, frame, STEP if due else GROWTH, step)
             if due:
                 self._due = step + 1 if step < FIRST_STEPS else 2 * step
         else:
-            self.budget.paid(look.seconds, glance=True)
+            self.budget.counted(look.seconds)
 
     def missed(self, frame: FrameType) -> None:
-        """A function of the user's is about to be compiled."""
+        """Take a snapshot, if affordable, before a function of the user's is compiled and nothing counts steps."""
         if self._step() is None and self.budget.elapsed >= self._wait:
             shield.attempt("arrays", self._at_miss, frame)
 
@@ -134,69 +145,69 @@ class Sampler:
             self._take(look, frame, MISS, None)
             self._wait = 2 * self.budget.elapsed
         else:
-            self.budget.paid(look.seconds, glance=True)
+            self.budget.counted(look.seconds)
             self._wait = (self.budget.spent + self.budget.expected(look.count)) / SHARE
 
     def now(self, frame: FrameType) -> None:
-        """``jaxscope.snapshot()``."""
+        """Take the snapshot of ``jaxscope.snapshot()``."""
         shield.attempt("arrays", self._now, frame)
 
     def _now(self, frame: FrameType) -> None:
-        self._take(self._look(), frame, ASKED, self._ended())
+        self._take(self._look(), frame, REQUESTED, self._ended_step())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """The recording ends; ``leaving``: so does the program."""
+        """Take the last snapshot of the recording. ``leaving``: the program ends too."""
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
-        said = exhausted(error)
-        if said is not None:
-            more = {"error": said[:2000], "site": next(iter(frames.raised_through(trace)), None)}
-            self._take(self._look(), frame, EXHAUSTED, self._ended(), trace=trace, **more)
+        message = exhausted(error)
+        if message is not None:
+            more = {"error": message[:2000], "site": next(iter(frames.raised_through(trace)), None)}
+            self._take(self._look(), frame, EXHAUSTED, self._ended_step(), trace=trace, **more)
         else:
-            self._take(self._look(), frame, EXIT, self._ended(), trace=trace)
+            self._take(self._look(), frame, EXIT, self._ended_step(), trace=trace)
 
-    def _ended(self) -> int | None:
-        """The step that ended last."""
+    def _ended_step(self) -> int | None:
+        """Return the step that ended last."""
         now = self._step()
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        # All objects of the program are gone through for these: not in the midst of it unless it is long.
+        # The search for holders visits every object of the program: while it runs, only if it ran long.
         costly = why in (STEP, GROWTH, MISS) and not self.budget.allows(REFERRERS_S)
-        suspects = () if costly else {what for what, (_, rose) in self._lost.items() if rose >= RISES}
-        seen = look.take(frame, why, step, suspects=suspects, **more)
-        self._emit(seen)
-        self._remember(seen, suspects)
+        suspects = () if costly else {key for key, (_, rose) in self._unnamed.items() if rose >= RISES}
+        snapshot = look.take(frame, why, step, suspects=suspects, **more)
+        self._emit(snapshot)
+        self._remember(snapshot, suspects)
         self.looks += 1
-        self._seen = look.count
-        self.budget.paid(look.seconds, count=look.count)
+        self._count = look.count
+        self.budget.taken(look.seconds, look.count)
 
-    def _remember(self, seen: ArraysSeen, told: Collection[Lost]) -> None:
-        """Arrays without a name that are more each time are suspects, once."""
-        now: dict[Lost, int] = {}
-        for g in seen.groups:
+    def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
+        """Count how often each kind of unnamed array rose in number; those in ``searched`` are not suspected again."""
+        counts: collections.Counter[UnnamedKey] = collections.Counter()
+        for g in snapshot.groups:
             if g.path is None:
-                what = lost_as(g, g.origin)
-                now[what] = now.get(what, 0) + g.count
-        rose = {}
-        for what, n in now.items():
-            before, times = self._lost.get(what, (n, 0))
-            rose[what] = (
-                n,
-                (-1_000_000 if what in told else times + 1 if n > before else times if n == before else 0),
-            )
-        self._lost = rose
+                counts[unnamed_key(g, g.origin)] += g.count
+        unnamed = {}
+        for key, n in counts.items():
+            before, rises = self._unnamed.get(key, (n, 0))
+            if key in searched:
+                rises = NEVER_AGAIN
+            elif n != before:
+                rises = rises + 1 if n > before else 0
+            unnamed[key] = n, rises
+        self._unnamed = unnamed
 
     def forked(self) -> None:
-        """In a forked child: what was spent was the parent's."""
+        """Start anew in a forked child: what was spent was the parent's."""
         self.__init__(self._emit, self._step, self._look, self._clock)  # type: ignore[misc]
 
 
 def _error(leaving: bool) -> BaseException | None:
-    """The exception that ends the program or leaves the block; the interpreter keeps an uncaught one."""
+    """Return the exception that ends the program or leaves the block; the interpreter keeps an uncaught one."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
@@ -204,13 +215,13 @@ def _error(leaving: bool) -> BaseException | None:
 
 
 def exhausted(error: BaseException | None) -> str | None:
-    """What JAX said when memory ran out, where that is behind ``error``."""
+    """Return JAX's message that memory ran out, where that caused ``error``."""
     for _ in range(10):
         if error is None:
             return None
         if frames.root(type(error).__module__) in libraries.JAX_ROOTS:
-            said = str(error)
-            if libraries.no_memory(said):
-                return said
+            message = str(error)
+            if libraries.no_memory(message):
+                return message
         error = error.__cause__ or error.__context__
     return None

@@ -1,6 +1,6 @@
-"""One recording in this process: started and stopped here, at most one at a time.
+"""Start and stop the recording of this process, at most one at a time.
 
-Owns the writer and the probe; handles exit, fork and the environment that ``jaxscope run`` sets.
+A session owns the writer and the probe; it handles exit, fork and the environment that ``jaxscope run`` sets.
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Options(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a recording keeps; the names are those of the command line. ``passing``: the recording is temporary: it
-    belongs to a ``block``, or to a ``suite`` of tests, which stops when another recording starts."""
+    """The options of a recording, named as on the command line.
+
+    Attributes:
+      passing: a temporary recording ends when another starts: that of a ``block``, or of a ``suite`` of tests.
+      forced_devices: number of CPU devices that the environment was given for them.
+      dry_run: end the program when its step is lowered.
+    """
 
     ir: str = "all"
     wrapper_libraries: list[str] = []
@@ -54,8 +59,8 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     redact: bool = False
     passing: str | None = None
     targets: list[Target] = []
-    forced_devices: int | None = None  # CPU devices that the environment was given for them
-    dry_run: bool = False  # end the program when its step is lowered
+    forced_devices: int | None = None
+    dry_run: bool = False
 
 
 class Session:
@@ -64,7 +69,7 @@ class Session:
     def __init__(self, run: RunDir, how: str, options: Options) -> None:
         self.run = run
         self.options = options
-        # A process started by a recorded one finds its log there already.
+        # A process that a recorded one started finds a log in the run directory.
         self._how = "child" if how == "run" and run.logs() else how
         frames.configure(options.wrapper_libraries)
         self.writer = Writer(run, self._first, of_program=True)
@@ -93,7 +98,9 @@ class Session:
             self.probe.puts = DevicePuts(self.transfers)
             self._copies = HostCopies(self.transfers)
         self._unhook: Callable[[], None] | None = None
-        self._handler: Callable[[], object] = lambda: None  # of the exit, after handlers were run early
+        self._handler: Callable[[], object] = lambda: (
+            None
+        )  # the exit handler registered after handlers ran early
         if options.targets:
             ends_at = self._is_step if options.dry_run else None
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
@@ -104,9 +111,9 @@ class Session:
         self.writer.open()
         import jax
 
-        said = jax_internals.untested(jax.__version__)
-        if said is not None:
-            self._degraded("jax_version", said)
+        warning = jax_internals.untested(jax.__version__)
+        if warning is not None:
+            self._degraded("jax_version", warning)
         for status in jax_internals.table():
             if not status.available:
                 shield.switch_off(status.name, status.reason or "")
@@ -118,8 +125,8 @@ class Session:
             shield.attempt("host_copies", self._copies.install)
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
-        # JAX lets go of its backends at exit, in a handler of its own that was registered when it was imported:
-        # before now, so it runs after this one. The recording itself may end later still (jaxscope run).
+        # JAX releases its backends in an exit handler that it registered when it was imported: before this one, so
+        # it runs after this one. The recording itself may end later (jaxscope run).
         atexit.register(self._leaving)
 
     def _leaving(self) -> None:
@@ -127,14 +134,13 @@ class Session:
             self._last_look(leaving=True)
 
     def rest(self) -> None:
-        """The exit handlers run, but the program may go on: what is counted is written, and the log has an end until
-        there is more to say."""
+        """Write the counts and an end of the log, which is continued if the program goes on after its exit handlers."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
         self.writer.before = self._watch_for_the_end
 
     def _watch_for_the_end(self) -> None:
-        # Python forgets all exit handlers when it has run them, also those registered meanwhile.
+        # Python removes all exit handlers when it has run them, also those registered meanwhile.
         if self._handler() is None:
 
             def leave() -> None:
@@ -176,7 +182,7 @@ class Session:
         self.writer.close()
 
     def _flush(self) -> None:
-        """Write down what is counted."""
+        """Write the counts to the log."""
         self.tracker.flush()
         self.probe.flush()
         if self.transfers is not None:
@@ -187,7 +193,7 @@ class Session:
         return stepper is not None and stepper.function == function
 
     def forked(self) -> None:
-        """In a forked child: a log of its own, and what the parent counted is the parent's."""
+        """Continue in a forked child with another log and counts from 0."""
         self.tracker.forked()
         self.tracker.beside(self.run)
         self.writer.forked()
@@ -196,18 +202,18 @@ class Session:
             self.transfers.forked()
             self.probe.puts = DevicePuts(self.transfers)
         if self.sampler is not None and jax_internals.clients():
-            # The parent's backend may be locked for ever here, by a thread that is not there any more.
+            # A thread of the parent, which does not exist here, may hold the lock of its backend forever.
             self.sampler = self.probe.sampler = self.tracker.after_step = None
         elif self.sampler is not None:
             self.sampler.forked()
 
     def snapshot(self) -> None:
-        """Look at the live arrays now."""
+        """Take a snapshot of the live arrays now."""
         if self.sampler is not None:
             self.sampler.now(sys._getframe())
 
     def compile_for(self, target: Target, traced: Any) -> str | None:
-        """Lower ``traced`` (a ``Traced``) for ``target`` and queue it. The program's id; None: it was skipped.
+        """Lower ``traced`` (a ``Traced``) for ``target`` and queue it. Return the program's id, None if skipped.
 
         Raises:
           OSError: the queue cannot be written.
@@ -215,7 +221,7 @@ class Session:
         call = self.probe.call_of(traced.jaxpr)
         token = object()
         try:
-            shield.enter(token)  # our lowering is none of the program's
+            shield.enter(token)  # events of this lowering are not the program's
             retarget = Retarget(self.writer, [target])
             platforms = (target.platform,)
             return retarget.computed(
@@ -225,7 +231,7 @@ class Session:
             shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
-        """Count the calls of ``function`` from now on, and look after what it takes in from outside."""
+        """Count the calls of ``function`` from now on, and check the values it captures."""
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None
@@ -241,16 +247,14 @@ class Session:
     def _count_steps(self, name: str) -> Callable[[], None]:
         counted = self.probe.stepping = StepFunction(name, self.tracker, self.probe.introductions)
         unhook = jax_internals.on_fast_path(counted.called)
-        deaf = (
-            shield.attempt("step_function", step_function.listen, counted.began)
-            if step_function.MONITORS
-            else None
-        )
+        unlisten: Callable[[], None] | None = None
+        if step_function.MONITORS:
+            unlisten = shield.attempt("step_function", step_function.listen, counted.began)
 
         def undo() -> None:
             unhook()
-            if deaf is not None:
-                deaf()
+            if unlisten is not None:
+                unlisten()
 
         return undo
 
@@ -287,7 +291,7 @@ def _cwd() -> str:
 
 
 def _goes_on() -> bool:
-    """Is the program not at its end? Python ends the main thread before it runs the exit handlers."""
+    """Return whether the program goes on: Python ends the main thread before it runs the exit handlers."""
     return threading.main_thread().is_alive()
 
 
@@ -302,24 +306,24 @@ def _forked() -> None:
         session.forked()
         multiprocessing = sys.modules.get("multiprocessing.util")
         if multiprocessing is not None:
-            # Its children leave by os._exit, past atexit; its finalizers run, those made after the fork.
+            # Its children end by os._exit, without atexit, but run finalizers that were made after the fork.
             multiprocessing.register_after_fork(
                 session, lambda s: multiprocessing.Finalize(None, stop, ("exit", True), exitpriority=0)
             )
 
 
-os.register_at_fork(after_in_child=_forked)  # once: such a hook cannot be taken back
+os.register_at_fork(after_in_child=_forked)  # once: such a hook cannot be removed
 
 
 def current() -> Session | None:
-    """The recording of this process, if there is one."""
+    """Return the recording of this process, if there is one."""
     session: Session | None = announce.current
     return session
 
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
-    """Begin recording to ``run``. Imports jax; a recording already under way is returned as it is."""
-    import jax  # noqa: F401  before the lock: whoever imports jax holds its lock when our hook calls us
+    """Begin recording to ``run``, or return the recording in progress. Imports jax."""
+    import jax  # noqa: F401  before the lock: a thread that imports jax holds its lock when our hook runs
 
     with _lock:
         active = current()
@@ -328,18 +332,18 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
         session = Session(run, how, options or Options())
         session.begin()
         atexit.register(stop, "exit")
-        announce.tell(session)
+        announce.notify(session)
     return session
 
 
 def stop(how: str = "stop", certain: bool = False) -> None:
-    """End the recording of this process; nothing happens where there is none.
+    """End the recording of this process, if there is one.
 
     A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``): then the recording goes on.
 
     Args:
       how: exit or stop.
-      certain: the process surely ends now.
+      certain: the process certainly ends now.
     """
     with _lock:
         session = current()
@@ -348,15 +352,15 @@ def stop(how: str = "stop", certain: bool = False) -> None:
         if how == "exit" and not certain and _goes_on():
             session.rest()
             return
-        shield.attempt("stale_captures", session.probe.monitor.exit)  # while the watched are attached
-        announce.tell(None)
+        shield.attempt("stale_captures", session.probe.monitor.exit)  # before watched functions are detached
+        announce.notify(None)
     session.end(how)
     if how != "exit":
         atexit.unregister(stop)
 
 
 def start_from_environment(how: str = "run") -> Session | None:
-    """What ``jaxscope run`` asked this process for. None: nothing."""
+    """Begin the recording that ``jaxscope run`` requests by environment variables; None where there is no request."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

@@ -1,14 +1,14 @@
-"""No exception of ours reaches the user's program.
+"""Keep exceptions of jaxscope away from the user's program.
 
-Every callback and every seam runs inside ``attempt``. What fails is reported once, as a Degraded
-event with its reason. What fails STRIKES times with no success between costs time at each call: it rests,
-first for as many calls and then for twice as many each time it fails again, and is back with its first
-success. What a JAX does not have is switched off for good.
+Every callback runs inside ``attempt``, under the name of a part of the recording. A part that fails is reported once,
+as a Degraded event with its reason. A part that fails STRIKES times without a success between is skipped, first for
+STRIKES calls and then for twice as many each time it fails again, until it succeeds. A part that this JAX does not
+have is switched off for good.
 
-Where the program's own code raised, or an array that was read has been deleted, nothing of ours has failed:
-the program's own call meets the same.
+An exception raised by the program's own code, or because an array has been deleted, is not counted as a failure: the
+program's own call raises the same.
 
-KeyboardInterrupt and SystemExit pass: they are the user's, even when they arrive in our code.
+KeyboardInterrupt and SystemExit pass through, even when they arrive in our code.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _reported: set[str] = set()
 _report: Callable[[str, str], None] | None = None
 _local = threading.local()
 
-# Names of parts that are made to fail, comma-separated: how the tests show the first sentence.
+# Names of parts that are made to fail, comma-separated: for tests.
 FAULTS = frozenset(filter(None, os.environ.get("JAXSCOPE_FAULTS", "").split(",")))
 
 
 def reset(report: Callable[[str, str], None] | None) -> None:
-    """Start afresh; ``report(name, reason)`` is told of each part the first time it fails."""
+    """Forget all failures; ``report(name, reason)`` is called for each part the first time it fails."""
     global _report
     _off.clear()
     _failures.clear()
@@ -47,18 +47,18 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Do without ``name`` from now on: this JAX does not have it."""
+    """Skip ``name`` from now on: this JAX does not have it."""
     _off.add(name)
     _report_once(name, reason)
 
 
 def works(name: str) -> bool:
-    """Has ``name`` never failed?"""
+    """Return whether ``name`` has never failed."""
     return name not in _off and name not in _reported
 
 
 def is_off(name: str) -> bool:
-    """Is ``name`` done without, for good or for some calls?"""
+    """Return whether ``name`` is skipped, for good or for some calls."""
     return name in _off or name in _rests
 
 
@@ -67,7 +67,7 @@ def _report_once(name: str, reason: str) -> None:
         _reported.add(name)
         try:
             _report(name, reason)
-        except Exception:  # the log itself failed: there is nobody left to tell
+        except Exception:  # the log itself failed: it cannot be reported
             pass
 
 
@@ -77,14 +77,14 @@ def _failed(name: str, error: Exception) -> None:
         _rests[name] = min(STRIKES << (failures - STRIKES), LONGEST_REST)
     try:
         reason = f"{type(error).__name__}: {str(error)[:300]}"
-    except Exception:  # a class of the program's
+    except Exception:  # the __str__ of a class of the program
         reason = type(error).__name__
     # Text only: the exception's traceback holds frames, and frames hold arrays.
     _report_once(name, reason)
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Was it raised in code of the program's, or because an array has been deleted?"""
+    """Return whether ``error`` was raised in the program's code, or because an array has been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -97,7 +97,7 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """``action(*args)``, or None where it fails, rests or is switched off."""
+    """Return ``action(*args)``, or None if it fails or ``name`` is skipped."""
     if name in _off:
         return None
     if _rests and name in _rests:
@@ -107,7 +107,7 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
         del _rests[name]
     try:
         if name in FAULTS:
-            raise RuntimeError(f"fault asked for in {name}")
+            raise RuntimeError(f"fault injected in {name}")
         result = action(*args)
         if _failures:
             _failures.pop(name, None)
@@ -116,15 +116,15 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
         try:
             if not _is_the_programs(e):
                 _failed(name, e)
-        except Exception:  # an odd exception is no reason for another
+        except Exception:  # reading the first exception may raise another
             pass
         return None
 
 
 def enter(token: object) -> bool:
-    """True if this thread is not inside a callback of ours already; ``leave`` with the same token follows.
+    """Mark this thread as inside a callback; return False if it is already. Then call ``leave`` with the same token.
 
-    A repr of the user's may call JAX, whose events must not be taken for the program's.
+    A repr of the user's may call JAX, whose events must not be recorded as the program's.
     """
     if getattr(_local, "inside", None) is not None:
         return False
@@ -133,11 +133,11 @@ def enter(token: object) -> bool:
 
 
 def busy() -> bool:
-    """Is this thread inside a callback of ours?"""
+    """Return whether this thread is inside a callback of ours."""
     return getattr(_local, "inside", None) is not None
 
 
 def leave(token: object) -> None:
-    """Only who entered leaves, even where a Ctrl-C arrived between entering and knowing it."""
+    """End the mark set with ``token``; do nothing if ``enter`` returned False, even if Ctrl-C hid its result."""
     if getattr(_local, "inside", None) is token:
         _local.inside = None

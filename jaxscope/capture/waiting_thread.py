@@ -1,14 +1,13 @@
-"""The thread that waits for the work of another: whose work it is, where no line of the user's is on the
-stack.
+"""Find the user's line that waits for another thread, where that thread's stack has no line of the user.
 
-``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of their
-own. The line that joins that thread, or wants that result, is found in another thread's stack by what it
-waits for.
+``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of their own. The
+user's line that joins the thread or waits for the result is found in another thread's stack, by the Thread or Future.
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 import threading
 from types import FrameType
@@ -19,13 +18,12 @@ from jaxscope.jax_internals import frame_reading
 from jaxscope.schema.keys import Frame
 
 _WAITING = ("threading", "concurrent")  # packages whose functions wait for a thread or a result
-_NAMES = ("self", "f", "fut", "fs", "pending")  # the locals of theirs that hold what they wait for
+_NAMES = ("self", "f", "fut", "fs", "pending")  # locals of these functions that hold the thread or the result
 _MOST = 10_000  # results of one call
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """The user's lines, innermost first, of the thread that waits for what runs at ``frame``; empty: none
-    does."""
+    """Return the user's lines, innermost first, of the thread that waits for the work at ``frame``, else an empty list."""
     work = _work(frame)
     if not work:
         return []
@@ -37,10 +35,10 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 
 
 def tops() -> dict[int, FrameType]:
-    """The innermost frame of each thread.
+    """Return the innermost frame of each thread.
 
-    Python 3.11 makes frame objects here while it holds the lock of all threads' states. Where that sets the
-    collector off, and the garbage has a ``threading.local``, its end wants the same lock: a deadlock.
+    Garbage collection is disabled meanwhile: Python 3.11 creates frame objects here while it holds the lock of all
+    thread states. If that started a collection that frees a ``threading.local``, which needs the lock, it would deadlock.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -52,25 +50,20 @@ def tops() -> dict[int, FrameType]:
 
 
 def _work(frame: FrameType | None) -> list[Any]:
-    """The Thread that runs at ``frame``, and the Future whose result is computed there."""
-    found: list[Any] = []
+    """Return the Thread that runs at ``frame``, and the Future whose result is computed there."""
+    work: list[Any] = []
     for f in frames.walk(frame):
         name = f.f_code.co_qualname
         if name == "_WorkItem.run" and frames.module_of(f) == "concurrent.futures.thread":
-            found += [vars(item)["future"] for item in frame_reading.read(f, ("self",)).values()]
+            work += [vars(item)["future"] for item in frame_reading.read(f, ("self",)).values()]
         elif name == "Thread._bootstrap" and frames.module_of(f) == "threading":
-            found += frame_reading.read(f, ("self",)).values()
-    return found
+            work += frame_reading.read(f, ("self",)).values()
+    return work
 
 
 def _waiting(top: FrameType) -> list[FrameType]:
-    """The innermost frames, those of Python's own functions that wait."""
-    found = []
-    for f in frames.walk(top):
-        if frames.root(frames.module_of(f)) not in _WAITING:
-            break
-        found.append(f)
-    return found
+    """Return the innermost frames that belong to functions in _WAITING."""
+    return list(itertools.takewhile(lambda f: frames.root(frames.module_of(f)) in _WAITING, frames.walk(top)))
 
 
 def _waits(frame: FrameType, work: list[Any]) -> bool:

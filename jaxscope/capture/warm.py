@@ -1,6 +1,6 @@
-"""The warm call of a watched function: one addition, one store, one comparison, and the function is called.
+"""Count a warm call of a watched function: one addition, one store, one comparison, then the call itself.
 
-In C where that was built (``jaxscope/_warm.c`` says why); here the same in Python.
+This is the Python version; where a compiler was found, ``jaxscope/_warm.c`` does the same (and explains why).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from jaxscope.errors import to_be_read
 
 __tracebackhide__ = to_be_read
-PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do without the C
+PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do not use the C version
 
 
 class PythonTick:
-    """A number, and where it is stored each time it grows: ``cells[index] = value``. Call ``due`` goes the long way."""
+    """A count, stored by ``cells[index] = value`` each time it grows; call number ``due`` needs more work."""
 
     __slots__ = ("cells", "due", "index", "value")
 
@@ -27,7 +27,7 @@ class PythonTick:
 
 
 class PythonCall:
-    """Stands for a function, and counts its calls. ``_jaxscope_counter``: a Tick, or None while nothing records."""
+    """Wraps a function and counts its calls. ``_jaxscope_counter``: a Tick, or None while nothing records."""
 
     __slots__ = ("_jaxscope_counter", "_jaxscope_function")
 
@@ -42,7 +42,7 @@ class PythonCall:
         counter.cells[counter.index] = value
         if value < counter.due:
             return self._jaxscope_function(*args, **kwargs)
-        return self._jaxscope_due(*args, **kwargs)  # of the subclass: the long way
+        return self._jaxscope_due(*args, **kwargs)  # of the subclass
 
     if TYPE_CHECKING:
 
@@ -53,15 +53,15 @@ def _built() -> tuple[Any, Any] | None:
     if os.environ.get(PURE):
         return None
     try:
-        found: Any = importlib.import_module("jaxscope._warm")
-    except ImportError:  # no compiler where it was installed, or used where it lies
+        built: Any = importlib.import_module("jaxscope._warm")
+    except ImportError:  # no compiler when it was installed, or used from a source tree
         return None
-    return found.Tick, found.Call
+    return built.Tick, built.Call
 
 
 Tick = PythonTick
 Call = PythonCall
 IN_C = False
-if not TYPE_CHECKING and (_found := _built()) is not None:
-    Tick, Call = _found
+if not TYPE_CHECKING and (_classes := _built()) is not None:
+    Tick, Call = _classes
     IN_C = True

@@ -164,7 +164,7 @@ def test_unnamed_arrays_that_are_more_at_three_looks_are_suspects_once():
 def test_a_first_look_that_was_slow_says_nothing_of_what_many_arrays_cost():
     # Nine arrays that took 6 ms, because a program's modules were gone through for the first time.
     budget = Budget(lambda: 0.0)
-    budget.paid(0.006, count=9)
+    budget.taken(0.006, 9)
     assert budget.expected(300) < 0.02
-    budget.paid(0.016, count=1000)
+    budget.taken(0.016, 1000)
     assert 0.006 < budget.expected(1000) < 0.03

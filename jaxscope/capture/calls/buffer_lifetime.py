@@ -1,7 +1,7 @@
-"""What became of a call's array arguments: donated, let go, or kept by the program.
+"""Record what became of a call's array arguments: deleted (donated), released, or kept by the program.
 
-Weak references only. They are looked at when the same thread next reaches us (a miss, a step mark,
-a watched call) and at exit; the event says which.
+Only weak references are kept. They are checked at the next event of the same thread (a miss, a step mark, a watched
+call) or at exit; the event has the reason.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ MAX_PENDING = 64
 
 
 class BufferLifetimes:
-    """Calls whose arguments have not been looked at yet."""
+    """Calls whose arguments have not been checked yet."""
 
     def __init__(self, emit: Callable[[ArgumentFate], None]) -> None:
         self._emit = emit
         self._pending: list[tuple[int, int, list[tuple[str, weakref.ref[Any]]]]] = []
-        self.fresh = False  # something to look at since the last look
-        self.noticed: Callable[[], None] = lambda: None  # called when there is
+        self.fresh = False  # a call was added since the last check
+        self.noticed: Callable[[], None] = lambda: None  # called when one is added
 
     def __bool__(self) -> bool:
         return bool(self._pending)
@@ -40,7 +40,7 @@ class BufferLifetimes:
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Report the calls of this thread that are not in ``running``; at exit, all."""
+        """Write the arguments' fates for this thread's calls that are not in ``running``; at exit, for all calls."""
         here = threading.get_ident()
         self.fresh = False
         waiting, self._pending = self._pending, []

@@ -1,7 +1,7 @@
-"""Whether JAX's caches were cleared between two misses, and how full the bounded ones are.
+"""Detect whether JAX's caches were cleared between two misses, and how full the bounded caches are.
 
-JAX announces neither. Its signature cache counts misses, and clearing sets the count to 0: every call
-that is traced adds one, so a count that has not grown since the last trace was set back.
+JAX announces neither. Its signature cache counts misses, and clearing sets the count to 0. Every traced call adds one:
+if the count has not grown since the last trace, the cache was cleared.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from jaxscope import jax_internals
 
 
 class Clearings:
-    """``count``: how often the caches were seen cleared so far in this process."""
+    """``count``: how often the caches of this process were cleared so far."""
 
     def __init__(self) -> None:
         self.count = 0
         self._misses = -1
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
-        """Read the gauge at the beginning of a miss; ``traces``: its signature was not in the cache.
+        """Read the counters at the beginning of a miss. Return (entries, capacity) of caches that are nearly full.
 
-        Returns (entries, capacity) of the caches that are full or nearly.
+        ``traces``: the signature of the call was not in the cache.
         """
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):

@@ -1,8 +1,7 @@
-"""Which function of the user's a call is about, and what stands around it.
+"""Find the user's function inside the object given to jit, and describe both.
 
-Between the user's function and the object that JAX compiles stand partials, bound methods,
-transforms and library wrappers; the user's is the innermost. Objects are numbered by weak
-reference: ``id()`` is recycled, so a lambda made anew usually gets the address of the dead one.
+The object may wrap the user's function in partials, bound methods, transforms and library wrappers. Objects are
+numbered by weak reference, because ``id()`` is recycled: a new lambda often gets the address of a dead one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from jaxscope.capture.paths import kind_name
 from jaxscope.schema.events import FunctionSeen
 
 MAX_LAYERS = 24
-INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # where wrapper objects keep what they wrap
+INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # attributes that hold the wrapped function
 
 
 class Layers(NamedTuple):
@@ -36,7 +35,7 @@ class Layers(NamedTuple):
 
 
 class Serials:
-    """Numbers objects in the order met, never reusing the number of a dead one."""
+    """Numbers objects in the order in which they appear; the number of a dead one is not used again."""
 
     def __init__(self) -> None:
         self._next = itertools.count(1)
@@ -46,7 +45,7 @@ class Serials:
         self._latest: dict[tuple[str, type], tuple[weakref.ref[Any], int]] = {}
 
     def class_name(self, kind: type) -> str:
-        """``carry.State``; of another class of the same name (a cell run again) ``carry.State (class #2)``."""
+        """Return ``carry.State``, or ``carry.State (class #2)`` for a second class of that name (a cell run again)."""
         name = kind_name(kind)
         known = self._classes.setdefault(name, [])
         for number, ref in enumerate(known, 1):
@@ -56,9 +55,9 @@ class Serials:
         return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
-        """Is ``value`` equal to what stood at ``path`` before, and yet of another hash?
+        """Return whether ``value`` is equal to the last value at ``path`` but has another hash.
 
-        Asks the value's own ``__eq__``, where its class defines one in Python; JAX did the same.
+        Calls the value's own ``__eq__``, if its class defines one in Python; JAX did the same.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -72,7 +71,7 @@ class Serials:
             return False
 
     def of(self, value: Any) -> int | None:
-        """The number of ``value``; None where it cannot be told apart from its successors."""
+        """Return the number of ``value``, None for a value without weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
@@ -89,21 +88,21 @@ class Serials:
 
 
 def defined_in(function: Any) -> str:
-    """The module a function's code is in, whatever functools.wraps says."""
+    """Return the module of a function's code, which functools.wraps does not change."""
     return str(getattr(function, "__globals__", {}).get("__name__", ""))
 
 
 def _label(layer: Any) -> str:
-    """A wrapper's public name: ``jax.grad`` for the ``grad_f`` that it returns."""
+    """Return the public name of a wrapper: ``jax.grad`` for the ``grad_f`` that it returns."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
-        # api_boundary's closure: functools.wraps hid which transform it stands before.
+        # api_boundary's closure has the transform, whose name functools.wraps replaced.
         inside = [
             c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)
         ]
         layer = inside[0] if inside else layer
     code = getattr(layer, "__code__", None)
     if code is not None:
-        # functools.wraps copies the module of what it wraps: the code knows better.
+        # functools.wraps copies the module of the wrapped function; the code has the wrapper's own.
         module = defined_in(layer)
         name = code.co_qualname.partition(".<locals>")[0]
     else:
@@ -130,23 +129,23 @@ def _is_users(value: Any) -> bool:
 
 
 def _held(layer: Any) -> list[Any]:
-    """Callables a wrapper closes over or keeps in its usual attributes."""
-    found = []
+    """Return the callables in a wrapper's closure and in its INNER attributes."""
+    values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
-            found.append(cell.cell_contents)
+            values.append(cell.cell_contents)
         except ValueError:  # a cell not filled yet
             continue
     attributes = getattr(layer, "__dict__", None)
     if isinstance(attributes, dict):
-        found += [attributes[n] for n in INNER if n in attributes]
+        values += [attributes[n] for n in INNER if n in attributes]
     elif not isinstance(layer, (FunctionType, BuiltinFunctionType)):
-        found += [getattr(layer, n) for n in ("f", "fun") if hasattr(layer, n)]
-    return [v for v in found if callable(v) and not isinstance(v, type)]
+        values += [getattr(layer, n) for n in ("f", "fun") if hasattr(layer, n)]
+    return [v for v in values if callable(v) and not isinstance(v, type)]
 
 
 def _step_in(layer: Any) -> tuple[Any, str] | None:
-    """The next layer inside ``layer`` and the name of the one left behind; None at the user's."""
+    """Return the next inner layer and the name of ``layer``; None if ``layer`` is the user's function."""
     if isinstance(layer, functools.partial):
         return layer.func, "functools.partial"
     if isinstance(layer, MethodType):
@@ -159,7 +158,7 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
     module = defined_in(layer) or type(layer).__module__
     if not frames.is_library(module):
         return None
-    # A library's wrapper that does not say what it wraps: look for the one user function it holds.
+    # A library's wrapper without __wrapped__: search the objects it holds for a function of the user.
     queue, seen = [(layer, 0)], {id(layer)}
     while queue:
         current, depth = queue.pop(0)
@@ -176,7 +175,7 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 
 def unwrap(function: Any) -> Layers:
-    """From what was given to jit to the user's own function."""
+    """Return the user's function inside the object given to jit, and the layers around it."""
     wrappers: list[str] = []
     form = "def"
     current = function
@@ -188,9 +187,9 @@ def unwrap(function: Any) -> Layers:
         inner = _step_in(current)
         if inner is None:
             break
-        current, left = inner
-        if left and left != "jax.api_boundary" and (not wrappers or wrappers[-1] != left):
-            wrappers.append(left)
+        current, outer = inner
+        if outer and outer != "jax.api_boundary" and (not wrappers or wrappers[-1] != outer):
+            wrappers.append(outer)
     if isinstance(current, FunctionType):
         if current.__name__ == "<lambda>" and form == "def":
             form = "lambda"
@@ -200,11 +199,11 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """The line, and what tells two functions on it apart: a lambda's column, the code of an exec'd one."""
+    """Return the line, with a lambda's column or a hash of exec'd code, so that two functions on it differ."""
     if code is None:
         return line
     if code.co_name == "<lambda>":
-        # RESUME, the first instruction, stands at columns 0 to 0 wherever the lambda is.
+        # RESUME, the first instruction, has columns 0 to 0 wherever the lambda is.
         columns = [p[2] for p in code.co_positions() if p[2] is not None and p[3]]
         return f"{line}:{min(columns)}" if columns else line
     if code.co_filename.startswith("<"):
@@ -213,10 +212,9 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Is what stands under the function's name in its module, its class or its object something else than a function?
+    """Return whether the function's name in its module, class or object holds a jitted function (``@jax.jit``).
 
-    Then whoever defined it has given it to jit (``@jax.jit``). A function made by another one (``<locals>``) has no
-    such name, and an object that is called is what it is.
+    Then the author of the function has given it to jit. False for a function defined in another (``<locals>``).
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -225,13 +223,13 @@ def is_jitted_where_defined(function: Any) -> bool:
     module = sys.modules.get(str(getattr(function, "__module__", "")))
     if not isinstance(function, FunctionType):
         return _is_jitted(function)
-    found: Any = module
+    value: Any = module
     for name in function.__qualname__.split("."):
-        names = found.__dict__ if isinstance(found, (ModuleType, type)) else {}
-        found = names.get(name)
-        if isinstance(found, (staticmethod, classmethod)):
-            found = found.__func__
-    return _is_jitted(found)
+        namespace = value.__dict__ if isinstance(value, (ModuleType, type)) else {}
+        value = namespace.get(name)
+        if isinstance(value, (staticmethod, classmethod)):
+            value = value.__func__
+    return _is_jitted(value)
 
 
 def _is_jitted(value: Any) -> bool:
@@ -243,18 +241,18 @@ def _is_jitted(value: Any) -> bool:
 
 
 def is_defined(pattern: str) -> bool:
-    """Is there a Python function now that ``pattern`` means: a name, its ending, or a pattern as in the shell?
+    """Return whether a Python function matches ``pattern``: a name, the end of a dotted name, or a shell pattern.
 
-    Goes through all objects of the process: for a message that ends a test or a block, never for a call.
+    Visits all objects of the process: for a message that ends a test or a block, never for a call.
     """
     wanted = pattern.strip()
     if "@" in wanted:
-        return True  # the id of a function that somebody had in hand
-    for found in gc.get_objects():
-        if type(found) is FunctionType:
-            full = f"{found.__module__}.{found.__qualname__}".replace(".<locals>", "")
+        return True  # the id of a function
+    for f in gc.get_objects():
+        if type(f) is FunctionType:
+            full = f"{f.__module__}.{f.__qualname__}".replace(".<locals>", "")
             if full.endswith(f".{wanted}") or any(
-                fnmatchcase(name, wanted) for name in (found.__name__, full, found.__qualname__)
+                fnmatchcase(name, wanted) for name in (f.__name__, full, f.__qualname__)
             ):
                 return True
     return False
@@ -266,7 +264,7 @@ def function_id(qualname: str, file: str | None, line: int | str | None, wrapper
 
 
 class _Default:
-    """A default value in a signature: shown without asking it for a repr that may print an array."""
+    """A default value in a signature, shown without its repr, which might print an array."""
 
     def __init__(self, value: Any) -> None:
         plain = isinstance(value, (str, int, float, bool, type(None)))
@@ -286,7 +284,7 @@ def _signature_text(function: Any) -> str:
 
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
-    """The event that introduces ``function``, the object given to jit."""
+    """Return the event that introduces ``function``, the object given to jit."""
     eager = jax_internals.is_eager(function)
     layers = unwrap(function)
     inner = layers.function
@@ -306,7 +304,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         wrappers = []
     try:
         signature = _signature_text(inner) if code is not None and not eager else None
-    except Exception:  # a signature of the user's making
+    except Exception:  # the user's own __signature__
         signature = None
     return FunctionSeen(
         function=f"{name} (eager)" if eager else function_id(qualname, file, _place(code, line), wrappers),
@@ -324,7 +322,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """The same where only a jaxpr is at hand: under grad and vmap, or lowered ahead of time."""
+    """Return the event that introduces the function of ``jaxpr``: under grad and vmap, or lowered ahead of time."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

@@ -1,8 +1,8 @@
-"""Misses in progress: which call an event belongs to.
+"""Find the call that an event of JAX belongs to.
 
-An event knows its call by the call's frame on the stack. A frame's ``id`` is recycled as soon as
-the call is over, so the order of events decides too: trace < miss < lower < compile, each at most
-once a call. What is kept of a call are numbers and text, never an argument, a frame or a function.
+The call's frame on the stack identifies it. Because a frame's ``id`` is recycled when the call is over, the order of
+events is used too: trace < miss < lower < compile, each at most once per call. Only numbers and text are kept of a
+call, never an argument, a frame or a function.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Place = tuple[int, int]  # id() of a call's frame and of its function, valid whi
 
 
 def place(frame: FrameType | None) -> Place:
-    """Where a call runs. Frames of two calls may share an address; rarely the function too."""
+    """Return the identity of a call. Frames of two calls may share an address, but rarely the function too."""
     if frame is None:
         return 0, 0
     return id(frame), jax_internals.function_identity(frame)
 
 
 def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
-    """``Missed.entry`` of a call: nested, aot, transform or call."""
+    """Return ``Missed.entry`` of a call: nested, aot, transform or call."""
     if nested:
         return "nested"
     if frame is None or frame.f_code.co_name == jax_internals.AheadOfTimeFrame.function:
@@ -47,9 +47,12 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
 
 
 class Call:
-    """One miss. ``detail``: a user's function, whose texts are kept."""
+    """One miss. ``detail``: of a user's function, whose program texts are stored."""
 
-    __slots__ = ("cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced", "trace_written")  # fmt: skip
+    __slots__ = (
+        "cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced",
+        "trace_written",
+    )  # fmt: skip
 
     def __init__(
         self, number: int, frame: Place, function: str, detail: bool, paths: list[str] | None, rank: int
@@ -58,24 +61,24 @@ class Call:
         self.frame = frame
         self.function = function
         self.detail = detail
-        self.paths = paths  # of the flat arguments; None: not known
+        self.paths = paths  # of the flat arguments; None: unknown
         self.rank = rank  # of the last event
         self.retraced = False  # its Python body ran
         self.trace_written = False  # Traced is in the log
-        self.ending: Any = None  # of a trace that JAX says no end of
-        self.cache: str | None = None  # what the persistent cache said
-        self.later = False  # it goes on after the call that traced or lowered it
+        self.ending: Any = None  # of a trace whose end JAX does not announce
+        self.cache: str | None = None  # hit or miss in the persistent cache
+        self.later = False  # it is lowered or compiled after the Python call that traced it
 
 
 class Calls(threading.local):
-    """The misses in progress on this thread, outermost first. ``over`` is told of each that is not any more."""
+    """The misses in progress on this thread, outermost first. ``over`` is called with each that has ended."""
 
     def __init__(self, over: Callable[[Call], None]) -> None:
         self.open: list[Call] = []
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """The call whose frame this is, if an event of ``rank`` can continue it."""
+        """Return the call at ``frame``, if an event of ``rank`` can continue it."""
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
             call = self.open[i]
@@ -89,7 +92,7 @@ class Calls(threading.local):
         return None
 
     def tracing(self, frame: FrameType | None) -> Call | None:
-        """The call of this frame whose tracing phase has begun and whose body has not."""
+        """Return the call at ``frame`` if its tracing phase has begun and its body has not."""
         here = place(frame)
         for call in reversed(self.open):
             if frame is not None and call.frame == here:
@@ -97,11 +100,12 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Enter ``call``; the calls that are no longer on the stack are over."""
+        """Add ``call``, and end the calls that are no longer on the stack."""
         self.prune(frame)
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
+        """End the calls that are not on the stack above ``frame``."""
         names = jax_internals.call_frames()
         on_stack = {
             place(f)
@@ -127,8 +131,8 @@ class Weak:
         self._items: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
     def get(self, key: Any) -> Any:
-        found = self._items.get(id(key))
-        return found[1] if found is not None and found[0]() is key else None
+        item = self._items.get(id(key))
+        return item[1] if item is not None and item[0]() is key else None
 
     def put(self, key: Any, value: Any) -> None:
         number, items = id(key), self._items

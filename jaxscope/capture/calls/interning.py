@@ -21,13 +21,13 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
 MAX_SOURCE = 4_000_000  # bytes, as model.sources reads
-# Packages that JAX tries where nothing tells it which backend to start: extras of jaxscope install them.
+# Packages that JAX tries to start where jax_platforms is not set; extras of jaxscope install them.
 ACCELERATORS = ("libtpu", "jax_cuda13_plugin", "jax_cuda12_plugin")
 UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
 class Introductions:
-    """The things this recording has introduced already."""
+    """The functions, settings and backend that this recording has written."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -40,7 +40,7 @@ class Introductions:
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """The event that introduces a function given to jit, not written yet."""
+        """Return the event that introduces a function given to jit, without writing it."""
         subject = user.function if user is not None else function
         around = user.wrapper if user is not None else ""
         known: dict[str, ev.FunctionSeen] | None = self._by_object.get(subject)
@@ -52,19 +52,19 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """The same where only the jaxpr is at hand; a function met before is recognised by its line."""
+        """Return and write the event for the function of ``jaxpr``; one written before is recognised by its line."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """The same for a library's function that the user has given to jit: it is the user's."""
-        theirs = msgspec.structs.replace(seen, library=False)
+        """Return and write the event for a library's function that the user gave to jit: it counts as the user's."""
+        users = msgspec.structs.replace(seen, library=False)
         if seen.function not in self._users:
             self._users.add(seen.function)
             self._functions.add(seen.function)
-            self._by_place[seen.file, seen.line, seen.name] = theirs
-            self._writer.emit(theirs)
-        return theirs
+            self._by_place[seen.file, seen.line, seen.name] = users
+            self._writer.emit(users)
+        return users
 
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
         """Write ``seen``, the first time."""
@@ -75,18 +75,18 @@ class Introductions:
         return seen
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Write what the user's files of these names contain, as a checksum: each file once."""
+        """Write a checksum of each of these files of the user, once."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
                 try:
                     content = files.read(Path(name), MAX_SOURCE)
-                except OSError:  # there is none: <stdin>, a notebook's cell
+                except OSError:  # no file: <stdin>, a notebook's cell
                     continue
                 self._writer.emit(ev.SourceSeen(file=name, sha256=hashlib.sha256(content).hexdigest()))
 
     def context(self) -> str:
-        """The id of the trace-context settings of this moment."""
+        """Return the id of the current trace-context settings, and write them the first time."""
         settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
@@ -96,7 +96,7 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Platform and devices, once a phase shows that the program has started its backend."""
+        """Write platform and devices, once a phase shows that the program has started its backend."""
         if self._backend:
             return
         backend = jax_internals.backend(stack)
@@ -105,23 +105,23 @@ class Introductions:
             shield.attempt("backend", self._write_backend, backend)
 
     def _write_backend(self, backend: Any) -> None:
-        found = texts.devices(backend)
+        devices = texts.devices(backend)
         self._writer.process_index = int(backend.process_index())
         self._writer.emit(
             ev.BackendSeen(
                 platform=str(backend.platform),
                 platform_version=str(backend.platform_version)[:200],
-                devices=found,
-                process_count=len({d.process_index for d in found}),
-                in_vain=shield.attempt("backend", _in_vain, str(backend.platform)) or [],
+                devices=devices,
+                process_count=len({d.process_index for d in devices}),
+                in_vain=shield.attempt("backend", _unused_plugins, str(backend.platform)) or [],
             )
         )
 
 
-def _in_vain(platform: str) -> list[str]:
+def _unused_plugins(platform: str) -> list[str]:
+    """Return the accelerator plugins that JAX tried to start before it used the CPU."""
     import jax
 
-    told = getattr(jax.config, "jax_platforms", None)
-    if platform != "cpu" or told:
+    if platform != "cpu" or getattr(jax.config, "jax_platforms", None):
         return []
     return [name for name in ACCELERATORS if importlib.util.find_spec(name) is not None]

@@ -1,8 +1,8 @@
-"""Traces whose end JAX does not announce: those inside another trace, and under a transform.
+"""Detect the end of traces that JAX does not announce: those inside another trace, and under a transform.
 
-Writes Traced or PhaseFailed for each, at the first event after it was left. Whether it returned or raised is read
-from a local that only its frame holds: the local dies when the frame returns, while the caller is the running frame;
-an exception's traceback keeps it longer, and then another frame runs. Keeps the local, and the frame, no moment longer.
+Writes Traced or PhaseFailed for each, at the next event. Whether a trace returned or raised is found by a weak
+reference to a local that only its frame holds: when the frame returns, the local dies while the caller is the running
+frame; when it raises, the traceback keeps the local alive, and it dies later while another frame runs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from jaxscope.schema import events as ev
 
 
 class Ending(NamedTuple):
-    """One call that is watched."""
+    """A call whose end is awaited."""
 
     ref: weakref.ref[Any]
     caller: CodeType
 
 
 class Endings:
-    """``watch`` a call, and ask ``of`` it later."""
+    """Detects how calls end: ``watch`` a call, then get ``of`` it later."""
 
     def __init__(self) -> None:
         # What runs when the local dies is C code alone: a Ctrl-C that Python code received there
@@ -41,24 +41,26 @@ class Endings:
         self._left: defaultdict[weakref.ref[Any], CodeType] = defaultdict(functools.partial(next, codes))
 
     def watch(self, frame: FrameType, local: Any) -> Ending | None:
-        """``local`` is held by ``frame`` alone. None: this one cannot be watched."""
+        """Watch a call by ``local``, which only ``frame`` holds; None where that is not possible."""
         if local is None or frame.f_back is None:
             return None
         try:
             ref = weakref.ref(local, self._left.__getitem__)
-            hash(ref)  # while it lives; a dead one has the hash of then
+            hash(
+                ref
+            )  # computed and cached while it is alive: a dead reference without a hash cannot be a key
         except TypeError:
             return None
         return Ending(ref, frame.f_back.f_code)
 
     def of(self, ending: Ending) -> bool | None:
-        """Did the call return? False: it raised. None: it runs, or its exception is still alive."""
+        """Return True if the call returned, False if it raised, None if it runs or its exception is still alive."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 
 
 class NestedTraces:
-    """Watches the calls it is given until they are over."""
+    """Watches calls until they are over, and writes the ends of their traces."""
 
     def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:
         self._writer = writer
@@ -69,28 +71,28 @@ class NestedTraces:
         )
 
     def begins(self, call: Call, trace_frame: FrameType) -> None:
-        """The body of ``call`` is about to run."""
+        """Watch ``call``, whose body is about to run."""
         call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
         if call.ending is not None:
             self.waiting += 1
             self._writer.emit(ev.PhaseBegan(call=call.number, phase=ev.TRACE))
 
     def announced(self, call: Call) -> None:
-        """JAX has announced the end of ``call``'s trace itself: it need not be watched any longer."""
+        """Stop watching ``call``: JAX itself has announced the end of its trace."""
         if call.ending is not None:
             call.ending = None
             self.waiting -= 1
 
     def settle(self, calls: list[Call]) -> None:
-        """Write what ended since the last event; ``calls`` are in progress as far as is known."""
+        """Write the ends of those of ``calls`` that have ended since the last event."""
         for call in calls:
             if call.ending is not None:
                 self._settled(call, self._endings.of(call.ending))
 
     def over(self, call: Call) -> None:
-        """``call`` is not on the stack any more: a trace that did not return has raised.
+        """Write the end of ``call``, which is no longer on the stack: its trace has raised unless it returned.
 
-        Of one that could not be watched nothing is known but that its body ran.
+        Of a call that could not be watched it is only known that its body ran.
         """
         if call.ending is not None:
             self._settled(call, bool(self._endings.of(call.ending)))

@@ -1,7 +1,7 @@
-"""The static data in a flax graph definition, by the attribute it belongs to: ``graphdef.encoder.rate``.
+"""Name the static data in a flax graph definition by attribute: ``graphdef.encoder.rate``.
 
-What ``nnx.split`` returns lists nodes and attributes flat, in the order of a walk from the root; each node says
-how many of the attributes are its own. Read as data: a definition of another form gives nothing.
+The definition that ``nnx.split`` returns has flat lists of nodes and attributes, in depth-first order; each node has
+the number of its attributes. A definition of another form gives nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def is_definition(value: Any) -> bool:
 
 
 def attributes(definition: Any) -> list[tuple[str, Any]]:
-    """(path below the definition, value) of its static attributes; empty where they are not as expected."""
+    """Return (path below the definition, value) of its static attributes; empty for an unknown form."""
     try:
         nodes = iter(list(definition.nodes))
         items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])
@@ -36,7 +36,7 @@ def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, A
         key, item = next(items)
         below = f"{path}.{key}" if isinstance(key, str) else f"{path}[{key!r}]"
         if hasattr(item, "value"):
-            # _pytree__nodes and the like are flax's own: no name the user would know.
+            # _pytree__nodes and similar names are flax's own.
             if not (isinstance(key, str) and key.startswith("_") and "__" in key):
                 found.append((below, item.value))
         elif type(item).__name__ == "NodeAttr":

@@ -1,9 +1,8 @@
-"""Fast-path misses that repeat with an unchanged key: counted, not described.
+"""Count fast-path misses that repeat with an unchanged key, instead of describing each.
 
-A function with effects (``debug.print``, callbacks, Refs) leaves the fast path on every call. After
-UNCHANGED misses in a row whose arguments are of the same types, further ones cost a dictionary
-look-up and an addition. Shapes, dtypes and weak types cannot have changed unseen (that is another
-jaxpr), and a change that lowers or compiles is seen by its phase.
+A function with effects (``debug.print``, callbacks, Refs) leaves the fast path on every call. After UNCHANGED misses in
+a row with arguments of the same types, each further one costs a dictionary look-up and an addition. No change is
+missed: other shapes, dtypes or weak types give another jaxpr, and a lowering or compilation sends its own events.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class _Repeat:
 
 
 class RepeatedMisses:
-    """By jaxpr: how often in a row its calls missed the fast path and nothing else happened."""
+    """For each jaxpr, the number of misses in a row during which nothing else happened."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -37,7 +36,7 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function: what a jaxpr counted outlives it
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """The function's id: one more of the same, counted, and nothing else is to be done. Else None."""
+        """Count a repeated miss and return the function's id; None for a miss that must be described."""
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
         if repeat is None or repeat.same < UNCHANGED or repeat.types != (*map(type, arguments),):
             return None
@@ -45,7 +44,7 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """A miss of ``jaxpr`` was described in full."""
+        """Note that a miss of ``jaxpr`` was described."""
         types = tuple(map(type, arguments))
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
         if repeat is None:
@@ -55,7 +54,7 @@ class RepeatedMisses:
         repeat.types = types
 
     def flush(self) -> None:
-        """Write to the log what grew."""
+        """Write the counts that grew to the log."""
         for _, misses in sorted(self._misses.items()):
             misses.flush()
 

@@ -1,4 +1,4 @@
-"""Shardings as data: kind, PartitionSpec, mesh and devices, in the order that is part of the key."""
+"""Convert shardings to data: kind, PartitionSpec, mesh and devices, in the order that is part of the cache key."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MAX_REPR = 300  # of a kind of sharding that is not spelled out in fields
 
 
 class Shardings:
-    """The shardings of one key, each once."""
+    """A table of different shardings. ``index`` adds one and returns its position, None for None."""
 
     def __init__(self) -> None:
         self.table: list[Sharding] = []
-        self._by_id: dict[int, int] = {}  # valid while the arrays are in our hands
+        self._by_id: dict[int, int] = {}  # valid while the caller holds the arrays
         self._by_fact: dict[str, int] = {}
         self._single: dict[Any, int] = {}
 
@@ -25,7 +25,7 @@ class Shardings:
         if sharding is None:
             return None
         if type(sharding).__name__ == "SingleDeviceSharding":
-            # Equal ones are spelled alike; every array has one of its own.
+            # Compared by value: every array has its own object.
             known = self._single.get(sharding)
             if known is None:
                 known = self._single[sharding] = self._add(sharding)
@@ -46,7 +46,7 @@ class Shardings:
 
 
 def read_sharding(sharding: Any) -> Sharding:
-    """A sharding as data; works for every public kind and for what JAX may add."""
+    """Return a sharding as data; works for every public kind, and gives text for unknown ones."""
     kind = type(sharding).__name__
     memory_kind = getattr(sharding, "memory_kind", None)
     mesh = getattr(sharding, "mesh", None)
@@ -57,7 +57,7 @@ def read_sharding(sharding: Any) -> Sharding:
             (str(n), int(s), types[i] if i < len(types) else None)
             for i, (n, s) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
         ]
-        try:  # an AbstractMesh has none, and says so with ValueError
+        try:  # the property of an AbstractMesh raises ValueError
             ids = [d.id for d in mesh.devices.flat]
         except (AttributeError, ValueError):
             ids = []

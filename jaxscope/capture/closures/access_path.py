@@ -1,6 +1,6 @@
-"""Places where a function finds what it was not passed, and the way back to them: cells, globals, attributes, items.
+"""Describe and follow the path from a function to a value it reads: cells, globals, attributes, items.
 
-Asks no property and no ``__getattr__``; holds no value.
+Runs no property and no ``__getattr__``; keeps no value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxscope.capture.closures import bytecode
 
 INSIDE = "inside"  # the user's function behind a wrapper
 SELF = "self"  # of a bound method
-WATCHED = "_jaxscope_function"  # what our own watch stands for
+WATCHED = "_jaxscope_function"  # the function inside our own watch
 
 Step = tuple[str, Any]
 Place = tuple[Step, ...]
@@ -31,7 +31,7 @@ _METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
-    """The user's function behind what was given to jit, and what is bound of its arguments."""
+    """Return the user's function inside what was given to jit, and its bound positional and keyword arguments."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for _ in range(functions.MAX_LAYERS):
@@ -62,7 +62,7 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 
 def _one_inside(function: Any) -> Any:
-    """The next layer, so that a partial or a method between two wrappers keeps what it binds."""
+    """Return the next inner layer: one at a time, so that a partial between two wrappers is not skipped."""
     for inner in (getattr(function, "__wrapped__", None), jax_internals.given_to_jit(function)):
         if callable(inner) and inner is not function:
             return inner
@@ -71,14 +71,14 @@ def _one_inside(function: Any) -> Any:
 
 
 def step(value: Any, how: str, key: Any) -> Any:
-    """What lies one step further; MISSING where there is nothing, or only code would tell."""
+    """Return the value one step further; MISSING where there is none, or code would have to run."""
     if how == bytecode.ATTRIBUTE:
         return attribute(value, key)
     if how == bytecode.ITEM:
         return item(value, key)
     if how == INSIDE:
-        found = target(value)[0]
-        return MISSING if found is None else found
+        inner = target(value)[0]
+        return MISSING if inner is None else inner
     if how == SELF:
         return value.__self__ if type(value) is MethodType else MISSING
     if type(value) is not FunctionType:
@@ -93,7 +93,7 @@ def step(value: Any, how: str, key: Any) -> Any:
 
 
 def attribute(value: Any, name: str) -> Any:
-    """``value.name`` without running code: from the object's own dictionary, its slots, its class."""
+    """Return ``value.name`` without running code: from the object's own dictionary, its slots, its class."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, MISSING)
@@ -115,15 +115,15 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def dictionary(value: Any) -> dict[str, Any] | None:
-    """An object's own attributes; None where it has none, or its class puts something in their place."""
+    """Return the ``__dict__`` of an object; None where it has none or its class replaces it."""
     descriptor = of_class(type(value), "__dict__")
     if type(descriptor) is not GetSetDescriptorType:
         return None
     try:
-        found = descriptor.__get__(value, type(value))
+        attributes = descriptor.__get__(value, type(value))
     except AttributeError:
         return None
-    return found if type(found) is dict else None
+    return attributes if type(attributes) is dict else None
 
 
 def of_class(kind: type, name: str) -> Any:
@@ -149,7 +149,7 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """What lies at ``place`` now. ``bound``: references to the arguments that do not change from call to call."""
+    """Return the value at ``place`` now. ``bound``: references to arguments that stay the same from call to call."""
     value: Any = function
     for how, key in place:
         if how == bytecode.PARAMETER:

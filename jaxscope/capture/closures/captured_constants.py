@@ -1,7 +1,7 @@
-"""Arrays a traced function took in without being passed them, by the name of the variable.
+"""Name the arrays that a trace captured by the variables that hold them.
 
-JAX keeps the user's own object among the constants of the trace, so identity with a closure cell,
-a global the code names, or something they hold gives the name.
+JAX keeps the user's own object among the constants of the trace: the name is found by identity with a closure
+cell, a global that the code reads, or something inside these.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from jaxscope.schema.keys import Captured
 
 MAX_REPORTED = 200
 _NO_CODE = (lambda: None).__code__
-MAX_NODES = 5000  # objects looked at for names: a global may hold a million
+MAX_NODES = 5000  # objects searched for names: a global may hold a million
 
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
-    """(name, where, value) of what ``function`` can reach without arguments.
+    """Return (name, where, value) of the values that ``function`` can reach without arguments.
 
-    Closure cells first, then the globals its code and its inner functions name, then what a bound
-    method's object or a partial holds. Functions of the user's reached this way are followed once.
+    Closure cells first, then the globals that its code and its inner functions name, then the values held by a
+    bound method's object or a partial. The user's functions reached this way are followed once.
     """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
@@ -81,7 +81,7 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
 
 
 def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
-    """What the code can mean by ``name.attribute``, of a module or a class."""
+    """Return the attributes ``wanted`` of a module or a class, as the code can read them."""
     found: dict[str, Any] = {}
     for holder in getattr(owner, "__mro__", (owner,)):
         space = vars(holder)
@@ -99,7 +99,7 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Captured]:
-    """What is known of each captured constant; the largest come first."""
+    """Return name, place, shape, dtype and bytes of each captured constant, largest first."""
     if not constants:
         return []
     names: dict[paths.Identity, tuple[str, str]] = {}

@@ -1,6 +1,6 @@
-"""What a traced function took in without being passed it: the walk from a function to all that its code names.
+"""Collect the values a function reads without receiving them as arguments: closure cells, globals, attributes.
 
-Goes through the user's functions that it calls; ends at libraries, arrays and plain values.
+Follows the user's functions that it calls; stops at libraries, arrays and plain values.
 """
 
 from __future__ import annotations
@@ -36,17 +36,20 @@ MAX_FOUND = 300
 MAX_CHILDREN = 64  # of one container
 MAX_DEPTH = 3  # of containers in containers
 
-Start = tuple[Place, str, str, Any]  # place, name, where and value of a variable
+Variable = tuple[Place, str, str, Any]  # place, name, where (closure, global or static) and value
 _STDLIB = sys.stdlib_module_names
 
 
 class Found(NamedTuple):
-    """Something the code reads: where, what it is called, what is there now.
+    """A value that the code reads.
 
     Attributes:
+      place: how to reach it from the function.
+      name: how the code spells it, ``config['lr']``.
       where: closure, global, or static (of an argument that is part of the key).
+      value: what is there now.
       line: the first line that reads it.
-      certain: every run of the traced function comes past that line.
+      certain: every run of the traced function executes that line.
     """
 
     place: Place
@@ -63,21 +66,21 @@ class _Walk:
         self.written: set[Place] = set()
         self.attributes: set[str] = set()
         self.seen: set[tuple[int, Place | None]] = set()
-        self.queue: list[tuple[FunctionType, Place, dict[str, Start]]] = []
-        roots: dict[str, Start] = {
-            n: (((bytecode.PARAMETER, n),), n, "static", held)
+        self.queue: list[tuple[FunctionType, Place, dict[str, Variable]]] = []
+        arguments: dict[str, Variable] = {
+            n: (((bytecode.PARAMETER, n),), n, "static", value)
             for n, ref in bound.items()
-            if (held := ref()) is not None
+            if (value := ref()) is not None
         }
         self.whole: list[tuple[Found, int]] = []
         self.root = function
-        self.queue.append((function, (), roots))
+        self.queue.append((function, (), arguments))
 
     def run(self) -> list[Found]:
         while self.queue and len(self.seen) < MAX_FUNCTIONS:
             function, place, bound = self.queue.pop(0)
             self._function(function, place, bound)
-        while self.whole and len(self.found) < MAX_FOUND:  # by now all attributes that are named are known
+        while self.whole and len(self.found) < MAX_FOUND:  # by now every attribute named anywhere is known
             found, depth = self.whole.pop(0)
             self._children(found, depth)
         return [f for place, f in self.found.items() if not self._is_written(place)]
@@ -85,33 +88,31 @@ class _Walk:
     def _is_written(self, place: Place) -> bool:
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
-    def _function(self, function: FunctionType, place: Place, bound: dict[str, Start]) -> None:
+    def _function(self, function: FunctionType, place: Place, bound: dict[str, Variable]) -> None:
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
             return
         self.seen.add((id(function), receiver))
         code = function.__code__
-        told = reads_of(function)
-        self.attributes |= told.attributes
+        reads = reads_of(function)
+        self.attributes |= reads.attributes
         inner = "" if function is self.root else f" of {function.__name__}"
-        for name in told.written:
-            start = self._start(function, place, bound, name)
-            if start is not None:
-                self.written.add((*start[0], *name.steps))
-        for name, (line, straight) in told.read.items():
-            start = self._start(function, place, bound, name)
-            if start is not None:
+        for name in reads.written:
+            variable = self._variable(function, place, bound, name)
+            if variable is not None:
+                self.written.add((*variable[0], *name.steps))
+        for name, (line, straight) in reads.read.items():
+            variable = self._variable(function, place, bound, name)
+            if variable is not None:
                 at = Frame(code.co_filename, line, code.co_qualname)
-                where = start[2] if start[2] == "static" else start[2] + inner
-                self._read(start, name.steps, where, at, straight and function is self.root)
+                where = variable[2] if variable[2] == "static" else variable[2] + inner
+                self._read(variable, name.steps, where, at, straight and function is self.root)
 
-    def _start(
-        self, function: FunctionType, place: Place, bound: dict[str, Any], name: bytecode.Name
-    ) -> Start | None:
-        """(place, name, where, value) of the variable."""
+    def _variable(
+        self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
+    ) -> Variable | None:
         if name.kind == bytecode.PARAMETER:
-            known: Start | None = bound.get(name.name)
-            return known
+            return bound.get(name.name)
         key: Any = name.name
         if name.kind == bytecode.CLOSURE:
             if name.name not in function.__code__.co_freevars:
@@ -122,13 +123,14 @@ class _Walk:
 
     def _read(
         self,
-        start: Start,
+        variable: Variable,
         steps: tuple[tuple[str, object], ...],
         where: str,
         at: Frame,
         certain: bool,
     ) -> None:
-        place, name, _, value = start
+        """Follow ``steps`` from ``variable`` and note the value that is read."""
+        place, name, _, value = variable
         for how, key in steps:
             if _ends_here(value):
                 break
@@ -142,10 +144,10 @@ class _Walk:
                 break
             following = step(value, how, key)
             if following is MISSING:
-                break  # a property, a method written in C: something of the value is read
+                break  # a property, a method written in C: it reads something of the value
             if type(following) is FunctionType and following is of_class(kind, str(key)):
                 if not _is_users(following):
-                    break  # a library's method reads what it likes
+                    break  # a library's method may read anything of the value
                 self._call(following, (*place, (how, key)), (place, name, where.partition(" ")[0], value))
                 return
             place = (*place, (how, key))
@@ -153,7 +155,7 @@ class _Walk:
             value = following
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
-    def _call(self, function: FunctionType, place: Place, receiver: Start) -> None:
+    def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
@@ -192,7 +194,7 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """What is handed on whole is read as far as one can see: items, and attributes named somewhere."""
+        """Note the items of a container that is passed on as a whole, or the attributes of it named anywhere."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -217,7 +219,7 @@ class _Walk:
 
 
 def _ends_here(value: Any) -> bool:
-    """An array or a plain value: what is read of it is the value."""
+    """Return whether ``value`` is an array or a plain value, whose parts are not followed."""
     kind = type(value)
     return (
         kind in paths.PLAIN
@@ -235,7 +237,7 @@ def _belongs_to_user(module: object) -> bool:
 
 
 def _calls_on(value: Any) -> bool:
-    """A library's wrapper around a function: jit's, a partial, a watched one."""
+    """Return whether ``value`` is a library's wrapper of a function: of jit, a partial, a watched one."""
     kind = type(value)
     if of_class(kind, WATCHED) is not MISSING:
         return True
@@ -244,7 +246,7 @@ def _calls_on(value: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    """Modules, and functions and classes of libraries: they do not change under a program."""
+    """Return whether ``value`` is a module, or a library's function or class, which programs do not change."""
     kind = type(value)
     if kind in (ModuleType, BuiltinFunctionType, MethodDescriptorType) or issubclass(kind, ModuleType):
         return True
@@ -259,19 +261,19 @@ _known: weakref.WeakKeyDictionary[Any, bytecode.Reads] = weakref.WeakKeyDictiona
 
 
 def reads_of(function: FunctionType) -> bytecode.Reads:
-    """What its code reads; looked at once."""
+    """Return what the code of ``function`` reads, from a cache."""
     code = function.__code__
-    told = _known.get(code)
-    if told is None:
-        told = _known[code] = bytecode.of_code(code)
-    return told
+    reads = _known.get(code)
+    if reads is None:
+        reads = _known[code] = bytecode.of_code(code)
+    return reads
 
 
 def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
-    """Everything ``function`` reads that it is not passed, and that its trace did not write itself.
+    """Return the values that ``function`` reads besides its arguments, except those its trace itself writes.
 
     Args:
-      bound: references to arguments that stay the same from call to call: a static ``self``, what a partial
-        binds.
+      bound: references to arguments that stay the same from call to call: a static ``self``, values bound by
+        a partial.
     """
     return _Walk(function, bound).run()

@@ -1,7 +1,7 @@
-"""What a value was, remembered so that it can be told from another later, and keeps no array alive.
+"""Remember a value so that a later one can be compared with it, without keeping an array alive.
 
-Weak references, plain values, and checksums of small NumPy arrays. No code of the program's is called:
-not its ``__eq__``, not its ``__repr__``, no property.
+Uses weak references, plain values, and checksums of small NumPy arrays. Calls no code of the program: no
+``__eq__``, no ``__repr__``, no property.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from jaxscope.capture import paths
 from jaxscope.capture.calls import statics
 
-MAX_BYTES = 1 << 20  # of a NumPy array whose contents are looked at
-MAX_HELD = 4096  # characters or bytes of a text that is kept itself
+MAX_BYTES = 1 << 20  # of a NumPy array whose contents are compared
+MAX_KEPT = 4096  # characters or bytes of a text that is kept; of a longer one its checksum
 MAX_KEYS = 200
 MAX_SHOWN = 6  # items of an array
 SEQUENCES = (list, tuple, collections.deque)
@@ -28,13 +28,14 @@ SETS = (set, frozenset)
 
 
 class Mark:
-    """A value as it was.
+    """A remembered value.
 
     Attributes:
-      ref: gives the value while it lives; what it gives is compared by ``is`` alone.
-      text: the value in few words.
-      facts: what can be compared where the object is another one; None: nothing but identity.
-      crc: checksum of a NumPy array's contents; None where it is not looked at.
+      ref: returns the value while it lives; it is compared by ``is`` only.
+      text: the value, shortened.
+      facts: data that is equal for equal values; None if only the object itself is equal.
+      crc: checksum of a NumPy array's contents; None where they are not compared.
+      watched: ``ref`` shows whether the object is another one (not so for a list or a dict).
     """
 
     __slots__ = ("code", "crc", "facts", "ref", "text", "watched")
@@ -44,21 +45,18 @@ class Mark:
         self.code: CodeType | None = value.__code__ if type(value) is FunctionType else None
         self.crc = checksum(value)
         self.facts = _facts(value)
-        self.watched = True  # is it known when the object is another one?
+        self.watched = True
         self.ref: Callable[[], Any] = lambda: None
-        if type(value) in paths.PLAIN and not (type(value) in (str, bytes) and len(value) > MAX_HELD):
+        if type(value) in paths.PLAIN and not (type(value) in (str, bytes) and len(value) > MAX_KEPT):
             self.ref = itertools.repeat(value).__next__
         else:
             try:
                 self.ref = weakref.ref(value)
-            except TypeError:  # a list, a dict: what it holds is compared instead
+            except TypeError:  # a list, a dict: its items are compared instead
                 self.watched = False
 
     def same(self, value: Any) -> bool:
-        """Is ``value`` what it was, or equal to it as far as that can be seen from outside?
-
-        True where that is not known.
-        """
+        """Return whether ``value`` is the object or equal to it; True where that is unknown."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:
@@ -75,14 +73,14 @@ class Mark:
         return not self.watched
 
     def contents(self, value: Any) -> bool:
-        """Are the contents of a NumPy array what they were? True for all else."""
+        """Return whether the contents of a NumPy array are unchanged; True for other values."""
         return self.crc is None or self.ref() is not value or checksum(value) == self.crc
 
 
 def _facts(value: Any) -> Any:
-    """What is equal for equal values, of builtin types alone; None: only the object itself is it."""
+    """Return data of builtin types that is equal for equal values; None if only the object itself is equal."""
     kind = type(value)
-    if kind in (str, bytes) and len(value) > MAX_HELD:
+    if kind in (str, bytes) and len(value) > MAX_KEPT:
         data = value if kind is bytes else value.encode("utf-8", "surrogatepass")
         return kind, len(value), zlib.crc32(data)
     if kind in (float, complex) and value != value:
@@ -108,7 +106,7 @@ def _facts(value: Any) -> Any:
 
 
 def checksum(value: Any) -> int | None:
-    """Of a NumPy array's contents; None for what is larger than MAX_BYTES, holds objects, or is no array."""
+    """Return a checksum of a NumPy array's contents; None for one that is too large or holds objects, or no array."""
     if not issubclass(type(value), np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.hasobject:
         return None
     plain = np.ndarray.view(value, np.ndarray)
@@ -116,7 +114,7 @@ def checksum(value: Any) -> int | None:
 
 
 def shown(value: Any) -> str:
-    """A value in few words; of a small NumPy array some items."""
+    """Return a short text of a value; of a small NumPy array some items."""
     kind = type(value)
     if hasattr(kind, "aval") and hasattr(kind, "dtype"):
         return f"jax.Array {value.dtype}{list(value.shape)}"

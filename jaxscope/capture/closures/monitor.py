@@ -1,8 +1,8 @@
-"""Whether what a watched function's trace took in from outside has been changed since: JAX would not notice.
+"""Notice when a value that a trace captured has changed since: JAX goes on using the old value.
 
-At each trace of a watched function, what its code reads is remembered by weak reference. When calls return, it
-is compared by identity; the contents of NumPy arrays ever more rarely, at the ends of steps too. Where jit is
-around the watched function and its calls do not come by, both at the ends of steps.
+At each trace of a watched function, the values its code reads are remembered by weak reference. They are compared
+by identity when calls return; the contents of NumPy arrays also at the ends of steps, at growing intervals. Where
+jit wraps the watched function, which then sees no warm calls, both are compared at the ends of steps.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from jaxscope.capture.steps.tracker import Counter
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
-RARELY = 31  # calls between two looks, at most; odd, so that functions called in turn all have theirs
-SHARE = 1000  # a look may take one part in so many of the time of the calls since the last
-NOTHING_YET = 1 << 40  # calls: until a trace begins, which asks for a look
-MAX_SNAPSHOTS = 64  # of one function: a static self each
+MAX_INTERVAL = 31  # calls between two checks; odd, so that functions called in turn are all checked
+SHARE = 1000  # a check may take 1/SHARE of the time of the calls since the last one
+NEVER = 1 << 40  # calls: no check until a trace begins, which schedules one
+MAX_SNAPSHOTS = 64  # of one function: one for each static self
 
 CALL, STEP, EXIT = "call", "step", "exit"
 
 
 class Guard:
-    """Looks after one watched object, on calls that its counter says.
+    """Checks the captured values of one watched object, on the calls that its counter selects.
 
     Attributes:
-      inside: it is not itself jitted, jit is around it: its warm calls do not come by.
-      static: the argument that tells traces apart, such as a static self.
+      inside: the object is not itself jitted but called by a jitted function: its warm calls are not seen.
+      static: position of the argument with a trace for each value, such as a static self.
       snapshots: the newest trace by the id of that argument, with a reference to it.
       pending: a trace that has begun.
     """
@@ -57,21 +57,21 @@ class Guard:
         self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """After a call of the watched object."""
+        """Check after a call of the watched object, and schedule the next check."""
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
                 shield.attempt("stale_captures", self.returned)
             snapshot = None if self.inside else self.of(args)
             if snapshot is None and not self.snapshots:
-                self.counter.look_in(NOTHING_YET)
+                self.counter.look_in(NEVER)
                 return
             if snapshot is None:
                 self._without += 1
-                self.counter.look_in(1 if self._without <= EAGER else RARELY)
+                self.counter.look_in(1 if self._without <= EAGER else MAX_INTERVAL)
                 return
             if not snapshot.reads and self.static is None:
-                self.counter.look_in(NOTHING_YET)
+                self.counter.look_in(NEVER)
                 return
             for read in snapshot.differing() or ():
                 shield.attempt("stale_captures", self.compare, snapshot, read, CALL)
@@ -82,50 +82,51 @@ class Guard:
             if snapshot.eager > 0:
                 snapshot.eager -= 1
             elif (ended - began) * SHARE > began - self._looked:
-                self.interval = min(RARELY, 2 * self.interval + 1)
+                self.interval = min(MAX_INTERVAL, 2 * self.interval + 1)
             else:
                 self.interval = max(1, self.interval // 2)
             self._looked = ended
             self.counter.look_in(self.interval)
         except Exception as e:
-            self.counter.look_in(NOTHING_YET)
+            self.counter.look_in(NEVER)
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def of(self, args: tuple[Any, ...]) -> Snapshot | None:
-        """The newest trace that serves ``args``."""
+        """Return the newest trace that serves ``args``."""
         if self.static is None:
             key = 0
         elif self.static < len(args):
             key = id(args[self.static])
         else:
             return None
-        found = self.snapshots.get(key)
-        if found is None or (self.static is not None and found[0]() is not args[self.static]):
+        entry = self.snapshots.get(key)
+        if entry is None or (self.static is not None and entry[0]() is not args[self.static]):
             return None
-        return found[1]
+        return entry[1]
 
     def returned(self) -> None:
-        """The call in which a trace began is over: as the trace left things, they are to stay."""
+        """Take the snapshot of a trace after the call in which it began has returned."""
         pending = self.pending
         if pending is not None and pending.thread == threading.get_ident():
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
+        """Remember the values that the trace ``pending`` read. ``constants``: the arrays it captured."""
         if self.pending is pending:
             self.pending = None
         function = pending.function()
         key, owner = 0, pending.owner
         if owner is not None:
-            held = owner()
-            key = id(held)
-            if held is None:
+            value = owner()
+            key = id(value)
+            if value is None:
                 return
         if function is None:
             return
         calls = self.counter.value
         snapshot = Snapshot(function, pending.bound, pending.call, calls, constants)
         before = self.snapshots.pop(key, None)
-        if before is not None and before[1].told:
+        if before is not None and before[1].reported:
             self.monitor.emit(
                 ev.CaptureRenewed(function=self.function, call=before[1].call, by=pending.call, calls=calls)
             )
@@ -136,25 +137,31 @@ class Guard:
         if len(self.snapshots) > MAX_SNAPSHOTS:
             self.snapshots.pop(next(iter(self.snapshots)))
         if self.inside or snapshot.arrays:
-            self.monitor.soon()
+            self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Another object stands where ``read`` was found: is it another value?"""
+        """Report ``read``, whose place has another object now, if that has another value."""
         function = snapshot.function()
         if function is None:
             return
         value = access_path.resolve(function, snapshot.bound, read.found.place)
         if value is access_path.MISSING:
-            snapshot.drop(read)  # deleted: what is traced next will say so itself
+            snapshot.drop(read)  # deleted: the next trace will raise an error
         elif not read.mark.same(value):
-            self.tell(snapshot, read, value, seen, "rebound")
+            self.report(snapshot, read, value, seen, "rebound")
         elif read.mark.watched:
-            read.remember(value)  # an equal value: from now on it is this one
+            read.remember(value)  # an equal value: compare with this object from now on
 
-    def tell(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
+    def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
+        """Write that ``read`` has changed to ``value``, once.
+
+        Args:
+          seen: when it was noticed: CALL, STEP or EXIT.
+          how: rebound, or changed in place.
+        """
         if not snapshot.drop(read):
             return
-        snapshot.told = True
+        snapshot.reported = True
         found, before, after = read.found, read.mark.text, fingerprint.shown(value)
         stack = frames.user_frames(sys._getframe(1)) if seen != EXIT else []
         self.monitor.emit(
@@ -176,19 +183,19 @@ class Guard:
         )
 
     def contents(self, snapshot: Snapshot, seen: str) -> None:
-        """Compare what NumPy arrays hold."""
+        """Compare the contents of NumPy arrays."""
         snapshot.calls = self.counter.value
         for read in list(snapshot.arrays):
             value = read.ref()
             if value is not None and not read.mark.contents(value):
-                self.tell(snapshot, read, value, seen, "in place")
+                self.report(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """Look at what arrays hold, and at what calls do not come by to see. False: there is neither."""
+        """Check what ``look`` does not see. Return whether there is anything to check at the ends of steps."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
-            return False  # its calls are the steps, and are looked after
+            return False  # its calls are the steps: ``look`` checks after each
         for snapshot in current:
             if self.inside or snapshot.calls != self.counter.value:
                 self.contents(snapshot, STEP)
@@ -199,27 +206,33 @@ class Guard:
         return (self.inside and bool(current)) or any(s.arrays for s in current)
 
     def exit(self) -> None:
-        """The last look: at arrays that calls may have been served from since the one before."""
+        """Check the arrays a last time, if there were calls since the last check."""
         for snapshot in self._current():
             if snapshot.calls != self.counter.value:
                 self.contents(snapshot, EXIT)
 
     def _current(self) -> list[Snapshot]:
-        found = list(self.snapshots.values())
         return [
-            s for owner, s in found if s.function() is not None and (owner is None or owner() is not None)
+            s
+            for owner, s in list(self.snapshots.values())
+            if s.function() is not None and (owner is None or owner() is not None)
         ]
 
 
 class Pending:
-    """A trace of a watched function that has begun."""
+    """A trace of a watched function that has begun.
+
+    Attributes:
+      bound: references, by name, to arguments that stay the same from call to call.
+      static: position of the argument with a trace for each value; ``owner``: a reference to its value.
+    """
 
     def __init__(
         self, function: FunctionType, bound: dict[str, Any], static: int | None, owner: Any, call: int
     ) -> None:
         self.function = weakref.ref(function)
-        self.bound = bound  # references to arguments that stay, by name
-        self.static, self.owner = static, owner  # the one that tells traces apart, and a reference to it
+        self.bound = bound
+        self.static, self.owner = static, owner
         self.call = call
         self.thread = threading.get_ident()
 
@@ -231,13 +244,13 @@ class ClosureMonitor:
         self._writer = writer
         self._by_function = Weak()  # -> list of weak references to guards
         self.tracker: Any = None
-        self._since = 0  # the step that had ended when something new was taken in
+        self._since = 0  # the step that had ended when a new snapshot was taken
 
     def __bool__(self) -> bool:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Who looks after ``watched``, whose calls ``counter`` counts; None where no user's function is in it."""
+        """Return a guard of ``watched``, whose calls ``counter`` counts; None if it contains no function of the user."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -253,7 +266,7 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """A trace of ``source['fun']``, called at ``frame``, is about to run its body."""
+        """Handle the beginning of a trace of ``source['fun']``, called at ``frame``."""
         given = source.get("fun")
         user = wrappers.user_call(given, frame.f_back) if given is not None and frame is not None else None
         if isinstance(user, jax_internals.Missing):
@@ -267,7 +280,7 @@ class ClosureMonitor:
             return
         code = inner.__code__
         names = code.co_varnames[: code.co_argcount]
-        shift = len(positional)  # what a method or a partial puts in front
+        shift = len(positional)  # arguments that a method or a partial adds in front
         args = tuple(source.get("args") or ())
         statics = {}
         if "jit_info" in source and _directly(given) is inner and user is None:
@@ -286,21 +299,21 @@ class ClosureMonitor:
             guard.pending = Pending(inner, refs, static, owner, call)
             guard.counter.look_in(1)
 
-    def traced(self, call: int, taken: Iterable[Any] = ()) -> None:
-        """The trace of ``call`` has ended well; ``taken`` are the arrays it took in, where they are known."""
-        constants = {paths.identity(c) for c in taken}
+    def traced(self, call: int, captured: Iterable[Any] = ()) -> None:
+        """Handle the end of the trace of ``call``, which captured the arrays ``captured``."""
+        constants = {paths.identity(c) for c in captured}
         for guard in self._guards():
             pending = guard.pending
             if pending is not None and pending.call == call:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """A trace that JAX announces no end of has ended."""
+        """Handle the end of a trace that JAX does not announce: it returned or raised."""
         if self:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """It raised: what was traced before is still what runs."""
+        """Handle a trace that raised: the snapshot of the one before stays."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None
@@ -314,8 +327,8 @@ class ClosureMonitor:
 
     # -- steps ----------------------------------------------------------------------------------------
 
-    def soon(self) -> None:
-        """There is something new that calls do not come by to see: look when this step ends, then ever more rarely."""
+    def check_soon(self) -> None:
+        """Check when this step ends, then at growing intervals: there is something that calls do not check."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)
@@ -326,20 +339,21 @@ class ClosureMonitor:
             self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
-        """The recording is about to end."""
+        """Check a last time before the recording ends."""
         for guard in self._guards():
             guard.exit()
 
     def step(self) -> int | None:
-        found: int | None = self.tracker.current if self.tracker is not None else None
-        return found
+        """Return the step that runs now."""
+        step: int | None = self.tracker.current if self.tracker is not None else None
+        return step
 
     def emit(self, event: ev.CaptureChanged | ev.CaptureRenewed) -> None:
         self._writer.emit(event)
 
 
 def _reference(value: Any) -> Any:
-    """A reference that keeps no array alive; None where there can be none."""
+    """Return a function that gives ``value`` and keeps no array alive; None where that is not possible."""
     if type(value) in paths.PLAIN:
         return lambda: value
     try:
@@ -349,7 +363,7 @@ def _reference(value: Any) -> Any:
 
 
 def _directly(function: Any) -> Any:
-    """What was given to jit, without what binds arguments: its static arguments are the user's own."""
+    """Return the function below partials, methods and watches, which only bind arguments or count calls."""
     while type(function) in (functools.partial, MethodType) or hasattr(type(function), access_path.WATCHED):
         if type(function) is functools.partial:
             function = function.func

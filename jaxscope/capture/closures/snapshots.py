@@ -1,6 +1,6 @@
-"""What one trace took in from outside, and which of it is not the object it was.
+"""Remember the values that one trace read besides its arguments, and find those that are another object now.
 
-Weak references and plain values; of the function's own cells the cells themselves.
+Values are kept by weak reference (plain ones by value); of the function's own closure, the cells themselves.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 from jaxscope.capture import paths
 from jaxscope.capture.closures import access_path, bytecode, dependencies, fingerprint
 
-EAGER = 64  # looks after a trace at everything; then AT_ONCE of what lies deeper
+EAGER = 64  # checks after a trace compare all values; later ones AT_ONCE of those behind attributes or items
 AT_ONCE = 8
 MAX_TOTAL = 16 << 20  # bytes of NumPy contents read for one trace
 
 
 class Read:
-    """One thing a trace read: where it lies and what it was. ``ref`` gives the object while it lives."""
+    """One value that a trace read. ``ref`` returns the object while it lives."""
 
     __slots__ = ("constant", "found", "mark", "ref")
 
     def __init__(self, found: dependencies.Found, constant: bool) -> None:
         self.found = found._replace(value=None)
-        self.constant = constant  # the very array is among the constants of the trace
+        self.constant = constant  # this array is among the constants of the trace
         self.remember(found.value)
 
     def remember(self, value: Any) -> None:
@@ -33,10 +33,10 @@ class Read:
 
 
 class Snapshot:
-    """What one trace took in.
+    """The values that one trace read besides its arguments.
 
-    Cells and globals of the function itself are looked at directly; what lies deeper is looked up. Cells are
-    held, which is why a snapshot may be held by what holds the function, and by nothing else.
+    The function's own cells and globals are compared directly, other values by their path from the function.
+    A snapshot holds the cells: only an object that holds the function may hold a snapshot.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Snapshot:
         self.bound = bound
         self.eager = EAGER
         self.turn = 0
-        self.calls = calls  # of the function, when its arrays were last looked at
-        self.contents_at, self._gap = calls + 1, 1  # the call after which they are looked at next
-        self.told = False  # is there an event about it?
+        self.calls = calls  # of the function, when the contents of its arrays were last compared
+        self.contents_at, self._gap = calls + 1, 1  # the call after which they are compared next
+        self.reported = False  # there is an event about a change
         self.reads: dict[access_path.Place, Read] = {}
         self.cells: list[tuple[Any, Read]] = []
         self.names: list[tuple[str, Read]] = []
@@ -78,12 +78,12 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """The arrays have been looked at after call ``calls``: next time later than last time."""
+        """Schedule the next comparison of contents, after one at call ``calls``: intervals double."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Look at ``read`` no more. False: another thread has dropped it already."""
+        """Stop checking ``read``. Return False if another thread already dropped it."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]
@@ -93,18 +93,18 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """What is not the object it was; of what lies deeper, on later calls, one after the other."""
-        found: list[Read] | None = None
+        """Return the values that are another object now; of deep ones, AT_ONCE on each call once eager checks end."""
+        differing: list[Read] | None = None
         for cell, read in self.cells:
             try:
                 if cell.cell_contents is not read.ref():
-                    found = [*(found or ()), read]
+                    differing = [*(differing or ()), read]
             except ValueError:  # emptied
                 pass
         space = self.space
         for name, read in self.names:
             if space.get(name) is not read.ref():
-                found = [*(found or ()), read]
+                differing = [*(differing or ()), read]
         deep = self.deep
         if deep:
             if self.eager <= 0:
@@ -117,8 +117,8 @@ class Snapshot:
                     break
                 value = access_path.resolve(function, self.bound, read.found.place)
                 if value is not read.ref() or not read.mark.watched:
-                    found = [*(found or ()), read]
-        return found
+                    differing = [*(differing or ()), read]
+        return differing
 
 
 def _is_one_of(value: Any, constants: set[paths.Identity]) -> bool:

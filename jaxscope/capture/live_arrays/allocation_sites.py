@@ -1,6 +1,6 @@
-"""The user's line that made an array, from the stack jaxlib keeps with it.
+"""Find the user's line that created an array, from the stack that jaxlib stores with each array.
 
-Reads what is there already: nothing is recorded when an array is made, and no stack is kept.
+Nothing is recorded when an array is created, and no stack is kept.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ MAX_ARRAYS = 4000
 
 
 def line(stack: Any) -> Frame | None:
-    """The innermost line of the user's in ``stack``, as ``array.traceback`` gives it; else an installed package's."""
-    best, found = Standing.LIBRARY, None
+    """Return the innermost line of the user's code in ``stack`` (``array.traceback``), else an installed package's."""
+    best, site = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
-        whose = frames.file_standing(f.file_name)
-        if whose < best and f.line_num:
-            best, found = whose, Frame(file=f.file_name, line=f.line_num, function=f.function_name)
+        standing = frames.file_standing(f.file_name)
+        if standing < best and f.line_num:
+            best, site = standing, Frame(file=f.file_name, line=f.line_num, function=f.function_name)
             if best == Standing.USER:
                 break
-    return found
+    return site
 
 
 def of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
-    """The lines that made the arrays among ``count`` leaves; ``refs`` are (position, array).
+    """Return the lines that created the arrays among ``count`` leaves, and for each leaf the index of its line.
 
-    Returns (lines, for each leaf the index of its line). -1: not known, or no jax.Array. Arrays that one
-    call made share a stack; a look at an equal stack is a dictionary look-up.
+    ``refs`` are pairs (position of the leaf, array). The index is -1 where the line is unknown or the leaf is
+    no jax.Array. Arrays created by one call share a stack, which is read once.
     """
     lines: dict[Frame | None, int] = {None: -1}
-    seen: dict[Any, int] = {}
-    made = [-1] * count
+    line_of_stack: dict[Any, int] = {}
+    indices = [-1] * count
     for position, ref in refs[:MAX_ARRAYS]:
         stack = jax_internals.made_at(ref())
-        if stack not in seen:
-            seen[stack] = lines.setdefault(line(stack), len(lines) - 1)
-        made[position] = seen[stack]
-    return [frame for frame in lines if frame is not None], made
+        if stack not in line_of_stack:
+            line_of_stack[stack] = lines.setdefault(line(stack), len(lines) - 1)
+        indices[position] = line_of_stack[stack]
+    return [frame for frame in lines if frame is not None], indices

@@ -1,4 +1,4 @@
-"""How much memory this process may have: what the machine has, or less where a control group says so."""
+"""Find the host memory this process may use: the machine's, or less where a control group limits it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import functools
 import os
 from pathlib import Path
 
-# cgroup v2, then v1; as a container sees its own.
+# cgroup v2, then v1, as a process inside a container sees them.
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @functools.cache
 def limit() -> int | None:
-    """Bytes; None: the system does not say."""
-    found = [n for n in (_machine(), *map(_group, LIMITS)) if n is not None and n > 0]
-    return min(found, default=None)
+    """Return the limit in bytes, None where the system reports none."""
+    limits = [n for n in (_machine(), *map(_group, LIMITS)) if n is not None and n > 0]
+    return min(limits, default=None)
 
 
 def _machine() -> int | None:
@@ -29,4 +29,4 @@ def _group(file: str) -> int | None:
         text = Path(file).read_text().strip()
     except (OSError, ValueError):
         return None
-    return int(text) if text.isdecimal() else None  # "max": none
+    return int(text) if text.isdecimal() else None  # "max" where there is no limit

@@ -1,15 +1,16 @@
-"""One look at the live arrays: what there is, where, under which name. Metadata only.
+"""Take one snapshot of the live arrays: shapes, shardings, and the variables that hold them. Metadata only.
 
-No device is waited for, no buffer fetched, nothing of an array survives the look but numbers and texts.
+A snapshot waits for no device, fetches no buffer, and keeps only numbers and texts.
 """
 
 from __future__ import annotations
 
+import collections
 import re
 import time
 from collections.abc import Callable, Collection
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -32,12 +33,13 @@ from jaxscope.schema.keys import Frame
 MAX_GROUPS = 512
 MAX_SUSPECTS = 8
 
-Lost = tuple[Any, ...]  # how arrays without a name are known again: by shape, dtype and line
+# Identity of arrays that no variable leads to, from one snapshot to the next: shape, dtype, allocation line.
+UnnamedKey = tuple[Any, ...]
 _STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")
 
 
 class _Kind(msgspec.Struct, eq=False):
-    """What arrays of one aval, sharding, layout and committedness have in common."""
+    """Properties shared by all arrays of one aval, sharding, layout and committedness."""
 
     shape: tuple[int | str, ...] | None
     dtype: str | None
@@ -49,7 +51,7 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """Begin with ``Look()``: it knows how many arrays there are before it has cost much."""
+    """One snapshot. ``Look()`` only counts the live arrays, which is cheap; ``take`` does the rest."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter_ns()
@@ -58,7 +60,7 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """What it has cost so far."""
+        """Seconds since this snapshot began."""
         return (time.perf_counter_ns() - self._began) / 1e9
 
     def take(
@@ -67,29 +69,35 @@ class Look:
         why: str,
         step: int | None,
         trace: Any = None,
-        suspects: Collection[Lost] = (),
+        suspects: Collection[UnnamedKey] = (),
         **more: Any,
     ) -> ArraysSeen:
-        """The snapshot, named from ``frame`` outwards (and ``trace``, a traceback). To be called once.
+        """Return the snapshot. Call it once.
 
-        Of ``suspects``, what holds them is looked for.
+        Args:
+          frame: names are looked for in the variables of this frame and of those that called it.
+          why: one of the reasons in ``capture.sampler``.
+          step: the step that has ended, None where nothing counts steps.
+          trace: a traceback whose frames are searched for names too.
+          suspects: unnamed arrays whose holder is searched for.
+          more: further fields of the event.
         """
         live, self._live = self._live, []
-        found = _Kinds()
-        found.add(live)
+        kinds = _Kinds()
+        kinds.add(live)
         del live
-        named = variable_paths.Owners(found.wanted(), found.skip())
-        shield.attempt("array_names", named.look, _stacks(frame, trace))
-        shield.attempt("shared_memory", found.share, named)
-        groups = found.groups(named, suspects)
+        named = variable_paths.VariablePaths(kinds.array_ids(), kinds.skip())
+        shield.attempt("array_names", named.search, _stacks(frame, trace))
+        shield.attempt("shared_memory", kinds.find_shared, named)
+        groups = kinds.groups(named, suspects)
         return ArraysSeen(
             why=why,
             step=step,
             count=sum(g.count for g in groups),
-            shardings=found.shardings.table,
+            shardings=kinds.shardings.table,
             groups=groups,
-            parts=found.parts,
-            overlap=found.shared.overlap,
+            parts=kinds.parts,
+            overlap=kinds.shared.overlap,
             addressable=shield.attempt("addressable", _addressable),
             memory=shield.attempt("device_memory", _memory) or [],
             host_limit=shield.attempt("host_memory", host_memory.limit) if _on_cpu() else None,
@@ -99,12 +107,18 @@ class Look:
         )
 
 
-def lost_as(k: _Kind | ArrayGroup, origin: Frame | None) -> Lost:
+def unnamed_key(k: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
     return k.shape, k.dtype, origin
 
 
-class _Alike:
-    """Arrays of one kind that one stack made, by id; ``devices``: those of this process that hold them."""
+class _Batch:
+    """Arrays of one kind created by one Python stack.
+
+    Attributes:
+      arrays: their ids.
+      origin: the user's line that created them.
+      devices: ids of this process's devices that hold them.
+    """
 
     __slots__ = ("arrays", "devices", "kind", "origin")
 
@@ -116,61 +130,63 @@ class _Alike:
 
 
 class _Kinds:
-    """The live arrays by what they have in common. Holds them until ``groups`` is asked for.
+    """Group the live arrays by their properties. Keeps them alive until ``groups`` returns.
 
-    JAX leaves arrays behind that nobody holds and that share the memory of another: the parts that
-    ``addressable_shards``, ``float``, ``np.asarray`` or a reshard took of an array, held by it in C++ (0.10:
-    up to two a device after one ``np.asarray``; 0.12: one). Those are no group: ``parts`` is how many there
-    are.
+    JAX leaves arrays behind that no variable holds and that share the memory of another: the shards that
+    ``addressable_shards``, ``float``, ``np.asarray`` or a reshard took of an array, which it holds in C++
+    (0.10: up to two per device after one ``np.asarray``; 0.12: one). They are counted in ``parts``, not grouped.
     """
 
     def __init__(self) -> None:
         self.shardings = Shardings()
-        self.shared = shared_buffers.Shared()
+        self.shared = shared_buffers.SharedBuffers()
         self.parts = 0
-        self._where: dict[Any, int | None] = {}
-        self._kinds: dict[Any, _Alike] = {}
+        self._sharding_index: dict[Any, int | None] = {}
+        self._batches: dict[Any, _Batch] = {}
         self._equal: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
         self._lines: dict[Any, Frame | None] = {}
         self._frames: dict[Frame | None, Frame | None] = {}
         self._arrays: list[Any] = []
 
     def add(self, live: list[Any]) -> None:
-        kinds, makeup, keep = self._kinds, jax_internals.makeup, self._arrays.append
+        """Add the arrays of ``live`` that are not deleted."""
+        batches, makeup, keep = self._batches, jax_internals.makeup, self._arrays.append
         for array in live:
             try:
-                sharding, place, committed, stack, layout = makeup(array)
-                # An aval's id is its own as long as its array lives.
-                key = (id(array.aval), place, committed, stack, layout)
-                alike = kinds.get(key)
-                if alike is None:
-                    alike = kinds[key] = self._read(array, sharding, key)
+                sharding, sharding_key, committed, stack, layout = makeup(array)
+                # While an array is alive, no other aval can have the id of its aval.
+                key = (id(array.aval), sharding_key, committed, stack, layout)
+                batch = batches.get(key)
+                if batch is None:
+                    batch = batches[key] = self._new_batch(array, sharding, key)
             except RuntimeError:  # another thread has donated it since
                 continue
             keep(array)
-            alike.arrays.append(id(array))
+            batch.arrays.append(id(array))
 
-    def wanted(self) -> set[int]:
-        """Ids of the arrays to be named."""
-        return {n for alike in self._kinds.values() for n in alike.arrays}
+    def array_ids(self) -> set[int]:
+        """Return the ids of all arrays added."""
+        return {n for batch in self._batches.values() for n in batch.arrays}
 
-    def share(self, named: variable_paths.Owners) -> None:
-        """Find what lies in the memory of others."""
+    def find_shared(self, named: variable_paths.VariablePaths) -> None:
+        """Find the arrays that share the memory of others."""
         sizes = [
-            shared_buffers.Sized(a.devices, a.kind.device_bytes or 0, a.arrays) for a in self._kinds.values()
+            shared_buffers.SameSize(b.devices, b.kind.device_bytes or 0, b.arrays)
+            for b in self._batches.values()
         ]
-        self.shared.look(self._arrays, sizes, named)
+        self.shared.search(self._arrays, sizes, named)
 
     def skip(self) -> set[int]:
+        """Return ids of our own containers, which the search for names must not enter."""
         return {id(self._arrays)}
 
-    def _read(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Alike:
-        _, place, committed, stack, layout = key
-        if place not in self._where:
-            self._where[place] = self.shardings.index(sharding)
+    def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
+        _, sharding_key, committed, stack, layout = key
+        if sharding_key not in self._sharding_index:
+            self._sharding_index[sharding_key] = self.shardings.index(sharding)
         if stack not in self._lines:
             origin = shield.attempt("array_origin", allocation_sites.line, stack)
-            self._lines[stack] = self._frames.setdefault(origin, origin)  # one line, one object
+            self._lines[stack] = self._frames.setdefault(origin, origin)  # equal lines: the same object
         aval = array.aval
         order = None if layout is None else getattr(array.format.layout, "major_to_minor", None)
         kind = _Kind(
@@ -178,86 +194,108 @@ class _Kinds:
             dtype=signature.dtype_name(aval.dtype),
             bytes=shield.attempt("array_bytes", _bytes, array),
             device_bytes=shield.attempt("array_bytes", _device_bytes, array),
-            sharding=self._where[place],
+            sharding=self._sharding_index[sharding_key],
             layout=None if order is None else str(tuple(order)),
             committed=committed if isinstance(committed, bool) else None,
         )
         kind = self._equal.setdefault(msgspec.structs.astuple(kind), kind)
         devices = shield.attempt("array_devices", _device_ids, sharding) or ()
-        return _Alike(kind, self._lines[stack], devices)
+        return _Batch(kind, self._lines[stack], devices)
 
-    def groups(self, named: variable_paths.Owners, suspects: Collection[Lost] = ()) -> list[ArrayGroup]:
-        """The largest first; so many that they are no reading any more are put together."""
-        told = self._counted(named, MAX_GROUPS) or self._counted(named, None) or []
-        held = self._held(told, suspects)
+    def groups(
+        self, named: variable_paths.VariablePaths, suspects: Collection[UnnamedKey] = ()
+    ) -> list[ArrayGroup]:
+        """Return the groups, largest first; beyond MAX_GROUPS the smallest are merged."""
+        counts = self._count(named, MAX_GROUPS) or self._count(named, None) or []
+        holders = self._holders(counts, suspects)
         self._arrays.clear()
-        within = self.shared.within
-        found: dict[tuple[_Kind, str], list[int]] = {}  # how many, and of them in the memory of others
-        origins: dict[tuple[_Kind, str], Frame | None] = {}
-        lost: dict[tuple[_Kind, Frame | None], int] = {}
-        for alike, paths, again, unnamed in told:
-            for path, n in paths.items():
-                both = found.setdefault((alike.kind, path), [0, 0])
-                both[0] += n
-                both[1] += again.get(path, 0)
-                if origins.setdefault((alike.kind, path), alike.origin) is not alike.origin:
-                    origins[alike.kind, path] = None
-            left = sum(n not in within for n in unnamed)
-            self.parts += len(unnamed) - left
-            if left:
-                lost[alike.kind, alike.origin] = lost.get((alike.kind, alike.origin), 0) + left
-        groups = [
-            _group(kind, path, n, origins[kind, path], shared=again)
-            for (kind, path), (n, again) in found.items()
-        ]
-        groups += [
-            _group(kind, None, n, origin, held=held.get(lost_as(kind, origin)))
-            for (kind, origin), n in lost.items()
-        ]
-        groups.sort(key=_size)
-        for kept, shorter in ((MAX_GROUPS // 2, _below), (MAX_GROUPS, _anywhere)):
+        groups = [*_named_groups(counts), *self._unnamed_groups(counts, holders)]
+        groups.sort(key=_largest_first)
+        for kept, shorten in ((MAX_GROUPS // 2, _first_steps), (MAX_GROUPS, _no_path)):
             if len(groups) > MAX_GROUPS:
-                groups = sorted(groups[:kept] + _merged(groups[kept:], shorter), key=_size)
+                groups = sorted(groups[:kept] + _merged(groups[kept:], shorten), key=_largest_first)
         return groups
 
-    def _counted(self, named: variable_paths.Owners, most: int | None) -> list[Counted] | None:
-        """None: there are more than ``most`` paths."""
-        found: list[Counted] = []
+    def _unnamed_groups(
+        self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
+    ) -> list[ArrayGroup]:
+        """Group arrays that no variable leads to by kind and line; count those in others' memory as parts."""
+        unnamed: collections.Counter[tuple[_Kind, Frame | None]] = collections.Counter()
+        for counted in counts:
+            own_memory = sum(n not in self.shared.within for n in counted.unnamed)
+            self.parts += len(counted.unnamed) - own_memory
+            if own_memory:
+                unnamed[counted.batch.kind, counted.batch.origin] += own_memory
+        return [
+            _group(kind, None, n, origin, held=holders.get(unnamed_key(kind, origin)))
+            for (kind, origin), n in unnamed.items()
+        ]
+
+    def _count(self, named: variable_paths.VariablePaths, most: int | None) -> list[_Counted] | None:
+        """Count each batch's arrays by path; None where there are more than ``most`` paths."""
+        counts: list[_Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
         within = self.shared.within
-        for alike in self._kinds.values():
-            counted = named.count(alike.arrays, most)
-            if counted is None:
+        for batch in self._batches.values():
+            by_path = named.count(batch.arrays, most)
+            if by_path is None:
                 return None
-            shared = named.count([n for n in alike.arrays if n in within], most) if within else None
-            found.append((alike, counted[0], shared[0] if shared else {}, counted[1]))
+            shared = named.count([n for n in batch.arrays if n in within], most) if within else None
+            counts.append(_Counted(batch, by_path[0], shared[0] if shared else {}, by_path[1]))
             if most is not None:
-                distinct.update((alike.kind, path) for path in counted[0])
+                distinct.update((batch.kind, path) for path in by_path[0])
                 if len(distinct) > most:
                     return None
-        return found
+        return counts
 
-    def _held(self, told: list[Counted], suspects: Collection[Lost]) -> dict[Lost, str | None]:
-        """What holds arrays of ``suspects``."""
-        chosen: dict[Lost, set[int]] = {}
-        for alike, _, _, unnamed in told if suspects else ():
-            what = lost_as(alike.kind, alike.origin)
-            if what in suspects:
-                some = chosen.setdefault(what, set())
-                # Also those in the memory of others: a buffer may have one array that C++ holds and one of a list.
-                some.update(unnamed[: MAX_SUSPECTS - len(some)])
-        found = {}
-        for what, some in chosen.items():
-            arrays = [a for a in self._arrays if id(a) in some]
-            found[what] = shield.attempt("array_holders", referrers.held_by, arrays, self._arrays)
-        return found
-
-
-# How many by path, how many of them in the memory of others, and those without a path.
-Counted = tuple[_Alike, dict[str, int], dict[str, int], list[int]]
+    def _holders(
+        self, counts: list[_Counted], suspects: Collection[UnnamedKey]
+    ) -> dict[UnnamedKey, str | None]:
+        """Describe what holds the arrays of each suspect, from up to MAX_SUSPECTS of them."""
+        samples: dict[UnnamedKey, set[int]] = {}
+        for counted in counts if suspects else ():
+            key = unnamed_key(counted.batch.kind, counted.batch.origin)
+            if key in suspects:
+                sample = samples.setdefault(key, set())
+                # Also those in others' memory: one buffer may have an array held by C++ and one held by a list.
+                sample.update(counted.unnamed[: MAX_SUSPECTS - len(sample)])
+        holders = {}
+        for key, sample in samples.items():
+            arrays = [a for a in self._arrays if id(a) in sample]
+            holders[key] = shield.attempt("array_holders", referrers.held_by, arrays, self._arrays)
+        return holders
 
 
-def _size(g: ArrayGroup) -> tuple[int, str]:
+class _Counted(NamedTuple):
+    """The arrays of one batch by the path of the variable that holds them.
+
+    Attributes:
+      paths: number of arrays by path.
+      shared: number of them that share the memory of others, by path.
+      unnamed: ids of arrays that no variable leads to.
+    """
+
+    batch: _Batch
+    paths: dict[str, int]
+    shared: dict[str, int]
+    unnamed: list[int]
+
+
+def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
+    totals: collections.Counter[tuple[_Kind, str]] = collections.Counter()
+    shared: collections.Counter[tuple[_Kind, str]] = collections.Counter()
+    origins: dict[tuple[_Kind, str], Frame | None] = {}
+    for batch, paths, shared_paths, _ in counts:
+        for path, n in paths.items():
+            key = (batch.kind, path)
+            totals[key] += n
+            shared[key] += shared_paths.get(path, 0)
+            if origins.setdefault(key, batch.origin) is not batch.origin:
+                origins[key] = None
+    return [_group(*key, n, origins[key], shared=shared[key]) for key, n in totals.items()]
+
+
+def _largest_first(g: ArrayGroup) -> tuple[int, str]:
     return -(g.bytes or 0), g.path or ""
 
 
@@ -280,21 +318,21 @@ def _group(
     )
 
 
-def _below(path: str) -> str:
-    """``state.params['a']['b']`` -> ``state.params…``."""
+def _first_steps(path: str) -> str:
+    """Shorten ``state.params['a']['b']`` to ``state.params…``."""
     return "".join(_STEPS.findall(path)[:2]).removesuffix("…") + "…"
 
 
-def _anywhere(path: str) -> str:
+def _no_path(path: str) -> str:
     return "…"
 
 
-def _merged(groups: list[ArrayGroup], shorter: Callable[[str], str]) -> list[ArrayGroup]:
-    """Groups that lie alike put together under a shorter path: what is on which device stays known."""
-    found: dict[tuple[Any, ...], list[ArrayGroup]] = {}
+def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
+    """Merge groups of equal sharding and equal shortened path, so that bytes per device stay known."""
+    merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
-        found.setdefault((g.path if g.path is None else shorter(g.path), g.sharding), []).append(g)
-    return [members[0] if len(members) == 1 else _sum(path, members) for (path, _), members in found.items()]
+        merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)
+    return [members[0] if len(members) == 1 else _sum(path, members) for (path, _), members in merged.items()]
 
 
 def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
@@ -314,16 +352,16 @@ def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
 
 
 def _bytes(array: Any) -> int:
-    """As the program sees it."""
+    """Return the global size of ``array``."""
     return int(array.nbytes)
 
 
 def _device_bytes(array: Any) -> int | None:
-    """Bytes on each device that holds a part, as the device keeps them (its tiles and padding included).
+    """Return bytes per device that holds a shard, tiles and padding included.
 
-    ``on_device_size_in_bytes`` is the size of one shard times the devices (jaxlib, read and checked on
-    0.10.2 and 0.12.0.1: 17x4 float32 replicated on 8 devices says 2176). None: the token of an ordered effect, a
-    live bool[0] "with no defined byte size".
+    ``on_device_size_in_bytes`` is the size of one shard times the number of devices (checked on jaxlib 0.10.2
+    and 0.12.0.1: 2176 for a 17x4 float32 replicated on 8 devices). None for the token of an ordered effect,
+    which is a live bool[0] "with no defined byte size".
     """
     try:
         size = int(array.on_device_size_in_bytes())
@@ -335,18 +373,18 @@ def _device_bytes(array: Any) -> int | None:
 
 
 def _device_ids(sharding: Any) -> tuple[int, ...]:
-    """Of the devices of this process."""
+    """Return the ids of this process's devices in ``sharding``."""
     return tuple(d.id for d in sharding.addressable_devices)
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
-    """Of ``frame``; where an exception ended the program, of the frames it left."""
-    left = []
+    """Return the user's stacks around ``frame``, and the frames of ``trace``, which an exception has left."""
+    raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):
-            left.append(trace.tb_frame)
+            raised.append(trace.tb_frame)
         trace = trace.tb_next
-    return [left[::-1], *variable_paths.stacks(frame)] if left else variable_paths.stacks(frame)
+    return [raised[::-1], *variable_paths.stacks(frame)] if raised else variable_paths.stacks(frame)
 
 
 def _addressable() -> str:
@@ -358,14 +396,11 @@ def _on_cpu() -> bool:
 
 
 def _memory() -> list[DeviceMemory]:
-    found = []
-    for client in jax_internals.clients():
-        for d in client.local_devices():
-            said = d.memory_stats() or {}
-            if said:
-                found.append(
-                    DeviceMemory(
-                        d.id, said.get("bytes_in_use"), said.get("peak_bytes_in_use"), said.get("bytes_limit")
-                    )
-                )
-    return found
+    return [
+        DeviceMemory(
+            d.id, *(stats.get(name) for name in ("bytes_in_use", "peak_bytes_in_use", "bytes_limit"))
+        )
+        for client in jax_internals.clients()
+        for d in client.local_devices()
+        if (stats := d.memory_stats())
+    ]

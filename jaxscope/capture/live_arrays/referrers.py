@@ -1,6 +1,6 @@
-"""What holds arrays that no variable leads to: one pass of the garbage collector over a few of them.
+"""Describe what holds arrays that no variable leads to, by ``gc.get_referrers``.
 
-The pass looks at every object of the program (some 50 ms for a million), so it is made for suspects only.
+It visits every object of the program (about 50 ms per million), so it is called for suspected leaks only.
 """
 
 from __future__ import annotations
@@ -14,55 +14,56 @@ from jaxscope.capture import frames, paths
 from jaxscope.schema import libraries
 
 CONTAINERS = (list, tuple, set, frozenset, collections.deque)
-CLIMB = 2  # from a container to what it stands in: a pass each
-MOST = 20
+MAX_LEVELS = 2  # of containers in containers; a pass of the garbage collector each
+MAX_CONTAINERS = 20  # followed on each level
 TRACED = "what JAX keeps of a trace: a jit cache"
 IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
-def held_by(arrays: list[Any], ours: Any = None) -> str | None:
-    """The kind of container that holds the most of ``arrays``: ``a list of 40``, ``a dict under 'x'``.
+def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
+    """Describe the container that holds the most of ``arrays``: ``a list of 40``, ``a dict under 'x'``.
 
-    ``ours``: a list that the look itself has put them in.
+    ``ignored``: a list of our own that holds them too.
     """
     ids = {id(a) for a in arrays}
-    found: collections.Counter[str] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     containers: dict[str, Any] = {}
     for holder in _referrers(arrays):
-        if holder is ours:
+        if holder is ignored:
             continue
-        said = _said(holder, ids)
-        found[said] += 1
+        description = _description(holder, ids)
+        counts[description] += 1
         if issubclass(type(holder), CONTAINERS):
-            containers.setdefault(said, holder)
-    if not found:
+            containers.setdefault(description, holder)
+    if not counts:
         return IN_C
-    most = found.most_common(1)[0][0]
-    inside = _of_jax(containers[most]) if most in containers else None
+    most = counts.most_common(1)[0][0]
+    inside = _jax_class_around(containers[most]) if most in containers else None
     return most if inside is None else f"{TRACED} ({inside})"
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
-    asked = tuple(objects)  # itself a holder to Python 3.13, which copies it
-    found = gc.get_referrers(*asked)
-    return [o for o in found if o is not objects and o is not asked and not issubclass(type(o), FrameType)]
+    arguments = tuple(objects)  # Python 3.13 reports the tuple of arguments as a referrer too
+    ours = (id(objects), id(arguments))
+    referrers = gc.get_referrers(*arguments)
+    return [o for o in referrers if id(o) not in ours and not issubclass(type(o), FrameType)]
 
 
-def _of_jax(container: Any) -> str | None:
-    """The class of JAX's in which the container stands, itself or in another; None: it is nothing of JAX's."""
+def _jax_class_around(container: Any) -> str | None:
+    """Return the name of the JAX class whose object holds ``container``, directly or in another container."""
     level = [container]
-    for _ in range(CLIMB):
+    for _ in range(MAX_LEVELS):
         above = _referrers(level)
         for o in above:
             if frames.root(type(o).__module__) in libraries.JAX_ROOTS:
                 return type(o).__qualname__
-        level = [o for o in above if issubclass(type(o), CONTAINERS)][:MOST]
+        level = [o for o in above if issubclass(type(o), CONTAINERS)][:MAX_CONTAINERS]
         if not level:
             return None
     return None
 
 
-def _said(holder: Any, ids: set[int]) -> str:
+def _description(holder: Any, ids: set[int]) -> str:
     kind = type(holder)
     if issubclass(kind, dict):
         key = next((k for k, v in list(holder.items()) if id(v) in ids), None)
@@ -77,7 +78,7 @@ def _said(holder: Any, ids: set[int]) -> str:
 
 
 def _owner(attributes: dict[Any, Any]) -> str | None:
-    """The class whose object has these attributes, where that is what the dict is."""
+    """Return the class of the object whose ``__dict__`` is ``attributes``; None for any other dict."""
     for holder in gc.get_referrers(attributes):
         if getattr(type(holder), "__dictoffset__", 0) and paths._slot(holder, "__dict__") is attributes:
             return paths.kind_name(type(holder))

@@ -1,8 +1,7 @@
-"""Which live arrays lie in the memory of others: parts of an array on several devices, and other names for
-one buffer.
+"""Find live arrays that share memory: shards of an array on several devices, and several arrays on one buffer.
 
-Asks for addresses alone, and only of arrays that are of one size on one device with others: no device is
-waited for, no buffer fetched.
+Only addresses are read, and only of arrays that have the same size on a device as another: no device is
+waited for, no buffer is fetched.
 """
 
 from __future__ import annotations
@@ -16,67 +15,77 @@ import msgspec
 from jaxscope import jax_internals
 from jaxscope.capture import shield
 
-MOST_PARTS = 4096  # of arrays on several devices, asked for at one look: 2 to 8 us each
+MAX_SHARDS = 4096  # of arrays on several devices, whose addresses one look reads: 2 to 8 us each
 
 
-class Sized(msgspec.Struct, frozen=True, eq=False):
-    """Arrays of one size: the devices of this process that hold them, bytes on each, and the arrays' ids."""
+class SameSize(msgspec.Struct, frozen=True, eq=False):
+    """Arrays of one size.
+
+    Attributes:
+      devices: ids of this process's devices that hold them.
+      bytes: on each of these devices.
+      arrays: ids of the arrays.
+    """
 
     devices: tuple[int, ...]
     bytes: int
     arrays: list[int]
 
 
-class Shared:
-    """What of the memory of live arrays is counted with others of them.
+class SharedBuffers:
+    """The memory that several live arrays share, so that it is counted once.
 
     Attributes:
-      within: ids of arrays that lie wholly in the memory of others.
-      overlap: bytes by device, where an array lies in another's memory on some of its devices alone.
+      within: ids of arrays that are wholly in the memory of others.
+      overlap: bytes by device, of arrays that share another's memory on some of their devices only.
     """
 
     def __init__(self) -> None:
         self.within: set[int] = set()
         self.overlap: dict[int, int] = {}
 
-    def look(self, live: Iterable[Any], sizes: Iterable[Sized], named: Container[int]) -> None:
-        """Find them among ``live``.
+    def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
+        """Fill ``within`` and ``overlap`` from the arrays ``live``.
 
-        Memory is counted with the array on the most devices, then with one in ``named``.
+        Shared memory counts for the array on the most devices, then for one whose id is in ``named``.
         """
-        alike: collections.Counter[tuple[int, int]] = collections.Counter()
+        arrays_of_size: collections.Counter[tuple[int, int]] = collections.Counter()
         sizes = [s for s in sizes if s.bytes]
         for s in sizes:
             for d in s.devices:
-                alike[d, s.bytes] += len(s.arrays)
-        of = {n: s for s in sizes if any(alike[d, s.bytes] > 1 for d in s.devices) for n in s.arrays}
-        found = [a for a in live if id(a) in of]
-        found.sort(key=lambda a: (-len(of[id(a)].devices), id(a) not in named))
+                arrays_of_size[d, s.bytes] += len(s.arrays)
+        size_of = {
+            n: s for s in sizes if any(arrays_of_size[d, s.bytes] > 1 for d in s.devices) for n in s.arrays
+        }
+        candidates = [a for a in live if id(a) in size_of]
+        candidates.sort(key=lambda a: (-len(size_of[id(a)].devices), id(a) not in named))
         owned: set[tuple[int, int]] = set()
-        # What parts look like of arrays whose addresses are not known.
-        wholes: set[tuple[int, Any, Any, int]] = set()
-        parts = 0
-        for array in found:
-            s = of[id(array)]
-            parts += len(s.devices) if len(s.devices) > 1 else 0
-            ask = parts <= MOST_PARTS or len(s.devices) == 1
-            buffers = shield.attempt("array_buffers", jax_internals.buffers, array) if ask else None
+        # Stack, dtype, shape and device of the shards of arrays whose addresses are unknown.
+        unknown_shards: set[tuple[int, Any, Any, int]] = set()
+        shards = 0
+        for array in candidates:
+            s = size_of[id(array)]
+            shards += len(s.devices) if len(s.devices) > 1 else 0
+            affordable = shards <= MAX_SHARDS or len(s.devices) == 1
+            buffers = shield.attempt("array_buffers", jax_internals.buffers, array) if affordable else None
             if buffers is None:
-                self._unknown(array, s, wholes, named)
+                self._without_addresses(array, s, unknown_shards, named)
                 continue
-            again = [b for b in buffers if b in owned]
-            if len(again) == len(buffers):
+            shared = [b for b in buffers if b in owned]
+            if len(shared) == len(buffers):
                 self.within.add(id(array))
             else:
-                for device, _ in again:
+                for device, _ in shared:
                     self.overlap[device] = self.overlap.get(device, 0) + s.bytes
                 owned.update(buffers)
 
-    def _unknown(self, array: Any, s: Sized, wholes: set[Any], named: Container[int]) -> None:
-        """Without addresses: a part that JAX took of an array has the array's own record of a stack."""
+    def _without_addresses(
+        self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
+    ) -> None:
+        """Recognise a shard by the stack it was created at: JAX gives it the stack object of its array."""
         stack = id(jax_internals.made_at(array))
         if len(s.devices) > 1:
             shape = shield.attempt("shard_shape", array.sharding.shard_shape, array.shape)
-            wholes.update((stack, array.dtype, shape, d) for d in s.devices)
-        elif id(array) not in named and (stack, array.dtype, array.shape, s.devices[0]) in wholes:
+            unknown_shards.update((stack, array.dtype, shape, d) for d in s.devices)
+        elif id(array) not in named and (stack, array.dtype, array.shape, s.devices[0]) in unknown_shards:
             self.within.add(id(array))

@@ -1,8 +1,7 @@
-"""What crosses between host and devices, by the program's line: counted here, told as Transferred.
+"""Count copies between host and devices by the program's line, and write them as Transferred.
 
-Owns whose line a copy is and when there is a word to write; knows nothing of how copies are seen
-(device_to_host and host_to_device do). One event tells of everything so far, and the next follows when a
-count has grown by a quarter: a loop of 100,000 ``float(x)`` writes some fifty.
+``device_to_host`` and ``host_to_device`` observe the copies. Each event has the totals of a line so far; the next is
+written when the count has grown by a quarter: a loop of 100,000 ``float(x)`` writes about fifty.
 """
 
 from __future__ import annotations
@@ -26,31 +25,36 @@ from jaxscope.schema.keys import Frame
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 
 GROWN = 1.25
-WAITED_NS = 100_000  # what is there already takes an accelerator less to send
+WAITED_NS = 100_000  # an accelerator sends a value that is computed already in less time
 MAX_ROWS = 500
-MAX_KNOWN = 4096  # code objects and places remembered
+MAX_KNOWN = 4096  # code objects, and lines, in each cache
 MAX_TEXT = 60
 MAX_SOURCE_BYTES = 4_000_000
 
-_JAX, _LIBRARY, _PROGRAM, _NOBODY = range(4)
-_WHOSE = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRARY: _NOBODY}
+_JAX, _LIBRARY, _PROGRAM, _SKIPPED = range(4)
+_OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRARY: _SKIPPED}
 
 
-class _Known(NamedTuple):
-    """Whose ``code`` is; of JAX's, what a copy below it is called, and whether it is a jitted call's."""
+class _Code(NamedTuple):
+    """The owner of a code object.
+
+    Attributes:
+      via: of JAX's code, the name of a copy made below it.
+      call: of JAX's code, whether it is a jitted call.
+    """
 
     code: CodeType
-    whose: int
+    owner: int
     via: str | None = None
     call: bool = False
 
 
 class Row:
-    """One line of the program that moves data one way. Times are of ``time.perf_counter_ns``."""
+    """The copies in one direction that one line of the program causes. Times are of ``time.perf_counter_ns``."""
 
     __slots__ = (
         "bytes", "count", "direction", "due", "first", "first_step", "last", "last_step", "now", "ns", "site",
-        "steps", "text", "told", "unnumbered", "via", "views", "waits",
+        "steps", "text", "unnumbered", "via", "views", "waits", "written",
     )  # fmt: skip
 
     def __init__(self, direction: str, via: str, site: Frame | None, text: str | None) -> None:
@@ -59,13 +63,13 @@ class Row:
         self.site = site
         self.text = text
         self.count = self.views = self.waits = self.steps = 0
-        self.told: tuple[int | None, ...] = (0, 0, 0)  # count, bytes and steps in the latest event
+        self.written: tuple[int | None, ...] = (0, 0, 0)  # count, bytes and steps in the latest event
         self.due = 1
         self.bytes: int | None = 0
         self.ns: int | None = 0
         self.first = self.last = 0
-        self.now: int | None = -1  # the step it was seen in last
-        self.unnumbered = False  # and before anybody counted steps
+        self.now: int | None = -1  # the step of the latest copy
+        self.unnumbered = False  # there was a copy before steps were counted
         self.first_step: int | None = None
         self.last_step: int | None = None
 
@@ -74,9 +78,9 @@ class Transfers:
     """The rows of one recording.
 
     Args:
-      emit: where events go.
-      step: the step that runs now; None where nothing counts steps.
-      marked: are steps counted by marks at their ends? Then what came before the first was in step 1.
+      emit: receives the events.
+      step: returns the step that runs now, None where nothing counts steps.
+      marked: returns whether steps are counted by marks at their ends; then copies before the first were in step 1.
     """
 
     def __init__(
@@ -88,71 +92,64 @@ class Transfers:
         self._emit = emit
         self._step = step
         self._marked = marked
-        self._codes: dict[int, _Known] = {}
+        self._codes: dict[int, _Code] = {}
         self._places: dict[tuple[int, int, str, str, int], tuple[CodeType, CodeType | None, Row | None]] = {}
         self.forked()
 
     def forked(self) -> None:
-        """In a forked child: a thread of the parent may have held the lock, and its counts are its own."""
-        self._lock = threading.RLock()  # a signal's handler may come in the midst of us, and copy
+        """Start anew in a forked child: a thread of the parent may have held the lock."""
+        self._lock = threading.RLock()  # a signal handler may interrupt this code and copy
         self._rows: dict[tuple[str, str, str, int], Row] = {}
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """The row of the program's line above ``frame``, which is JAX's; about 1 us where it is known.
+        """Return the row of the program's line that called ``frame``, a frame of JAX; about 1 us from a cache.
 
-        ``via``: what it is where none of JAX's functions on the way says more. ``in_calls``: also what is
-        done for a jitted call. None: it is not, or it is JAX's own doing, such as what it does before it
-        calls a callback of the program's.
+        None for a copy that is not counted: one that JAX makes for itself, such as before it calls a callback.
+
+        Args:
+          via: name of the copy where none of JAX's functions on the stack has one.
+          in_calls: whether copies made for a jitted call count.
         """
-        codes = self._codes
-        asked: FrameType | None = None
+        installed: FrameType | None = None
         f = frame
         while f is not None:
-            code = f.f_code
-            known = codes.get(id(code))
-            if known is None or known.code is not code:
-                known = self._learn(f)
-            whose = known.whose
-            if whose == _JAX:
-                if (known.call and not in_calls) or known.via == jax_internals.CALLBACK:
+            code = self._code(f)
+            if code.owner == _JAX:
+                if (code.call and not in_calls) or code.via == jax_internals.CALLBACK:
                     return None
                 if via != jax_internals.CONSTANT:
-                    via = known.via or via
-            elif whose == _PROGRAM:
+                    via = code.via or via
+            elif code.owner == _PROGRAM:
                 break
-            elif whose == _LIBRARY and asked is None:
-                asked = f
+            elif code.owner == _LIBRARY and installed is None:
+                installed = f
             f = f.f_back
-        f = f or asked
+        f = f or installed
         if f is None:
             return self._of(direction, via, None, None)
         above = f.f_back.f_code if f.f_back is not None else None
         key = (id(f.f_code), f.f_lasti, direction, via, id(above))
-        found = self._places.get(key)
-        if found is None or found[0] is not f.f_code or found[1] is not above:
+        cached = self._places.get(key)
+        if cached is None or cached[0] is not f.f_code or cached[1] is not above:
             row = None if self._in_callback(f) else self._of(direction, via, frames.location(f), _text(f))
             if len(self._places) >= MAX_KNOWN:
                 self._places.clear()
-            found = self._places[key] = (f.f_code, above, row)
-        return found[2]
+            cached = self._places[key] = (f.f_code, above, row)
+        return cached[2]
 
     def for_callback(self, frame: FrameType) -> bool:
-        """Is ``frame``, which is JAX's, on its way to a callback of the program's? Then it is nobody's line."""
-        f: FrameType | None = frame
-        while f is not None:
-            known = self._codes.get(id(f.f_code))
-            if known is None or known.code is not f.f_code:
-                known = self._learn(f)
-            if known.whose != _JAX:
+        """Return whether ``frame``, a frame of JAX, is about to call a callback of the program."""
+        for f in frames.walk(frame):
+            code = self._code(f)
+            if code.owner != _JAX:
                 return False
-            if known.via == jax_internals.CALLBACK:
+            if code.via == jax_internals.CALLBACK:
                 return True
-            f = f.f_back
         return False
 
     def add(self, row: Row, count: int, size: int | None, ns: int | None, *, view: bool = False) -> None:
-        """``count`` more (0: another part of one that was counted) of ``size`` bytes, that took ``ns``."""
+        """Add ``count`` copies of ``size`` bytes in all, which took ``ns``; 0: another shard of a counted copy."""
         step = self._step()
         event = None
         with self._lock:
@@ -177,9 +174,9 @@ class Transfers:
             self._emit(event)
 
     def flush(self) -> None:
-        """Tell of what grew since it was told."""
+        """Write the rows that changed since they were written."""
         with self._lock:
-            rows = [row for row in self._rows.values() if row.count and row.told != self._figures(row)]
+            rows = [row for row in self._rows.values() if row.count and row.written != self._figures(row)]
             events = [self._event(row) for row in rows]
         for event in events:
             self._emit(event)
@@ -189,7 +186,7 @@ class Transfers:
         return row.count, row.bytes, row.steps + (row.unnumbered and self._marked()) if counted else None
 
     def _event(self, row: Row) -> Transferred:
-        row.told = figures = self._figures(row)
+        row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()
         early = row.unnumbered and self._marked()
@@ -222,24 +219,28 @@ class Transfers:
                 row.text = None
             return row
 
-    def _learn(self, f: FrameType) -> _Known:
+    def _code(self, f: FrameType) -> _Code:
+        """Return the owner of the code that ``f`` runs, from a cache."""
         code = f.f_code
+        known = self._codes.get(id(code))
+        if known is not None and known.code is code:
+            return known
         if jax_internals.in_jax(f):
             name = code.co_name
-            if name == "<genexpr>":  # of the method that made it
+            if name == "<genexpr>":  # of the method that contains it
                 name = code.co_qualname.removesuffix(".<locals>.<genexpr>").rpartition(".")[2]
-            known = _Known(
+            known = _Code(
                 code, _JAX, jax_internals.TRANSFER_FRAMES.get(name), name in jax_internals.call_frames()
             )
-        else:  # nobody's: logging formats what it was given elsewhere
-            known = _Known(code, _WHOSE[frames.standing(f)])
+        else:
+            known = _Code(code, _OWNERS[frames.standing(f)])
         if len(self._codes) >= MAX_KNOWN:
             self._codes.clear()
         self._codes[id(code)] = known
         return known
 
     def _in_callback(self, f: FrameType) -> bool:
-        """Was this function called by JAX, with arrays that are on the host already?"""
+        """Return whether JAX called this function as a callback, with arrays that are on the host already."""
         return any(
             jax_internals.TRANSFER_FRAMES.get(g.f_code.co_name) == jax_internals.CALLBACK
             and jax_internals.in_jax(g)
@@ -248,7 +249,7 @@ class Transfers:
 
 
 def _text(f: FrameType) -> str | None:
-    """The expression that ``f`` is at, as it stands in the source; None where that cannot be read."""
+    """Return the source of the expression that ``f`` is at; None where it cannot be read."""
     at = next(islice(f.f_code.co_positions(), f.f_lasti // 2, None), None)
     if at is None or None in at:
         return None
@@ -266,9 +267,9 @@ def _text(f: FrameType) -> str | None:
 
 
 def _readable(file: str) -> bool:
-    """An ordinary file of ordinary size: a program may come through a pipe."""
+    """Return whether ``file`` is a regular file of limited size: a program may come through a pipe."""
     try:
-        found = Path(file).stat()
+        status = Path(file).stat()
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size <= MAX_SOURCE_BYTES
+    return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SOURCE_BYTES

@@ -1,9 +1,9 @@
-"""Copies of arrays to the host: the one place where methods of JAX's are replaced, and put back.
+"""Observe copies of arrays to the host. This is the only module that replaces (and restores) methods of JAX.
 
-On JAX's array class stand-ins take the place of the C++ methods that copy, and of ``item``. Nothing of ours
-is on the stack while JAX copies: looked up (or, ``item``, called), a stand-in notes the time and the
-program's line, and returns C functions composed of JAX's own method and a note of its end. So no frame of
-ours is in a traceback, and exceptions pass as they are. Looked up on the class it is the method itself.
+On JAX's array class, stand-ins replace the C++ methods that copy, and ``item``. When it is looked up (``item``: when
+it is called), a stand-in notes the time and the program's line, and returns a composition of C functions: JAX's own
+method, then a note of its end. So no frame of ours is on the stack while JAX copies or in a traceback, and exceptions
+pass unchanged. Looked up on the class, a stand-in gives the method itself.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ class HostCopies:
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
         self._stands: list[_Stand] = []
-        self._read: dict[int, weakref.ref[Any]] = {}  # arrays that were read without a copy
+        self._read: dict[int, weakref.ref[Any]] = {}  # arrays whose memory was read without a copy
         self._noted = threading.local()
-        self._in_parts: dict[tuple[int, int], bool] = {}  # places in JAX's own ``_value``
+        self._by_shard: dict[
+            tuple[int, int], bool
+        ] = {}  # by instruction of JAX's ``_value``: copies one shard
 
     def install(self) -> None:
         array = jax_internals.array_class()
@@ -45,7 +47,7 @@ class HostCopies:
     def remove(self) -> None:
         array = jax_internals.array_class()
         for stand in self._stands:
-            stand.copies = None  # whoever holds it has the method
+            stand.copies = None  # from now on it is only the method, for whoever holds it
             if array.__dict__.get(stand.name) is stand:
                 setattr(array, stand.name, stand.method)
         self._stands.clear()
@@ -53,32 +55,32 @@ class HostCopies:
     # -- for the stand-ins --------------------------------------------------------------------------
 
     def copying(self, method: Any, array: Any, frame: FrameType) -> Callable[[], Any] | None:
-        """What copies ``array`` when it is called, and tells us; None: the method alone will do."""
+        """Return a callable that copies ``array`` and notes it; None where the copy is not counted."""
         if self._was_read(array) or shield.busy():
             return None
         row = self._transfers.row(frame, TO_HOST, "other")
         if row is None:
             return None
-        part = self._part(frame)
-        ended = functools.partial(self._copied, row, array, part, time.perf_counter_ns())
-        # In C from here: next() asks map() for what our note returns, which asks for what JAX's method does.
+        shard = self._shard(frame)
+        ended = functools.partial(self._copied, row, array, shard, time.perf_counter_ns())
+        # C code only from here: next() calls the outer map(), which calls ``ended`` with the method's result.
         return functools.partial(next, map(ended, map(method, (array,))))
 
-    def _copied(self, row: Row, array: Any, part: int | None, began: int, result: Any) -> Any:
+    def _copied(self, row: Row, array: Any, shard: int | None, began: int, result: Any) -> Any:
         ns = time.perf_counter_ns() - began
-        shield.attempt("host_copies", self._note, row, array, part, ns, result)
+        shield.attempt("host_copies", self._note, row, array, shard, ns, result)
         return result
 
-    def _note(self, row: Row, array: Any, part: int | None, ns: int, result: Any) -> None:
+    def _note(self, row: Row, array: Any, shard: int | None, ns: int, result: Any) -> None:
         self._noted.copies = getattr(self._noted, "copies", 0) + 1
         values, copied = result
-        view = not copied and part is None  # parts are copied into one array, at the latest by JAX
+        view = not copied and shard is None  # JAX copies shards into one array
         if view and not self._first_reading(array):
             return
-        self._transfers.add(row, 0 if part else 1, int(values.nbytes), ns, view=view)
+        self._transfers.add(row, 0 if shard else 1, int(values.nbytes), ns, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
-        """The same for ``array.item``, which may ask for the array's buffer, or copy as all others do."""
+        """Do the same for ``array.item``, which reads the array's buffer or copies as other methods do."""
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
         row = self._transfers.row(frame, TO_HOST, jax_internals.ITEM)
@@ -94,23 +96,22 @@ class HostCopies:
         if getattr(self._noted, "copies", 0) == before and self._first_reading(array):
             self._transfers.add(row, 1, int(array.nbytes), ns, view=True)
 
-    def _part(self, frame: FrameType) -> int | None:
-        """JAX 0.10 brings an array of several devices over part by part: the number of this one."""
+    def _shard(self, frame: FrameType) -> int | None:
+        """Return the number of the shard that is copied: JAX 0.10 copies an array on several devices by shards."""
         place = (id(frame.f_code), frame.f_lasti)
-        if self._in_parts.get(place) is False:
+        if self._by_shard.get(place) is False:
             return None
-        if not jax_internals.on_stack(jax_internals.ValueFrame, frame):
-            part = None
-        else:
-            part = jax_internals.ValueFrame(frame).i
-            if part is jax_internals.Missing.UNKNOWN:
-                raise LookupError("which part of an array is copied is not known: its copies are not counted")
-        in_parts = isinstance(part, int)
-        self._in_parts.setdefault(place, in_parts)
-        return part if isinstance(part, int) else None
+        shard = None
+        if jax_internals.on_stack(jax_internals.ValueFrame, frame):
+            shard = jax_internals.ValueFrame(frame).i
+            if shard is jax_internals.Missing.UNKNOWN:
+                raise LookupError("which shard of an array is copied is unknown: its copies are not counted")
+        by_shard = isinstance(shard, int)
+        self._by_shard.setdefault(place, by_shard)
+        return shard if by_shard else None
 
     def _was_read(self, array: Any) -> bool:
-        """Was it read before without a copy? Reading it again is as cheap as where JAX has kept one."""
+        """Return whether the array was read before without a copy: reading it again costs nothing."""
         known = self._read.get(id(array))
         return known is not None and known() is array
 
@@ -123,7 +124,7 @@ class HostCopies:
 
 
 class _Stand:
-    """Stands for ``method`` of the array class under ``name``. ``copies`` None: it is only that."""
+    """Replaces ``method`` of the array class under ``name``. ``copies``: None after the recording."""
 
     def __init__(self, name: str, method: Any, copies: HostCopies) -> None:
         self.name = name
@@ -132,7 +133,7 @@ class _Stand:
 
 
 class _Copy(_Stand):
-    """For a method that JAX's own code calls where it looks it up."""
+    """Replaces a method that JAX looks up only to call it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is not None and self.copies is not None:
@@ -143,7 +144,7 @@ class _Copy(_Stand):
 
 
 class _Item(_Stand):
-    """For ``item``: a bound method as before, whose function is a stand-in."""
+    """Replaces ``item``: gives a bound method, as before, whose function is a stand-in."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:
@@ -152,7 +153,7 @@ class _Item(_Stand):
 
 
 class _Bound:
-    """The function of a bound ``array.item``: has what the method has, and equals it for the same array."""
+    """The function of a bound ``array.item``; has the attributes of JAX's method and is equal to it."""
 
     __slots__ = ("_array", "_stand")
 
@@ -161,7 +162,7 @@ class _Bound:
         self._array = array
 
     @property
-    def __call__(self) -> Any:  # asked for when it is called; what it gives is then called from C
+    def __call__(self) -> Any:  # read when it is called; the value is then called from C
         stand = self._stand
         if stand.copies is not None:
             call = shield.attempt(
@@ -190,7 +191,7 @@ class _Bound:
 
 
 class _Call(functools.partial[Any]):
-    """A function that is called once, from C; ``ended`` is called when it is let go of, right afterwards."""
+    """A function that C code calls once and then releases, which calls ``ended``."""
 
     ended: Callable[[], None]
 

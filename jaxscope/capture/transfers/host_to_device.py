@@ -1,8 +1,8 @@
-"""Copies to devices and between them, as JAX announces them: ``device_put`` and what comes down to it.
+"""Count copies to devices and between devices from JAX's events: ``device_put`` and functions that call it.
 
-JAX's test slot is told when a batch of parts for one array's devices begins to be put there and when that
-is over; a call's arguments whose sharding is right and whose devices are not are announced once they are
-collected. NumPy arguments of jitted calls come here only off the fast path: the reading wing counts them.
+JAX's test slot receives the beginning and the end of putting the shards of one array on their devices. Arguments of
+a call that have the right sharding on other devices are announced once, when they are collected. NumPy arguments of
+jitted calls appear here only off the fast path: ``model.transfers`` counts them.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ _FRAMES = (jax_internals.DevicePutFrame.function, jax_internals.DeviceCopyFrame.
 
 
 class DevicePuts(threading.local):
-    """What is being put somewhere on this thread, outermost first."""
+    """The copies to devices in progress on this thread, outermost first."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
         self._open: list[tuple[int, list[tuple[Row, int]]]] = []
 
-    def heard(self, name: str, event_frame: FrameType) -> None:
-        """JAX's event ``name``, one of PUT_EVENTS."""
+    def on_event(self, name: str, event_frame: FrameType) -> None:
+        """Handle JAX's event ``name``, one of PUT_EVENTS."""
         if name == jax_internals.EVENT_PUT_DONE:
             self.ended()
         elif (frame := jax_internals.up(event_frame, _FRAMES)) is not None:
             (self.began if name == jax_internals.EVENT_PUT else self.copied)(frame)
 
     def began(self, frame: FrameType) -> None:
-        """Parts of one array begin to be put on their devices, by JAX's ``frame``."""
-        self._open.append((0, []))  # also where what follows fails: each end has its beginning
+        """Note that JAX's ``frame`` begins to put the shards of one array on their devices."""
+        self._open.append((0, []))  # even if the code below fails: ends and beginnings must match
         if self._transfers.for_callback(frame):
             return
         moved = self._moved(frame)
         self._open[-1] = (time.perf_counter_ns(), moved)
 
     def over(self) -> bool:
-        """That is over, and nothing of it was to be counted. False: there is more to do than to know it."""
+        """End the copy that began last if nothing of it counts; return False if ``ended`` must be called."""
         if not self._open or self._open[-1][1]:
             return False
         self._open.pop()
         return True
 
     def ended(self) -> None:
-        """That is over."""
+        """Count the copy that began last: it is over."""
         ended = time.perf_counter_ns()
         began, moved = self._open.pop() if self._open else (0, [])
         for row, size in moved:
@@ -67,22 +67,22 @@ class DevicePuts(threading.local):
                 sent += _numpy_bytes(part)
             elif isinstance(part, jax_internals.array_class()):
                 if part.is_deleted():
-                    return []  # nothing will be put anywhere: the program is told so
+                    return []  # JAX will raise an error instead of copying
                 between += 0 if part.devices() == {device} else int(part.nbytes)
             else:
                 if not jax_internals.known(local.aval):
                     return []
                 sent += _bytes(local.aval)
         several = len(local.devices) > 1
-        found = []
+        moved = []
         for size, direction in ((sent, TO_DEVICE), (between, BETWEEN)):
             row = self._transfers.row(frame, direction, "device_put", in_calls=several) if size else None
             if row is not None:
-                found.append((row, size))
-        return found
+                moved.append((row, size))
+        return moved
 
     def copied(self, frame: FrameType) -> None:
-        """Arrays are about to be copied to devices where their sharding has its twin, by JAX's ``frame``."""
+        """Count the arrays that JAX's ``frame`` is about to copy to other devices with the same sharding."""
         local = jax_internals.DeviceCopyFrame(frame)
         if not jax_internals.known(local.batch_xs) or not jax_internals.known(local.batch_devs):
             return
@@ -97,12 +97,12 @@ class DevicePuts(threading.local):
 
 
 def _numpy_bytes(part: Any) -> int:
-    """Asked of NumPy itself: a subclass may have an idea of its own."""
+    """Return the size as NumPy itself computes it: a subclass may override ``nbytes``."""
     if isinstance(part, np.ndarray):
         return int(np.ndarray.nbytes.__get__(part))
     return int(part.nbytes)
 
 
 def _bytes(aval: Any) -> int:
-    """Of a Python number that becomes ``aval``."""
+    """Return the size of a Python number that becomes ``aval``."""
     return int(math.prod(aval.shape) * aval.dtype.itemsize)

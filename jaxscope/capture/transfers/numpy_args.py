@@ -1,7 +1,7 @@
-"""NumPy arguments of a watched function whose calls do not all bring the same bytes: counted call by call.
+"""Count the bytes of NumPy arguments of a watched function, where its calls do not all pass the same number of bytes.
 
-Where they do, no call is looked at: what one brings, times the calls, is known from the key (model.transfers).
-Where they do not, one leaf is looked for that tells how much a call brings (in the batch, mostly).
+Where they do, no call is examined: the bytes of one call, from its key, times the number of calls is the total
+(``model.transfers``). Where they do not, one leaf (usually of the batch) is found whose size determines the bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema.events import Brought
 
 NUMPY = (np.ndarray, np.generic)
-WIDE = 8  # bytes: what JAX may make smaller
+WIDE = 8  # bytes per item, which JAX may halve
 MOST = 64  # different sizes; calls remembered
 
 Slot = int | str  # an argument by its position or keyword
@@ -27,11 +27,11 @@ Leaves = dict[tuple[Slot, Any], Sign]  # by slot and JAX's key path in it
 
 
 class Arguments:
-    """What the calls of one watched function bring.
+    """The bytes of NumPy arguments that the calls of one watched function pass.
 
     Attributes:
-      each: looks at the arguments of a call that is over; None: all calls so far brought the same.
-      counts: calls by the bytes that one of them brought, once ``each`` looks.
+      each: examines the arguments of a finished call; None while all calls passed the same number of bytes.
+      counts: number of calls by the bytes of one call, from when ``each`` is set.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
@@ -40,33 +40,36 @@ class Arguments:
         self._tree = tree_util
         self._writer = writer
         self._function = function
-        self._size: int | None = None  # bytes that each call so far brought
+        self._size: int | None = None  # bytes that each call so far passed
         self._seen: list[tuple[Leaves, int]] = []  # calls that left the fast path, and their bytes
-        self._slots: set[Slot] = set()  # where they had something of NumPy's
-        self._telling: tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None = None
+        self._slots: set[Slot] = set()  # arguments that contained NumPy arrays
+        self._indicator: tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None = None
         self._lost = False
         self.counts: dict[int, Count] = {}
         self.each: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
 
     def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
-        """A call, the ``calls``-th, with arguments and keywords ``given``, left the fast path.
+        """Handle a call that left the fast path.
 
-        ``leaves``: NumPy arrays in its key.
+        Args:
+          given: its arguments and keywords.
+          leaves: number of NumPy arrays in its key.
+          calls: number of calls so far, with this one; 0 if jit wraps the watched function.
         """
         args, kwargs = given
         if self._lost or calls == 0:
-            return  # 0: jit is not in what is watched but around it
+            return
         if args is None or kwargs is None:
             self._lose()
             return
-        found, size = self._read(_slots(args, kwargs))
-        if sum(_is_numpy(sign) for sign in found.values()) != leaves or (self._size is None and calls > 1):
-            self._lose()  # something static is NumPy's, or calls were served from before the recording
+        values, size = self._read(_slots(args, kwargs))
+        if sum(_is_numpy(sign) for sign in values.values()) != leaves or (self._size is None and calls > 1):
+            self._lose()  # a static argument is a NumPy array, or calls used a trace from before the recording
             return
-        self._slots |= {slot for (slot, _), sign in found.items() if _is_numpy(sign)}
+        self._slots |= {slot for (slot, _), sign in values.items() if _is_numpy(sign)}
         if len(self._seen) < MOST:
-            self._seen.append((found, size))
-        self._telling = self._teller() if len(self._seen) < MOST else None
+            self._seen.append((values, size))
+        self._indicator = self._find_indicator() if len(self._seen) < MOST else None
         if self._size is None:
             self._size = size
         elif self.each is None and size != self._size:
@@ -76,15 +79,15 @@ class Arguments:
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
-            if self._telling is not None:
-                slot, path, counts = self._telling
+            if self._indicator is not None:
+                slot, path, counts = self._indicator
                 try:
                     leaf = args[slot] if type(slot) is int else kwargs[slot]  # type: ignore[index]
                     for get in path:
                         leaf = get(leaf)
                     counts[type(leaf), leaf.nbytes if isinstance(leaf, NUMPY) else None].add()
                     return
-                except Exception:  # not there in this call, or nothing that is known
+                except Exception:  # not in this call, or of a size not seen before
                     pass
             if not self._lost:
                 given = _slots(args, kwargs)
@@ -93,8 +96,8 @@ class Arguments:
             self._lose()
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
-    def _teller(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """A leaf that was never the same in two calls that brought different bytes."""
+    def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
+        """Return a leaf whose type and size determined the bytes of all calls so far."""
         for place in self._seen[-1][0]:
             sizes: dict[Sign, int] = {}
             path = _getters(place[1])
@@ -104,20 +107,20 @@ class Arguments:
         return None
 
     def _read(self, given: dict[Slot, Any]) -> tuple[Leaves, int]:
-        """All leaves, and the bytes of what JAX makes of NumPy's."""
-        found, size = {}, 0
+        """Return all leaves, and the bytes that JAX makes of the NumPy arrays among them."""
+        leaves, size = {}, 0
         for slot, value in given.items():
             for path, leaf in self._tree.tree_flatten_with_path(value)[0]:
                 numpy = isinstance(leaf, NUMPY)
-                found[slot, path] = type(leaf), leaf.nbytes if numpy else None
+                leaves[slot, path] = type(leaf), leaf.nbytes if numpy else None
                 size += _bytes(leaf) if numpy else 0
-        return found, size
+        return leaves, size
 
     def _of(self, size: int) -> Count:
         count = self.counts.get(size)
         if count is None:
             if len(self.counts) >= MOST:
-                raise ValueError("calls bring something else each time")
+                raise ValueError("too many different sizes of arguments")
             count = self.counts[size] = Count(self._writer, lambda n, cell: self._event(size, n, cell))
         return count
 
@@ -126,14 +129,14 @@ class Arguments:
 
     def _lose(self) -> None:
         if not self._lost:
-            self._lost, self._telling = True, None
+            self._lost, self._indicator = True, None
             self._writer.emit(Brought(function=self._function, lost=True))
 
 
 def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
-    found: dict[Slot, Any] = dict(enumerate(args))
-    found.update(kwargs)
-    return found
+    slots: dict[Slot, Any] = dict(enumerate(args))
+    slots.update(kwargs)
+    return slots
 
 
 def _is_numpy(sign: Sign) -> bool:
@@ -141,7 +144,7 @@ def _is_numpy(sign: Sign) -> bool:
 
 
 def _bytes(leaf: Any) -> int:
-    """As JAX has it: without 64 bits, half of them."""
+    """Return the bytes as a jax.Array: half of a 64-bit array's where JAX has 64 bits disabled."""
     from jax import dtypes
 
     if leaf.itemsize < WIDE:
@@ -150,17 +153,17 @@ def _bytes(leaf: Any) -> int:
 
 
 def _getters(path: Iterable[Any]) -> list[Callable[[Any], Any]] | None:
-    """How to get at the leaf at JAX's key path; None: only its container knows."""
+    """Return functions that lead to the leaf at JAX's key path; None where an entry has no such function."""
     from jax import tree_util as tree
 
-    found: list[Callable[[Any], Any]] = []
+    getters: list[Callable[[Any], Any]] = []
     for key in path:
         if isinstance(key, tree.DictKey):
-            found.append(operator.itemgetter(key.key))
+            getters.append(operator.itemgetter(key.key))
         elif isinstance(key, tree.SequenceKey):
-            found.append(operator.itemgetter(key.idx))
+            getters.append(operator.itemgetter(key.idx))
         elif isinstance(key, tree.GetAttrKey):
-            found.append(operator.attrgetter(key.name))
+            getters.append(operator.attrgetter(key.name))
         else:
             return None
-    return found
+    return getters
