@@ -1,0 +1,12 @@
+# never: JX132
+import atexit
+
+import jax
+import jax.numpy as jnp
+
+f = jax.jit(lambda x: x * 2)
+f(jnp.ones(3))
+atexit._run_exitfuncs()  # as chex's own tests do
+for n in range(4, 14):
+    f(jnp.ones(n))  # must: JX101
+print("10 more compiled", f._cache_size())

@@ -1,0 +1,29 @@
+# the same dropout mask in every step: a key captured as a constant; generate() jits anew and captures the weights
+import jax
+import jax.numpy as jnp
+
+key = jax.random.PRNGKey(0)
+
+
+@jax.jit
+def step(w, x):
+    mask = jax.random.bernoulli(key, 0.8, x.shape)
+    return w - 0.1 * jax.grad(lambda w: ((x * mask) @ w).sum())(w)
+
+
+def generate(w, n):
+    @jax.jit
+    def token(i, s):
+        return s.at[i].set((s @ w)[i])
+
+    s = jnp.ones(64)
+    for i in range(n):
+        s = token(i, s)  # must: JX110
+    return s
+
+
+w = jnp.ones((64, 64))
+for _ in range(3):
+    w = step(w, jnp.ones((8, 64)))  # must: * ~ key
+print(generate(w, 5).sum())
+print(generate(w * 2, 5).sum())

@@ -1,0 +1,23 @@
+# never: static
+import numpy as np
+import optax
+from flax import nnx
+
+m = nnx.Linear(4, 2, rngs=nnx.Rngs(0))  # may: JX133
+opt = nnx.Optimizer(m, optax.adam(1e-3), wrt=nnx.Param)
+
+
+@nnx.jit
+def train_step(model, opt, batch, step):
+    def loss(model):
+        return (model(batch["x"]) ** 2).mean() * (step + 1)
+
+    l, g = nnx.value_and_grad(loss)(model)
+    opt.update(model, g)
+    return l
+
+
+for i in range(6):
+    x = np.ones((8, 4), "float32" if i < 4 else "float16")
+    b = {"x": x} if i < 5 else {"x": x, "mask": np.ones(8, bool)}
+    train_step(m, opt, b, i)  # must: JX102, must: JX105
