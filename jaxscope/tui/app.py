@@ -25,9 +25,9 @@ from jaxscope.log.store import RunDir
 from jaxscope.report.escape import escape
 from jaxscope.report.header import ending
 from jaxscope.schema.keys import Frame
-from jaxscope.tui import actions, style
+from jaxscope.tui import actions, feed, style
 from jaxscope.tui.app_actions import Verbs
-from jaxscope.tui.feed import PERIOD_S, Feed
+from jaxscope.tui.feed import Feed
 from jaxscope.tui.gc_pauses import Collector
 from jaxscope.tui.palette import Commands
 from jaxscope.tui.rows.output import Output
@@ -143,7 +143,7 @@ class App(Verbs):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on the main thread
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end, "terminated")
         self.feed.start()
-        self.set_interval(PERIOD_S, self._tick)
+        self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
         """Textual waits 50 ms for the panes of another screen, which has half of what a key may take; ours are there."""

@@ -33,6 +33,7 @@ APART_BYTES = 2_000_000  # a larger text is read by another process: one regular
 COMPARE_S = 0.005  # of comparing keys at a time
 KEY_S = 0.15  # after a key the screen has the machine for itself, but for
 YIELD_S = 0.03  # one slice in as much time
+BREAK_S = 0.001  # between two slices while nobody types
 TELL_S = 1.0  # how often it is shown how far that has come
 UNFINISHED = 200
 REST = 4  # conclusions are drawn again after this many times what they took
@@ -116,7 +117,7 @@ class Feed:
 
     def _give_way(self) -> bool:
         """Between two slices of work; True: it is to end."""
-        return self._stop.wait(YIELD_S if self.typed else 0.001)
+        return self._stop.wait(YIELD_S if self.typed else BREAK_S)
 
     def start(self) -> None:
         for work in (self._follow, self._conclude):

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import pytest
 import runs_to_see
+import textual.app
+import textual.pilot
+from seen import idle
 
 from jaxscope.model import sources
+from jaxscope.tui import feed
+
+TICK_S = 0.03  # ten times a second is for people; a test waits for what a tick brings
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    """Let the app follow its run closely, and Textual's pilot wait for events instead of time."""
+    monkeypatch.setattr(feed, "PERIOD_S", TICK_S)
+    monkeypatch.setattr(feed, "BREAK_S", 0.0)
+    for module in (textual.app, textual.pilot):
+        monkeypatch.setattr(module, "wait_for_idle", idle)
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
+from collections.abc import Callable
 from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
@@ -15,6 +17,9 @@ from jaxscope.tui.app import App
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.screens.frame import View
 from jaxscope.tui.screens.program import READING
+
+SOON_S = 0.011  # more than SETTLE_S of the app, less than a tick
+LOOK_S = 0.002
 
 
 def screen(app: App) -> str:
@@ -82,30 +87,54 @@ def _colour(colour: Color | None, otherwise: str) -> str:
     return otherwise if colour is None or colour.is_default else colour.get_truecolor().hex
 
 
+async def idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
+    """Wait until no callback of the event loop is ready and none is due within SOON_S.
+
+    In place of Textual's ``wait_for_idle``, which looks every 20 ms whether the process still uses its processor.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + max_sleep
+    while (now := loop.time()) < end:
+        await asyncio.sleep(0)
+        if not loop._ready:
+            due = min((h.when() for h in loop._scheduled if not h.cancelled()), default=end)
+            if due > now + SOON_S:
+                return
+            await asyncio.sleep(max(0.0, due - now))
+
+
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait until ``condition`` holds, and fail if it does not within ``seconds``."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "what was waited for did not happen"
+        await asyncio.sleep(LOOK_S)
+
+
 async def settled(pilot) -> None:
-    """Until the run is read, the rules have run, and the screen shows it."""
+    """Wait until the run is read, the rules have run, and the screen shows it."""
     app = pilot.app
-    for _ in range(1200):
-        its = [app.feed, *app.feed.parts]
-        through = all(feed.ready and feed.concluded == feed.run.version for feed in its)
-        if through and len(app.feed._joined) == len(its) and app._seen == app.feed.version:
-            break
-        await asyncio.sleep(0.02)
-    for _ in range(500):
-        await pilot.pause()
-        busy = [app.screen] if isinstance(app.screen, View) and not app.screen.complete else []
-        busy += (
-            [app.screen]
-            if isinstance(app.screen, View) and app.screen.query(LineView) and app.focused is None
-            else []
+
+    def concluded() -> bool:
+        feeds = [app.feed, *app.feed.parts]
+        through = all(feed.ready and feed.concluded == feed.run.version for feed in feeds)
+        return through and len(app.feed._joined) == len(feeds) and app._seen == app.feed.version
+
+    def shown() -> bool:
+        view = app.screen
+        if not isinstance(view, View):
+            return all(w.is_finished for w in app.workers)
+        panes = list(view.query(LineView)) if view.complete else []
+        return (
+            view.complete
+            and (not panes or app.focused is not None)
+            and all(w.is_finished for w in app.workers)
+            and not any(w.empty == READING for w in panes)
         )
-        busy += [w for w in app.workers if not w.is_finished] or [
-            w for w in app.screen.query(LineView) if w.empty == READING
-        ]
-        if not busy:
-            break
-        await asyncio.sleep(0.02)
+
+    await until(lambda: app._exit or concluded())
+    await pilot.pause()
+    await until(lambda: app._exit or shown())
     if isinstance(app.screen, View):
         app.screen.renew()
-    await pilot.pause()
     await pilot.pause()

@@ -25,16 +25,20 @@ WRITE = os.environ.get("JAXSCOPE_SNAPSHOTS") == "write"
 SIZES = ((80, 24), (120, 40))
 
 
-async def _walk(directory, size) -> dict[str, tuple[str, str, list]]:
-    app = App(directory)
-    found = {}
-    async with app.run_test(size=size) as pilot:
+async def _walk(directory, *sizes) -> list[dict[str, tuple[str, str, list]]]:
+    """Return what each screen looks like, by its name, at each of ``sizes``; the app starts once."""
+    app, seen = App(directory), []
+    async with app.run_test(size=sizes[0]) as pilot:
         await settled(pilot)
-        for key, name, _ in VIEWS:
-            await pilot.press(key)
-            await settled(pilot)
-            found[name] = screen(app), svg(app), segments(app)
-    return found
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            found = {}
+            for key, name, _ in VIEWS:
+                await pilot.press(key)
+                await settled(pilot)
+                found[name] = screen(app), svg(app), segments(app)
+            seen.append(found)
+    return seen
 
 
 def kept_images(file: Path) -> dict[str, str]:
@@ -56,24 +60,23 @@ def same_images(name: str, images: dict[str, str], aside: Path) -> list[str]:
     return different
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
-def test_screens_look_as_they_did(every_run, size, monkeypatch, tmp_path):
+def test_screens_look_as_they_did(every_run, monkeypatch, tmp_path):
     name, directory = every_run
     monkeypatch.setenv("TERM", "xterm-256color")
-    seen = asyncio.run(_walk(directory, size))
     different = []
-    images = {}
-    for view, (text, image, _) in seen.items():
-        assert len(text.splitlines()) == size[1]
-        text = text.replace(str(directory.path), "RUN")
-        images[view] = image.replace(str(directory.path), "RUN")
-        file = KEPT / f"{name}.{view}.{size[0]}x{size[1]}.txt"
-        if WRITE:
-            file.write_text(text)
-        kept = file.read_text() if file.exists() else "(never looked at)\n"
-        if text != kept:
-            different.append(f"--- {file.name} was\n{kept}--- is\n{text}")
-    different += same_images(f"{name}.{size[0]}x{size[1]}", images, tmp_path)
+    for size, seen in zip(SIZES, asyncio.run(_walk(directory, *SIZES)), strict=True):
+        images = {}
+        for view, (text, image, _) in seen.items():
+            assert len(text.splitlines()) == size[1]
+            text = text.replace(str(directory.path), "RUN")
+            images[view] = image.replace(str(directory.path), "RUN")
+            file = KEPT / f"{name}.{view}.{size[0]}x{size[1]}.txt"
+            if WRITE:
+                file.write_text(text)
+            kept = file.read_text() if file.exists() else "(never looked at)\n"
+            if text != kept:
+                different.append(f"--- {file.name} was\n{kept}--- is\n{text}")
+        different += same_images(f"{name}.{size[0]}x{size[1]}", images, tmp_path)
     assert not different, "\n".join(different)
 
 
@@ -118,7 +121,7 @@ def test_a_program_as_other_machines_have_it_looks_as_it_did(made, name, size, m
 @pytest.mark.parametrize("how", ["light", "no-colour"])
 def test_in_other_colours_the_same_is_said(typical, how, monkeypatch, tmp_path):
     monkeypatch.setenv(*{"light": ("COLORFGBG", "0;15"), "no-colour": ("NO_COLOR", "1")}[how])
-    seen = asyncio.run(_walk(typical, (120, 40)))
+    [seen] = asyncio.run(_walk(typical, (120, 40)))
     for view, (text, image, _) in seen.items():
         assert text == (KEPT / f"typical.{view}.120x40.txt").read_text()
         if how == "no-colour":
@@ -129,7 +132,8 @@ def test_in_other_colours_the_same_is_said(typical, how, monkeypatch, tmp_path):
 @pytest.mark.parametrize("background", ["15;0", "0;15"], ids=["dark", "light"])
 def test_sixteen_colours_leave_no_text_in_the_colour_it_stands_on(typical, background, monkeypatch):
     monkeypatch.setenv("COLORFGBG", background)
-    for view, (_, _, lines) in asyncio.run(_walk(typical, (80, 24))).items():
+    [seen] = asyncio.run(_walk(typical, (80, 24)))
+    for view, (_, _, lines) in seen.items():
         for line in lines:
             for text, style in line:
                 if text.strip(" ━─│▁▂▃▄▅▆▇█"):  # a scroll bar's end is drawn with both

@@ -84,6 +84,7 @@ class ProgramView(ByMachine):
         if seen is None:
             self.words("verdict").say()
             self.words("summary").say([("No program yet: nothing was compiled.", "dim")])
+            self._fold()
             return
         if seen.machine.target is None:
             its = seen.compilation or seen.asked
