@@ -89,10 +89,10 @@ class CompiledFor:
         """Print what it is made of to ``file`` (or rich console), default stdout."""
         from rich.console import Console
 
+        from jaxscope.present.text import Places
         from jaxscope.report import targets
         from jaxscope.report.console import console
         from jaxscope.report.layout import put
-        from jaxscope.report.phrases import Places
 
         lines = targets.whole(self.run, self.program, Places(self.run), everything=everything)
         put(file if isinstance(file, Console) else console(file or sys.stdout), lines)

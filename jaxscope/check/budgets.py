@@ -22,7 +22,7 @@ from jaxscope.model.function_lookup import matches, number_of
 from jaxscope.model.intervals import Occupied
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.figures import seconds
+from jaxscope.present.text import seconds
 from jaxscope.rules import recompiles
 from jaxscope.rules.programs import name_of
 from jaxscope.schema.causes import Cause

@@ -228,7 +228,7 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
     group = change.group
     first, last = group[0], group[-1]
     f = first.compilation.function
-    name = f.name.replace(".<locals>", "")
+    name = f.display_name
     subject = f"the eager operation {name}" if eager(f) else name
     if _nameless(f):
         subject = "a function whose name is not known"
@@ -270,7 +270,7 @@ def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
 
 def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
     c = x.compilation
-    name = f"{c.function.name.replace('.<locals>', '')}" if where else ""
+    name = f"{c.function.display_name}" if where else ""
     text = message(
         "recompiled-call",
         call=f"{name}#{number_of(run, c)}",

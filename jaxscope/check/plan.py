@@ -15,7 +15,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import deaths, sources
 from jaxscope.model.load import state
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count
+from jaxscope.present.text import count
 from jaxscope.report import variants
 from jaxscope.report.formats.placed import relative
 from jaxscope.report.variants import Variant

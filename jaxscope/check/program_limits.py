@@ -22,7 +22,7 @@ from jaxscope.model import metrics, target_programs
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
-from jaxscope.present.figures import size
+from jaxscope.present.text import size
 from jaxscope.rules import merging
 from jaxscope.rules.programs import name_of
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding

@@ -36,7 +36,7 @@ def program_failed(how: str, source: Frame | None, *, surely: bool) -> Finding:
 
 def no_such_function(run: Run, pattern: str) -> Finding:
     """An error: no recorded function has the name ``pattern``."""
-    names = {f.name.replace(".<locals>", "") for f in run.functions.values() if f.user}
+    names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
     text = f"no function called {pattern!r} was compiled: check the spelling"
     fix = f"did you mean {near[0]}?" if near else None

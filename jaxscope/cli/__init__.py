@@ -202,7 +202,7 @@ def _instead(argv: list[str]) -> str:
 
 
 def _complain(e: JaxscopeError) -> None:
-    from jaxscope.report.escape import escape
+    from jaxscope.present.escape import escape
 
     text = f"jaxscope: {escape(e.message)}\n" + (f"  {escape(e.hint)}\n" if e.hint else "")
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed

@@ -15,7 +15,7 @@ from jaxscope.cli.output import chosen
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 from jaxscope.log import store
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
     from jaxscope.check.plan import Plan, Result
@@ -115,7 +115,7 @@ def handle(args: argparse.Namespace) -> int:
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.update_baseline:
-        from jaxscope.present.figures import count
+        from jaxscope.present.text import count
 
         path, functions = plan.update_baseline(run, directory)
         sys.stderr.write(f"{path}: {count(functions, 'function')} written; commit it\n")
@@ -241,10 +241,10 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
 
 def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
     """Print the findings on ``stream``, and their number on stderr."""
+    from jaxscope.present.text import Places
     from jaxscope.report import layout
     from jaxscope.report.console import console
     from jaxscope.report.findings import entry
-    from jaxscope.report.phrases import Places
 
     places = Places(run, whole=True)
     layout.put(console(stream), (line for f in found for line in entry(f, places)))
@@ -252,7 +252,7 @@ def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
 
 
 def _summary(found: list[Finding]) -> None:
-    from jaxscope.present.figures import count
+    from jaxscope.present.text import count
     from jaxscope.schema.findings import NOTE
 
     notes = sum(f.severity == NOTE for f in found)

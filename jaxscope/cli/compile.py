@@ -152,11 +152,11 @@ def _deliver(args: argparse.Namespace, record: RunDir) -> int:
 
     from jaxscope.model import target_programs
     from jaxscope.model.load import load
+    from jaxscope.present.text import Places
     from jaxscope.report import comparison_table, targets, targets_section, variants
     from jaxscope.report.console import console
     from jaxscope.report.json_report import dumps
     from jaxscope.report.layout import put
-    from jaxscope.report.phrases import Places
 
     parts = variants.of(load(record), record)
     found = [(v.run, p) for v in parts for _, programs in target_programs.of_run(v.run) for p in programs]

@@ -48,9 +48,9 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Print the tables. Return 0, or 1 if something is missing."""
-    from jaxscope.report import phrases
+    from jaxscope.present.escape import escape
+    from jaxscope.present.text import missing_accelerators
     from jaxscope.report.console import console
-    from jaxscope.report.escape import escape
     from jaxscope.report.layout import BLANK, line, put
 
     page = console(sys.stdout)
@@ -90,7 +90,7 @@ def handle(args: argparse.Namespace) -> int:
         fact(name, found or f"{lacking} (needed for --target only)")
     tried = in_vain(os.environ) if jax is not None else []
     if tried:
-        fact("", phrases.in_vain(tried))
+        fact("", missing_accelerators(tried))
     rows = _parts_of_jax() if jax is not None else []
     if rows and not as_json:
         put(page, [BLANK, line("Parts of JAX that jaxscope reads")])

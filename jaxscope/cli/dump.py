@@ -47,9 +47,9 @@ def add_parser(subparsers: Any) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Write the files and say which. Exit code 1 where there was nothing to write."""
     from jaxscope.model.load import load
-    from jaxscope.present.figures import count
+    from jaxscope.present.escape import escape
+    from jaxscope.present.text import count
     from jaxscope.report.dump import dump
-    from jaxscope.report.escape import escape
 
     try:
         directory = chosen(args.run)

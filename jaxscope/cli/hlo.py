@@ -98,12 +98,11 @@ def _page(texts: Any, *, everything: bool) -> str:
     import io
 
     from jaxscope.model.run import Run
-    from jaxscope.present.figures import count
+    from jaxscope.present.escape import escape
+    from jaxscope.present.text import Places, count
     from jaxscope.report import compiled_program
     from jaxscope.report.console import console
-    from jaxscope.report.escape import escape
     from jaxscope.report.layout import line, put
-    from jaxscope.report.phrases import Places
 
     to = console(sys.stdout)
     to.file = io.StringIO()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import files, store
 from jaxscope.log.store import RunDir
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
     from jaxscope.model.records import Function
@@ -50,7 +50,7 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
       UsageError: there is none.
     """
     from jaxscope.model import function_lookup
-    from jaxscope.report.phrases import Places, function_name
+    from jaxscope.present.text import Places, function_name
 
     found, number = function_lookup.find_compilations(run, text)
     typed = text if number is None else text.rpartition("#")[0]

@@ -13,7 +13,7 @@ from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, LATE, Queue
 from jaxscope.log.secret_values import MARK
 from jaxscope.log.store import RunDir
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 

@@ -24,7 +24,7 @@ from jaxscope.launch.command import Command
 from jaxscope.log import files, store
 from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
     from jaxscope.report.variants import Ended
@@ -147,7 +147,7 @@ def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
 
 def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
     from jaxscope.cli import attach
-    from jaxscope.report import phrases
+    from jaxscope.present.text import WITH_INPUT, wanted_input
 
     program, env = each.program, _environment(record, opts, each)
     worker = targeting.begin(record, env) if each.targets else None
@@ -161,8 +161,8 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[
         return left.code
     if worker is not None:
         targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
-    if not left.succeeded and phrases.wanted_input(_last_words(record)):
-        say("the program reads from stdin, and has no stdin while the view is open", phrases.WITH_INPUT)
+    if not left.succeeded and wanted_input(_last_words(record)):
+        say("the program reads from stdin, and has no stdin while the view is open", WITH_INPUT)
     read = _read(record)
     if not opts.quiet:
         say(f"the program's output: {record.output}")

@@ -16,7 +16,7 @@ from jaxscope.log.counts import SUFFIX
 from jaxscope.log.jobs import Queue
 from jaxscope.log.liveness import STALE_S, beat_of
 from jaxscope.log.store import RunDir
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
     from jaxscope.model.run import Run
@@ -122,9 +122,8 @@ def _rows(directory: RunDir) -> list[Row]:
 def row(directory: RunDir) -> Row:
     """Return the entry of one run in the list; reads its log."""
     from jaxscope.model.load import load
-    from jaxscope.present.figures import seconds, size
+    from jaxscope.present.text import command, seconds, size
     from jaxscope.report.header import ending
-    from jaxscope.report.phrases import command
 
     run = load(directory)
     meta = directory.meta
@@ -169,7 +168,7 @@ def handle_rm(args: argparse.Namespace) -> int:
 
 def handle_gc(args: argparse.Namespace) -> int:
     """Remove old runs, never one that is still going on. One that cannot be removed is passed over, and is exit code 2."""
-    from jaxscope.present.figures import count, size
+    from jaxscope.present.text import count, size
 
     limited = args.keep is not None or args.older_than is not None
     keep = args.keep if limited else KEEP
@@ -205,7 +204,7 @@ def handle_gc(args: argparse.Namespace) -> int:
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
     """Ask for confirmation if stdin is a terminal."""
-    from jaxscope.present.figures import count, size
+    from jaxscope.present.text import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):
         return True

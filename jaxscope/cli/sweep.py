@@ -19,7 +19,7 @@ from jaxscope.launch.command import Command
 from jaxscope.launch.program_events import Ended
 from jaxscope.log import secret_values, store
 from jaxscope.log.store import RunDir
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 
 class Round(NamedTuple):

@@ -71,7 +71,7 @@ def matches(f: Function, pattern: str) -> bool:
     wanted = pattern.strip()
     if wanted == f.id or _exact(f, wanted) or _ending(f, wanted) or _place(f, wanted):
         return True
-    spelled = (f.seen.name, f.seen.qualname, f.name.replace(".<locals>", ""))
+    spelled = (f.seen.name, f.seen.qualname, f.display_name)
     return any(fnmatchcase(name, wanted) for name in spelled)
 
 

@@ -210,6 +210,11 @@ class Function(msgspec.Struct, eq=False):
         return self.seen.qualname or self.seen.name or self.id
 
     @property
+    def display_name(self) -> str:
+        """Return the name without ``<locals>``: ``main.loss`` for a function defined inside main."""
+        return self.name.replace(".<locals>", "")
+
+    @property
     def user(self) -> bool:
         """Return whether it is the user's own function: not a library's, and not an eager operation."""
         return not (self.seen.library or self.seen.eager)

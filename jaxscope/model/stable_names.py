@@ -48,7 +48,7 @@ class Names:
         taken: dict[str, int] = {}
         ordered = sorted(functions, key=lambda f: (f.seen.file or "", f.seen.line or 0, f.id))
         for f in ordered:
-            name = f"{self.file(f.seen.file)}::{clean(f.name.replace('.<locals>', ''))}"
+            name = f"{self.file(f.seen.file)}::{clean(f.display_name)}"
             if f.seen.wrappers:
                 name += f" ({', '.join(map(clean, f.seen.wrappers))})"
             taken[name] = n = taken.get(name, 0) + 1

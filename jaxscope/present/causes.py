@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from jaxscope.analysis.avals import short_aval, short_dtype, type_text
 from jaxscope.analysis.paths import excerpt
+from jaxscope.model import causes
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
 from jaxscope.present import meshes
-from jaxscope.present.figures import article, count, line
+from jaxscope.present.escape import escape
+from jaxscope.present.text import article, brief, count, line
 from jaxscope.schema.causes import (
     FUNCTION,
     NO_FIELD,
@@ -47,8 +51,25 @@ from jaxscope.schema.causes import (
     TreeText,
     Value,
 )
+from jaxscope.schema.findings import CERTAIN
 
+TEXT = 400  # characters of one explanation
 ROOM = 120  # characters of one static value
+_KINDS = {
+    "aot": "ahead-of-time compilation",
+    "cleared": "cleared cache",
+    "config": "setting change",
+    "effects": "effect change",
+    "equal_sharding": "sharding change",
+    "evicted": "cache eviction",
+    "first": "first compilation",
+    "new_function": "new function object",
+    "options": "jit option change",
+    "prng": "random key type change",
+    "static_identity": "new static object",
+    "tree": "tree structure change",
+    "unknown": "unknown cause",
+}
 _FORMS = {
     "lambda": "a lambda created again",
     "partial": "a functools.partial created again",
@@ -124,7 +145,7 @@ def _value(c: Cause, value: Value | None) -> str | None:
         case ArgumentType():
             return type_text(value.type)
         case StaticValue():
-            return brief(value.repr) + (" (static)" if c.kind == "tree" else "")
+            return brief(value.repr, ROOM) + (" (static)" if c.kind == "tree" else "")
         case Container():
             return _container(value.container)
         case Leaves():
@@ -155,11 +176,6 @@ def _container(kind: str) -> str:
     return kind if kind == "None" else article(kind)
 
 
-def brief(text: str, room: int = ROOM) -> str:
-    """``text``, cut to ``room`` characters."""
-    return text if len(text) <= room else text[: room - 1] + "…"
-
-
 def _statics(c: Cause, a: StaticValue, b: StaticValue) -> tuple[str, str]:
     detail = c.detail
     if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT:
@@ -175,7 +191,7 @@ def _statics(c: Cause, a: StaticValue, b: StaticValue) -> tuple[str, str]:
 
 
 def _numbered(value: StaticValue) -> str:
-    return brief(value.repr) + (f" (object #{value.serial})" if value.serial is not None else "")
+    return brief(value.repr, ROOM) + (f" (object #{value.serial})" if value.serial is not None else "")
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
@@ -320,7 +336,7 @@ def _static(c: Cause) -> str:
         return f"static data {what} changed, but none of its attributes that were recorded did"
     what = f"the static {'field' if c.kind == 'tree_static' else 'value'} {c.path}"
     if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT and isinstance(c.after, StaticValue):
-        return f"{what} changed, but looks the same as far as it was recorded: {brief(c.after.repr)}"
+        return f"{what} changed, but looks the same as far as it was recorded: {brief(c.after.repr, ROOM)}"
     return _came_or_went(c, what) or f"{what} changed {_from_to(c)}"
 
 
@@ -339,7 +355,7 @@ def _static_identity(c: Cause) -> str:
     else:
         why = f"{kind} defines no __eq__ and __hash__, so it compares by identity"
     what = f"the static {'field' if detail.inside else 'value'} {c.path}"
-    return f"{what} is a new object that looks the same, {brief(b.repr)}: {why}"
+    return f"{what} is a new object that looks the same, {brief(b.repr, ROOM)}: {why}"
 
 
 def _call_form(c: Cause) -> str:
@@ -476,3 +492,28 @@ _CLAUSES: dict[str, Callable[[Cause], str]] = {
     "unknown": _unknown,
     "first": _first,
 }
+
+# -- causes of a compilation ---------------------------------------------------------------------------
+
+
+def cause_count(kind: str, n: int) -> str:
+    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this kind."""
+    return count(n, _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
+
+
+def explanation(c: Cause) -> str:
+    """Return one cause as a clause; a likely one begins with "it seems that"."""
+    text = escape(clause(c), TEXT)
+    return text if c.certainty == CERTAIN else f"it seems that {text}"
+
+
+def explanations(run: Run, c: Compilation) -> list[str]:
+    """Return the causes of ``c`` in words, the decisive one first, at least one."""
+    return [explanation(cause) for cause in causes.of(run, c)]
+
+
+def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
+    """Return at most ``limit`` lines; the last counts those left out."""
+    if len(lines) <= limit:
+        return list(lines)
+    return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]

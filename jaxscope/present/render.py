@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxscope.present import figures
-from jaxscope.present.causes import brief, clause
+from jaxscope.present.causes import clause
 from jaxscope.present.messages import SHORT, TEMPLATES
+from jaxscope.present.text import brief, count, line, listed, seconds, size
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, Words
@@ -34,17 +34,17 @@ def text(value: Field) -> str:
         case Cause():
             return brief(clause(value), CLAUSE)
         case Frame():
-            return figures.line(value)
+            return line(value)
         case Bytes():
-            return figures.size(value.bytes)
+            return size(value.bytes)
         case Seconds():
-            return figures.seconds(value.seconds)
+            return seconds(value.seconds)
         case Percent():
             return f"{value.share:.0%}"
         case Count():
-            return figures.count(value.n, value.one, value.many)
+            return count(value.n, value.one, value.many)
         case Names():
-            return figures.listed(value.names, value.most, value.things)
+            return listed(value.names, value.most, value.things)
         case Parts():
             return value.between.join(filter(None, map(text, value.parts)))
 

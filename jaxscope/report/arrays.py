@@ -11,11 +11,10 @@ from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.sharding_audit import OfArrays
-from jaxscope.present.figures import count, size
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.report import contract
-from jaxscope.report.escape import escape
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.shards import drawing
 from jaxscope.schema.events import COMPILE, Died
 from jaxscope.schema.keys import Frame
@@ -174,7 +173,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     yield line(
         ("Live arrays", "underline"),
         f"  {when}, {most} of {count(len(snapshots), 'snapshot')}: {count(s.count, 'array')},"
-        f" {_size(s.bytes)}{_devices(s)}",
+        f" {size(s.bytes)}{_devices(s)}",
         hang=4,
     )
     if s.error is None or everything:
@@ -212,7 +211,7 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
             f"  {_form(g)}",
             (f"  {_placed(g)}", "dim"),
             (f"  {places.frame(g.origin)}" if g.origin else "", "dim"),
-            right=_size(g.global_bytes),
+            right=size(g.global_bytes),
             indent=2,
             hang=4,
         )
@@ -276,7 +275,3 @@ def _placed(g: Group) -> str:
     if g.shape is not None and g.layout not in (None, str(tuple(range(len(g.shape))))):
         parts.append(f"layout {escape(g.layout, 40)}")
     return ", ".join(parts)
-
-
-def _size(n: int | None) -> str:
-    return UNKNOWN if n is None else size(n)

@@ -15,9 +15,9 @@ from jaxscope.analysis.bounds import Bounds
 from jaxscope.log.jobs import OK
 from jaxscope.model import metrics
 from jaxscope.model.metrics import UNKNOWN_AXES, ProgramMetrics, Traffic
-from jaxscope.present.figures import seconds, size
+from jaxscope.present.escape import escape
+from jaxscope.present.text import seconds, size
 from jaxscope.report import contract
-from jaxscope.report.escape import escape
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.targets import bounds_json, least, short
 from jaxscope.report.variants import Column, Variant, by_function
@@ -133,7 +133,7 @@ def _collectives(programs: Sequence[ProgramMetrics]) -> Iterator[Row]:
         yield Row(f"  over {_axes(a)}", [_executed(None if t is None else [t]) for t in found])
     for a, found in by_axes.items():
         sent: Amounts = [None if t is None else t.wire_bytes for t in found]
-        cells = ["" if t is None else "?" if t.wire_bytes is None else size(t.wire_bytes) for t in found]
+        cells = ["" if t is None else size(t.wire_bytes) for t in found]
         yield Row(f"sent over {_axes(a)}", cells, sent)
 
 

@@ -13,10 +13,9 @@ from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
-from jaxscope.present.figures import count, size
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, size
 from jaxscope.report.layout import Line, line
-from jaxscope.report.phrases import Places
 from jaxscope.schema.keys import Frame, Memory
 
 SHOWN = 12  # of a list: collectives, constants
@@ -133,7 +132,7 @@ def _collective(c: Collective, places: Places) -> list[str]:
     if c.constrained_at is not None:
         why = f"{escape(c.constraint or '', 60)} at {_place(c.constrained_at, places)}"
     return [
-        escape(c.kind), axes, f"{'?' if c.bytes is None else size(c.bytes)} {times}".strip(), why, hidden,
+        escape(c.kind), axes, f"{size(c.bytes)} {times}".strip(), why, hidden,
         _place(c.source, places),
     ]  # fmt: skip
 
@@ -185,7 +184,7 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
     rows += [
         [
             f"{escape(u.before)} to {escape(u.after)}",
-            "?" if u.bytes is None else size(u.bytes),
+            size(u.bytes),
             _place(u.source, places),
         ]
         for u in read.upcasts

@@ -16,12 +16,12 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.metrics import Difference
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds, size
-from jaxscope.report import figures, phrases
-from jaxscope.report.escape import escape
+from jaxscope.present import differences
+from jaxscope.present.causes import explanation
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, seconds, size
 from jaxscope.report.header import cut_short
 from jaxscope.report.layout import BLANK, Line, line, put
-from jaxscope.report.phrases import Places, function_name
 
 SHOWN = 6  # lines of one part of a program
 FUNCTIONS, PROGRAMS = 12, 3
@@ -181,7 +181,7 @@ class _Page:
             yield line(("What differs in the cache key", "underline"))
             shown = self._shown(found.causes, 2 * SHOWN)
             for cause in shown:
-                yield line(phrases.cause(cause), indent=2, hang=2)
+                yield line(explanation(cause), indent=2, hang=2)
             if len(found.causes) > len(shown):
                 yield line(
                     (f"and {len(found.causes) - len(shown):,} more: --all shows them", "dim"), indent=2
@@ -224,7 +224,7 @@ class _Page:
 
     def _difference(self, part: str, d: Difference | Changed | Entry) -> str:
         if isinstance(d, Difference):
-            return f"{figures.name(part, d)}: {figures.change(d)}"
+            return f"{differences.name(part, d)}: {differences.change(d)}"
         if isinstance(d, Changed):
             return self._changed(d)
         sizes = dict.fromkeys(size(n) for n in (d.bytes_before, d.bytes_after) if n is not None)

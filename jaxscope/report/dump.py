@@ -17,8 +17,8 @@ from jaxscope.log import files
 from jaxscope.log.store import RunDir, clean_name
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.present.text import function_name
 from jaxscope.report.json_report import compilation_json, dumps, function_json
-from jaxscope.report.phrases import function_name
 
 STAGES = (("stablehlo", "stablehlo.mlir"), ("hlo", "hlo.txt"))
 
@@ -42,7 +42,7 @@ class Names:
     def stem(self, f: Function) -> str:
         known = self._of.get(f.id)
         if known is None:
-            name = clean_name(f.name.replace(".<locals>", "").replace("<lambda>", "lambda"))
+            name = clean_name(f.display_name.replace("<lambda>", "lambda"))
             name = name.lstrip(".") or "function"
             known = name
             for tail in (

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.model import observed_sizes
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text
 from jaxscope.present.findings import title as title_of
-from jaxscope.report.escape import escape
+from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 
 SHOWN = 6
@@ -81,12 +80,12 @@ def buckets(run: Run, places: Places) -> Iterator[Line]:
         together.setdefault((v.function.id, v.path), []).append(v)
     for axes in together.values():
         first, several = axes[0], sorted(axes, key=lambda v: v.axis)
-        named = f"axis {first.axis}" if len(axes) == 1 else f"axes {_and([str(v.axis) for v in several])}"
+        named = f"axis {first.axis}" if len(axes) == 1 else f"axes {listed([str(v.axis) for v in several])}"
         ranges = [
             f"{count(len(v.observed), 'size')} from {min(v.observed):,} to {max(v.observed):,}"
             for v in several
         ]
-        observed = _and(ranges) if len({*ranges}) > 1 else ranges[0] + " each" * (len(ranges) > 1)
+        observed = listed(ranges) if len({*ranges}) > 1 else ranges[0] + " each" * (len(ranges) > 1)
         yield BLANK
         yield line(
             ("Sizes to pad to", "underline"),
@@ -108,7 +107,3 @@ def _weights(axes: Sequence[observed_sizes.Varying]) -> str:
     if calls is not None:
         return f"padding over {count(calls, 'call')}"
     return "the number of calls with each size is unknown: each compilation counts as one"
-
-
-def _and(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

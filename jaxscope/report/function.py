@@ -19,12 +19,12 @@ from jaxscope.model.causes import compared
 from jaxscope.model.function_lookup import find_compilations, number_of
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds, size
-from jaxscope.report import compiled_program, function_summary, phrases, targets, targets_section, variants
+from jaxscope.present.causes import explanations, first_and_more
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, seconds, size
+from jaxscope.report import compiled_program, function_summary, targets, targets_section, variants
 from jaxscope.report import sharding_audit as intents
-from jaxscope.report.escape import escape
 from jaxscope.report.layout import BLANK, Line, line, put
-from jaxscope.report.phrases import Places, function_name
 
 KEYS = 10  # keys shown unless all are asked for
 ROWS = 16  # rows of one kind
@@ -218,8 +218,8 @@ def _key(
     if comparison.nearest is not None:
         against = number_of(run, comparison.nearest)
         nearest = f"#{against}" if against else "an earlier fast-path miss"
-        causes = phrases.why(run, c)
-        for i, cause in enumerate(causes if everything else phrases.first_and_more(causes, ROWS)):
+        causes = explanations(run, c)
+        for i, cause in enumerate(causes if everything else first_and_more(causes, ROWS)):
             compared_with = f"compared with {nearest}: " if i == 0 else "  "
             yield line((compared_with, "dim"), (cause, "yellow"), indent=4, hang=4)
     now = key_rows(comparison.facts)
@@ -347,7 +347,7 @@ def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool
     yield line((title, "underline"))
     for c in slow if everything else slow[:5]:
         yield line(
-            phrases.why(run, c)[0],
+            explanations(run, c)[0],
             (f"  ({function_summary.circumstances(c, places)})", "dim"),
             indent=2,
             hang=4,

@@ -10,11 +10,11 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds
-from jaxscope.report import compiled_program, phrases
-from jaxscope.report.escape import escape
+from jaxscope.present.causes import explanation, explanations, first_and_more
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, seconds
+from jaxscope.report import compiled_program
 from jaxscope.report.layout import Line, line
-from jaxscope.report.phrases import Places, function_name
 
 ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
 GROUPS = 5  # groups of recompiles shown per function
@@ -157,11 +157,11 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
     """Print recompiles with the same causes: one line, further causes below it."""
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
-    clauses = phrases.why(run, last)
-    if len({*map(phrases.cause, (causes.of(run, c)[0] for c in group))}) > 1:
+    clauses = explanations(run, last)
+    if len({*map(explanation, (causes.of(run, c)[0] for c in group))}) > 1:
         clauses[0] = f"most recently: {clauses[0]}"
     if not everything:
-        clauses = phrases.first_and_more(clauses, DIFFERENCES)
+        clauses = first_and_more(clauses, DIFFERENCES)
     if len(group) == 1:
         mark = f"#{numbers[id(last)]}"
         around = circumstances(last, places)

@@ -10,9 +10,8 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import state
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds
-from jaxscope.report import phrases
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
+from jaxscope.present.text import command, count, seconds
 from jaxscope.report.layout import Line, line
 
 OTHERS = 3
@@ -25,7 +24,7 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
     main = run.main
     if not (isinstance(words, list) and all(isinstance(w, str) for w in words)):
         words = main.started.argv if main is not None and main.started is not None else []
-    title = phrases.command(words) or (escape(directory.name) if directory else "a run")
+    title = command(words) or (escape(directory.name) if directory else "a run")
     yield line((title, "bold"))
     yield from _settings(directory)
     if (spent := compiling(run)) is not None:

@@ -10,10 +10,11 @@ from jaxscope.model.load import Tail
 from jaxscope.model.predictions import PENDING
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.present.causes import explanations, first_and_more
+from jaxscope.present.escape import escape
 from jaxscope.present.render import text
-from jaxscope.report import function_summary, phrases
-from jaxscope.report.escape import escape
-from jaxscope.report.phrases import Places, function_name
+from jaxscope.present.text import Places, function_name
+from jaxscope.report import function_summary
 from jaxscope.rules.carried_state import fix
 from jaxscope.schema.events import Compiled, PhaseFailed
 
@@ -57,7 +58,7 @@ def warning(run: Run, p: predictions.Prediction) -> str:
 def live_line(run: Run, c: Compilation) -> str:
     """Return ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88): batch['ids'] changed from ...``."""
     n = number_of(run, c)
-    causes = "; ".join(phrases.first_and_more(phrases.why(run, c), DIFFERENCES))
+    causes = "; ".join(first_and_more(explanations(run, c), DIFFERENCES))
     mark = f" #{n}" if n else ""
     around = function_summary.circumstances(c, Places(run))
     return f"jaxscope: {function_name(c.function)}{mark} ({around}): {causes}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxscope.analysis.machines import Figure, Machine
-from jaxscope.present.figures import size
+from jaxscope.present.text import size
 from jaxscope.report.layout import Line, line
 
 UNITS = ("", "K", "M", "G", "T", "P")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from jaxscope.log import store
-from jaxscope.present.figures import seconds
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text
 from jaxscope.present.findings import title as title_of
-from jaxscope.report.escape import escape
+from jaxscope.present.text import seconds
 from jaxscope.schema.findings import CERTAIN, Finding
 from jaxscope.schema.keys import Frame
 

@@ -21,10 +21,10 @@ from jaxscope.analysis.sharding_audit import (
 from jaxscope.model import sharding_audit as model
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places
 from jaxscope.report import contract
-from jaxscope.report.escape import escape
 from jaxscope.report.layout import Line, line
-from jaxscope.report.phrases import Places
 
 SMALL = 12  # up to so many rows are shown even if all agree
 BY = {CONSTRAINT: "constrained", TYPE: "typed"}

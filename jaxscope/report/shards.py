@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.sharding import Cell
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 from jaxscope.report.layout import Line, line
 from jaxscope.schema.keys import Sharding
 

@@ -15,11 +15,10 @@ from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.model.target_programs import bounds_of, fit, of_run
-from jaxscope.present.figures import count, seconds, size
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, seconds, size
 from jaxscope.report import compiled_program, contract
-from jaxscope.report.escape import escape
 from jaxscope.report.layout import Line, line
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.programs import texts_json
 
 LARGEST = 5

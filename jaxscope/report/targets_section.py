@@ -9,12 +9,11 @@ from jaxscope.log import store
 from jaxscope.log.jobs import CRASHED, LATE, OK
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import comparison_table
-from jaxscope.report.escape import escape
 from jaxscope.report.header import ending
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.targets import devices, program_lines
 from jaxscope.report.variants import Column, Variant, by_function
 

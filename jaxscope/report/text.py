@@ -22,23 +22,22 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import load, state
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds
+from jaxscope.present.causes import cause_count, explanations
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
 from jaxscope.report import (
     arrays,
     findings,
     function_summary,
-    phrases,
     targets,
     targets_section,
     transfers,
     variants,
 )
 from jaxscope.report.console import console
-from jaxscope.report.escape import escape
 from jaxscope.report.function_summary import by_site
 from jaxscope.report.header import compiling, ending, header
 from jaxscope.report.layout import BLANK, Line, line, put
-from jaxscope.report.phrases import Places, function_name
 
 FUNCTIONS = 10
 QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000
@@ -157,7 +156,7 @@ def _recompile_seconds(run: Run) -> Iterator[Line]:
         ranking = sorted(spent.items(), key=lambda item: (-item[1][1], item[0]))
         several = len(ranking) > 1
         causes = ", ".join(
-            phrases.cause_count(kind, n) + (f" {seconds(t)}" if several else "") for kind, (n, t) in ranking
+            cause_count(kind, n) + (f" {seconds(t)}" if several else "") for kind, (n, t) in ranking
         )
         total = sum(t for _, t in spent.values())
         # Seconds of parallel threads and processes add up to more than the time that passed.
@@ -252,7 +251,7 @@ def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, i
     yield line(
         ("costliest recompile outside your functions: ", "yellow"),
         (f"{function_name(c.function)} #{number_of(run, c)}", "bold"),
-        f"  {phrases.why(run, c)[0]}",
+        f"  {explanations(run, c)[0]}",
         (f"  ({function_summary.circumstances(c, places)}){more}", "dim"),
         indent=indent,
         hang=2,
@@ -313,9 +312,7 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
         commands.append((f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR", "its programs as text"))
     for f in users:
         if (numbers := changed_programs(run, f)) is not None:
-            first = shlex.quote(
-                f"{shlex.split(name)[0] if name else 'latest'}:{f.name.replace('.<locals>', '')}#{numbers[0]}"
-            )
+            first = shlex.quote(f"{shlex.split(name)[0] if name else 'latest'}:{f.display_name}#{numbers[0]}")
             commands.append((f"jaxscope diff {escape(first)} '#{numbers[1]}'", "how its program changed"))
             break
     if commands:
@@ -373,7 +370,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
             c = max(recs, key=lambda c: c.seconds)
             yield line(
                 ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "yellow"),
-                phrases.why(run, c)[0],
+                explanations(run, c)[0],
                 (f"  ({function_summary.circumstances(c, places)})", "dim"),
                 indent=6,
                 hang=2,
@@ -385,7 +382,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
     if len(parts) > 1:
         yield line((f"{len(parts)} runs: the report compares them", "dim"), indent=2)
     if run.main is not None and run.main.backend is not None and run.main.backend.in_vain:
-        yield line((phrases.in_vain(run.main.backend.in_vain), "dim"), indent=2, hang=2)
+        yield line((missing_accelerators(run.main.backend.in_vain), "dim"), indent=2, hang=2)
     for lost in run.degraded[:3]:
         yield line(
             ("not recorded: ", "yellow"),
@@ -413,7 +410,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
 
 def quoted(f: Function) -> str:
     """Return the function's name quoted for the shell."""
-    return _shell(f.name.replace(".<locals>", ""))
+    return _shell(f.display_name)
 
 
 def _shell(word: str) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, TO_DEVICE, TO_HOST, Transfer
-from jaxscope.present.figures import count, seconds, size
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, count, function_name, seconds, size
 from jaxscope.report import contract
-from jaxscope.report.escape import escape
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.report.phrases import Places, function_name
 
 SHOWN = 6
 LONG_S, LONG_SHARE = (

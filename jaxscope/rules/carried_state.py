@@ -20,7 +20,7 @@ def carried_state(run: Run) -> Iterator[Finding]:
     for p in predictions.predictions(run):
         if p.status != PENDING and not (p.status is None and p.leaves > 1):
             continue  # confirmed: the recompile itself is a finding; a lone array that nobody passed again: none
-        name = p.after.function.name.replace(".<locals>", "")
+        name = p.after.function.display_name
         yield Finding(
             code="JX130",
             severity=WARNING,
@@ -46,7 +46,7 @@ def fix(p: Prediction) -> Fix:
         words = message("fix-start-typed", path=path, typed=typed(dtype))
         return Fix(words, "typed_array", {"path": path, "dtype": dtype})
     if cause.kind in ("sharding", "mesh"):
-        return kept(p.after.function.name.replace(".<locals>", ""), path, cause)
+        return kept(p.after.function.display_name, path, cause)
     if cause.kind in ("committed", "device", "memory_kind", "layout"):
         words = message("fix-place-first", path=path, where=_where(cause.after))
         return Fix(words, "device_put", {"path": path})

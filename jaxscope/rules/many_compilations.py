@@ -53,7 +53,7 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
                 code="JX132",
                 severity=WARNING,
                 certainty=CERTAIN,
-                title=f"{f.name.replace('.<locals>', '')} keeps recompiling: {rate}{common}",
+                title=f"{f.display_name} keeps recompiling: {rate}{common}",
                 function=f.id,
                 source=last.site,
                 evidence=[Evidence(rate, compilation=last.id, source=last.site)],
@@ -88,7 +88,7 @@ def _by_calls(f: Function, again: list[Compilation]) -> str | None:
     recent = [c for c in again if c.calls_then is not None and c.calls_then > calls - window]
     if len(recent) < FEWEST or 5 * len(recent) < window:
         return None
-    return f"{len(recent)} of the last {window} calls of {f.name.replace('.<locals>', '')} recompiled"
+    return f"{len(recent)} of the last {window} calls of {f.display_name} recompiled"
 
 
 def _by_time(again: list[Compilation]) -> str | None:

@@ -25,7 +25,7 @@ SHOWN = 5  # blocks
 
 
 def name_of(f: Function) -> str:
-    return f.name.replace(".<locals>", "")
+    return f.display_name
 
 
 def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:

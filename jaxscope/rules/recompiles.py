@@ -69,7 +69,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return self.function.name.replace(".<locals>", "")
+        return self.function.display_name
 
 
 Advise = Callable[[Group], Fix | None]

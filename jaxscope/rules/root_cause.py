@@ -221,4 +221,4 @@ def at_steps(misses: Sequence[Miss]) -> Message | None:
 
 
 def _name(m: Miss) -> str:
-    return m.compilation.function.name.replace(".<locals>", "")
+    return m.compilation.function.display_name

@@ -22,7 +22,7 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
     changed = stale.changed
     compilation = run.compilation(stale.process, changed.call)
     certain = changed.certain and changed.seen == SEEN_AT_CALL
-    name = stale.function.name.replace(".<locals>", "")
+    name = stale.function.display_name
     number = number_of(run, compilation) if compilation is not None else None
     traced = f"{name}#{number}" if number else "its trace"
     evidence = [

@@ -22,7 +22,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from jaxscope.log.store import RunDir
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 from jaxscope.report.header import ending
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, feed, style

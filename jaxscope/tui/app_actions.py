@@ -16,7 +16,7 @@ from textual.dom import DOMNode
 
 from jaxscope.log import files
 from jaxscope.model.function_lookup import number_of
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 from jaxscope.tui import actions, editor, exports
 from jaxscope.tui.actions import Action
 from jaxscope.tui.cells import Column

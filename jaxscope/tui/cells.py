@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 # Colour alone says nothing: where one of these matters, a glyph or a word stands beside it.
 STYLES = (

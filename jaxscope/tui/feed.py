@@ -19,8 +19,8 @@ from jaxscope.model.load import Batch, Tail, state
 from jaxscope.model.programs import circumstances, read_texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
+from jaxscope.present.text import Places
 from jaxscope.report import variants
-from jaxscope.report.phrases import Places
 from jaxscope.report.variants import Variant
 from jaxscope.rules import merging, registry
 from jaxscope.schema.findings import Finding

@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.metaclass import AbstractMeta
 

@@ -10,7 +10,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.types import IgnoreReturnCallbackType
 
-from jaxscope.report.phrases import function_name
+from jaxscope.present.text import function_name
 from jaxscope.tui import actions
 from jaxscope.tui.navigator import Navigator
 from jaxscope.tui.screens.frame import View

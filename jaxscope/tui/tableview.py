@@ -13,7 +13,7 @@ from rich.style import Style
 from textual.binding import Binding
 from textual.strip import Strip
 
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import Column, fitted, plain
 from jaxscope.tui.lineview import TOLD_S, LineView

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from textual.binding import Binding
 from textual.strip import Strip
 
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 from jaxscope.tui import tokens
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.lines import MOST_MATCHES, Growing, Lined

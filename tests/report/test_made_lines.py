@@ -5,8 +5,8 @@ from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model.run import Run
+from jaxscope.present.text import Places
 from jaxscope.report import compiled_program
-from jaxscope.report.phrases import Places
 
 WHY = "if XLA shards the output like the argument"
 

@@ -18,10 +18,10 @@ from jaxscope.log.jobs import Job, Queue
 from jaxscope.log.writer import Writer
 from jaxscope.model.load import Tail, load
 from jaxscope.model.run import Run
+from jaxscope.present.text import Places
 from jaxscope.report import layout, targets
 from jaxscope.report.console import console
 from jaxscope.report.json_report import as_json, dumps
-from jaxscope.report.phrases import Places
 from jaxscope.report.text import render
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Memory

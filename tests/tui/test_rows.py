@@ -18,7 +18,7 @@ from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.model.run import Run
 from jaxscope.present import findings as words
-from jaxscope.report.phrases import Places
+from jaxscope.present.text import Places
 from jaxscope.schema import events as ev
 from jaxscope.schema.causes import ArrayType, Cause
 from jaxscope.schema.findings import Contexts, Finding

@@ -90,7 +90,7 @@ class Pair(NamedTuple):
 
 
 def name_of(f: Function) -> str:
-    return f.name.replace(".<locals>", "")
+    return f.display_name
 
 
 def definition(f: Function) -> Frame | None:

@@ -16,8 +16,8 @@ from jaxscope.check.baseline.pairing import REFRESH, SHOWN, Pair, name_of, note
 from jaxscope.model import metrics
 from jaxscope.model.metrics import TOLERANCE, Collectives, Difference, Metric
 from jaxscope.model.stable_names import clean, root
-from jaxscope.present.figures import count, size
-from jaxscope.report import figures
+from jaxscope.present import differences
+from jaxscope.present.text import count, size
 from jaxscope.schema.findings import Evidence, Finding
 from jaxscope.schema.keys import Frame
 
@@ -136,7 +136,7 @@ def _together(
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
-        texts = [figures.since_baseline(metric.name, d) for d in (*grew, *fell)]
+        texts = [differences.since_baseline(metric.name, d) for d in (*grew, *fell)]
         if grew:
             parts = [t for d, t in zip(grew, texts, strict=False) if d.what != "peak_bytes"] or texts
             title = f"{prefix}{', '.join(parts[:shown])}"
@@ -159,11 +159,11 @@ def _each(
         grew, fell = _sorted(metric, pair, tolerance)
         regressions = []
         for d in grew:
-            text = figures.since_baseline(metric.name, d)
+            text = differences.since_baseline(metric.name, d)
             regressions.append(
                 Regression(code, text, _first_source(pair, items, key, d.what), [text], advice)
             )
-        return regressions, [figures.since_baseline(metric.name, d) for d in fell]
+        return regressions, [differences.since_baseline(metric.name, d) for d in fell]
 
     return check
 
@@ -184,7 +184,7 @@ def _products(pair: Pair, _: float) -> Result:
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):
         return [], []
-    texts = [figures.since_baseline("products", d) for d in (*changed, *fell)]
+    texts = [differences.since_baseline("products", d) for d in (*changed, *fell)]
     title = texts[0] + (f"; {texts[len(changed)]}" if fell else "")
     source = _first_source(pair, "products", metrics.product_key, changed[0].what)
     return [Regression("JX707", title, source, texts, "restore the precision and dtypes")], []
@@ -195,7 +195,7 @@ def _loops(pair: Pair, _: float) -> Result:
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
         return [], []
-    texts = [figures.since_baseline("loops", d) for d in (*grew, *fell)]
+    texts = [differences.since_baseline("loops", d) for d in (*grew, *fell)]
     title, source = ", ".join(texts[:2]), None
     lowered = pair.entry.texts.stablehlo
     repeated = (
@@ -222,10 +222,10 @@ def _collectives(pair: Pair, _: float) -> Result:
             ("size", metrics.BYTES, old.bytes, new.bytes),
         ):
             if x is not None and y is None:
-                texts.append(f"{what} unknown now, {figures.amount(x, unit)} in the baseline")
+                texts.append(f"{what} unknown now, {differences.amount(x, unit)} in the baseline")
                 worse = True
             elif x is not None and y is not None and x != y:
-                texts.append(figures.since_baseline("", Difference(what, x, y, unit)))
+                texts.append(differences.since_baseline("", Difference(what, x, y, unit)))
                 worse = worse or y > x
         if new.count != old.count:
             texts.insert(0, f"{new.count:,} {key}, {old.count:,} in the baseline")

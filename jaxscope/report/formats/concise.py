@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import evidence
 from jaxscope.present.findings import title as title_of
-from jaxscope.report.escape import escape
 from jaxscope.report.formats.placed import Placed
 from jaxscope.schema.findings import CERTAIN, NOTE
 

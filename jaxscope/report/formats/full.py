@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from jaxscope.model import sources
-from jaxscope.present.figures import seconds
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text
 from jaxscope.present.findings import title as title_of
-from jaxscope.report.escape import escape
+from jaxscope.present.text import seconds
 from jaxscope.report.formats.concise import headline, seen, where
 from jaxscope.report.formats.placed import Placed
 

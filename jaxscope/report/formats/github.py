@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text
-from jaxscope.report.escape import escape
 from jaxscope.report.formats.concise import seen, title
 from jaxscope.report.formats.placed import Placed
 from jaxscope.schema.findings import ERROR, NOTE

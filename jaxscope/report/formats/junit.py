@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape as xml
 from xml.sax.saxutils import quoteattr
 
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text
-from jaxscope.report.escape import escape
 from jaxscope.report.formats.concise import seen, title, where
 from jaxscope.report.formats.placed import Placed
 from jaxscope.schema.findings import NOTE

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from jaxscope import __version__
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import evidence, fix_text
-from jaxscope.report.escape import escape
 from jaxscope.report.formats.concise import title
 from jaxscope.report.formats.placed import Placed, relative
 from jaxscope.report.json_report import dumps

@@ -11,8 +11,7 @@ from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, size
-from jaxscope.report.phrases import Places
+from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Cell, Column, Part
 
 UNNAMED = "unnamed"
@@ -238,13 +237,13 @@ def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
 
     def each(r: Row, _: int) -> Cell:
         whole = devices > 1 and r.device_bytes == r.global_bytes and bool(r.device_bytes)
-        return [(_size(r.device_bytes), "warning" if whole else "")]
+        return [(size(r.device_bytes), "warning" if whole else "")]
 
     return [
         Column("array", name, order=lambda r: r.prefix),
         Column("shape", lambda r, _: [(_form(r.groups[0]) if len(r.groups) == 1 else "", "dim")], 18, order=lambda r: _form(r.largest), wide=96),
         Column("n", lambda r, _: f"{r.arrays:,}", 5, right=True, order=lambda r: r.arrays, first=True),
-        Column("global", lambda r, _: [(_size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True),
+        Column("global", lambda r, _: [(size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True),
         Column("a device", each, 9, right=True, order=lambda r: r.device_bytes, first=True),
         Column("sharding", lambda r, _: placed(r), 16, order=lambda r: spelled(r.largest)),
         Column("growth", lambda r, width: [(growth(looks, r.prefix, shown, width), "retrace" if _growing(looks, r) else "dim")], 8, wide=70, found=False),
@@ -287,7 +286,7 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
     which = f"snapshot {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
     known = None if any(g.global_bytes is None for g in s.groups) else totals[shown]
-    return f"Arrays {when(s)}: {count(s.count, 'array')}, {_size(known)}{on}", which
+    return f"Arrays {when(s)}: {count(s.count, 'array')}, {size(known)}{on}", which
 
 
 def heading(r: Row) -> list[list[Part]]:
@@ -296,7 +295,7 @@ def heading(r: Row) -> list[list[Part]]:
     name = r.prefix if g.path is not None else "no variable refers to these arrays"
     if len(r.groups) > 1:
         return [
-            [(name, "title"), f"  {count(r.arrays, 'array')}, {_size(r.global_bytes)}"],
+            [(name, "title"), f"  {count(r.arrays, 'array')}, {size(r.global_bytes)}"],
             [("the largest: ", "dim"), g.path or UNNAMED, f"  {_form(g)}"],
         ]
     many = f"{r.arrays:,}x " if r.arrays > 1 else ""
@@ -338,7 +337,3 @@ def user(run: Run, r: Row) -> Compilation | None:
         if c.key is not None and c.function.user and c.reached != ["fast_path"] and any(leaf.path in paths for leaf in c.key.arguments):  # fmt: skip
             return c
     return None
-
-
-def _size(n: int | None) -> str:
-    return "?" if n is None else size(n)

@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from jaxscope.log.store import RunDir
 from jaxscope.model.causes import recompilations
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds
-from jaxscope.report import phrases
+from jaxscope.present.text import command, count, seconds
 from jaxscope.report.header import ending
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.tui.actions import VIEWS
@@ -25,7 +24,7 @@ def title(run: Run, directory: RunDir) -> str:
     if not (isinstance(words, list) and all(isinstance(w, str) for w in words)):
         main = run.main
         words = main.started.argv if main is not None and main.started is not None else []
-    return phrases.command(words) or directory.name
+    return command(words) or directory.name
 
 
 def header(

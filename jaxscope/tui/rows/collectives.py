@@ -10,8 +10,7 @@ from jaxscope.analysis.programs import Texts
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, size
-from jaxscope.report.phrases import Places, function_name
+from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.tui.cells import Column, Part
 
 OP = 160  # characters of a name that XLA has put together
@@ -96,8 +95,8 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
         Column("collective", lambda r, _: [(r.collective.kind, "collective")], 18, order=lambda r: r.collective.kind),
         Column("axes", lambda r, _: axes(r.collective), 12, order=lambda r: axes(r.collective)),
         Column("n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True),
-        Column("bytes", lambda r, _: "?" if r.collective.bytes is None else size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True),
-        Column("sends", lambda r, _: [("?" if (n := cost(r)) is None else size(n), "bold")], 9, right=True, order=cost, first=True, wide=90),
+        Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True),
+        Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90),
         Column("runs", lambda r, _: "?" if r.collective.executions is None else f"{r.collective.executions:,}x", 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84),
         Column("origin", lambda r, _: [(r.collective.origin or "?", "warning" if r.collective.origin == "inserted" else "")], 8, order=lambda r: r.collective.origin or "?"),
         Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100),
@@ -124,9 +123,9 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
     else:
         made.append([f"over {axes(c)}"])
     made.append([
-        "result " + ("?" if c.bytes is None else size(c.bytes)) + " on a device · sends ",
-        ("?" if c.wire_bytes is None else size(c.wire_bytes)), " each time · ",
-        ("?" if sent is None else size(sent)), " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
+        "result " + (size(c.bytes)) + " on a device · sends ",
+        (size(c.wire_bytes)), " each time · ",
+        (size(sent)), " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
     ])  # fmt: skip
     told = ORIGINS.get(c.origin or "", "origin unknown")
     if c.is_async:

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from jaxscope.model import arrays as model
 from jaxscope.model import deaths
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, size
+from jaxscope.present.text import WITH_INPUT, Places, count, function_name, size, wanted_input
 from jaxscope.report import arrays as report
-from jaxscope.report import phrases
 from jaxscope.report.header import ending
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Part
 
 FRAMES = 3
@@ -36,9 +34,9 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
     if not ended_badly and died is None:
         return []
     printed = "\n".join(output[-LAST:])
-    wanted = died.error == "EOFError" if died is not None else phrases.wanted_input(printed)
+    wanted = died.error == "EOFError" if died is not None else wanted_input(printed)
     advice: Lines = [
-        [("  → ", "good"), f"the program reads its standard input, which is empty: {phrases.WITH_INPUT}"]
+        [("  → ", "good"), f"the program reads its standard input, which is empty: {WITH_INPUT}"]
     ]
     advice = advice if wanted else []
     if died is None and look is None:
@@ -67,7 +65,7 @@ def _alive(look: model.Snapshot) -> Lines:
     largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
     made: Lines = [[("  live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {size(total)}", ("  5", "key"), (" shows where", "dim")]]  # fmt: skip
     for g in largest:
-        held = "?" if g.global_bytes is None else size(g.global_bytes)
+        held = size(g.global_bytes)
         copies = (f"  ●{g.replication}", "warning") if (g.replication or 1) > 1 else ""
         made.append([f"  {held:>12}  {g.path or 'unnamed'}", copies])
     return made

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from jaxscope.errors import UsageError
-from jaxscope.present.figures import count, seconds
 from jaxscope.present.findings import evidence, fix_text, headline
 from jaxscope.present.findings import title as title_of
-from jaxscope.report.phrases import Places
+from jaxscope.present.text import Places, count, seconds
 from jaxscope.rules import registry
 from jaxscope.schema.findings import CERTAIN, Finding
 from jaxscope.tui.cells import Cell, Column, Part

@@ -10,10 +10,10 @@ from jaxscope.model.causes import compared, facts_of
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds
-from jaxscope.report import function_summary, phrases
+from jaxscope.present.causes import explanation, explanations
+from jaxscope.present.text import Places, count, function_name, seconds
+from jaxscope.report import function_summary
 from jaxscope.report.function import key_rows
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Cell, Column, Part
 from jaxscope.tui.rows.overview import known_cause
 
@@ -150,13 +150,13 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
     comparison = compared(run, c)
     if against is not None:
         causes = diff.keys(run, against, run, c)
-        words = [phrases.cause(cause) for cause in causes or ()]
+        words = [explanation(cause) for cause in causes or ()]
         otherwise = "one of the two keys was not recorded" if causes is None else "the two keys are equal"
         return [
             (f"compared with {named(run, against)}: ", "dim"),
             ("; ".join(words[:4]) or otherwise, "retrace" if words else ""),
         ]
-    clauses = phrases.why(run, c)
+    clauses = explanations(run, c)
     made: list[Part] = []
     if comparison is not None and comparison.nearest is not None:
         n = number_of(run, comparison.nearest)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Function, asked_once
 from jaxscope.model.run import Run
-from jaxscope.present.figures import seconds
-from jaxscope.report.phrases import function_name
+from jaxscope.present.text import function_name, seconds
 from jaxscope.tui.cells import Cell, Column, Part
 
 PHASES = ("trace", "lower", "compile", "hit")

@@ -18,9 +18,8 @@ from jaxscope.model import target_programs
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, size
+from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.report import compiled_program, targets
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.report.text import which
 from jaxscope.tui.cells import Column, Part, plain
 

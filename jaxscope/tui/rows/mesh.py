@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.sharding import Cell
 from jaxscope.model.arrays import Group, Snapshot
-from jaxscope.present.figures import size
+from jaxscope.present.text import size
 from jaxscope.schema.keys import Sharding
 from jaxscope.tui.cells import Part
 from jaxscope.tui.rows.arrays import BARS

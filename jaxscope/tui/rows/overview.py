@@ -10,9 +10,8 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import waits
-from jaxscope.present.figures import count, seconds
 from jaxscope.present.findings import headline
-from jaxscope.report.phrases import Places, function_name
+from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report.transfers import LONG_S, LONG_SHARE
 from jaxscope.schema.findings import ERROR, NOTE, Finding
 from jaxscope.tui.cells import Column, Part

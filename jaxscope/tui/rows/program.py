@@ -14,12 +14,11 @@ from jaxscope.model import diff
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count, seconds, size
+from jaxscope.present.text import Places, count, function_name, seconds, size
 from jaxscope.report import compiled_program
 from jaxscope.report import diff as report
 from jaxscope.report.console import console
 from jaxscope.report.dump import why_not
-from jaxscope.report.phrases import Places, function_name
 from jaxscope.tui.cells import Cell, Column, Part
 from jaxscope.tui.links import Links, Place
 
@@ -125,7 +124,7 @@ def fusion_columns(places: Places) -> list[Column[Fusion]]:
         Column("fusion", lambda f, _: [(f.name, "bold")], 24),
         Column("kind", lambda f, _: f.kind, 7),
         Column("runs", lambda f, _: "?" if f.executions is None else f"{f.executions:,}x", 6, right=True),
-        Column("moves", lambda f, _: "?" if (n := traffic(f)) is None else size(n), 10, right=True),
+        Column("moves", lambda f, _: size(traffic(f)), 10, right=True),
         Column("line", lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")], 20, wide=90),
         Column("holds", holds),
     ]  # fmt: skip

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from textual.widget import Widget
 
 from jaxscope.model.records import Compilation
-from jaxscope.present.figures import count
-from jaxscope.report.phrases import Places
+from jaxscope.present.text import Places, count
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.paragraphs import Paragraphs

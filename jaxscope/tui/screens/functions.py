@@ -10,7 +10,7 @@ from textual.widget import Widget
 from jaxscope.model.causes import compared
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Function
-from jaxscope.report.phrases import function_name
+from jaxscope.present.text import function_name
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.dialogs import Picker

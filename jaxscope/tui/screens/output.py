@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from textual.widget import Widget
 
-from jaxscope.present.figures import size
+from jaxscope.present.text import size
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.screens.frame import View

@@ -9,7 +9,7 @@ from textual.events import Resize
 from textual.widget import Widget
 
 from jaxscope.model.run import Run
-from jaxscope.present.figures import count
+from jaxscope.present.text import count
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings

@@ -1,56 +1,77 @@
-"""Word file places, functions, causes and commands, for all reports.
+"""Write single facts as text: bytes, seconds, counts, lists, file places, functions and commands.
 
-Every text is one line, escaped, without colours or layout.
+Numbers and lists are plain. Names of the program (``Places``, ``function_name``, ``command``) are escaped: one line.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from jaxscope.model import causes
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Function
 from jaxscope.model.run import Run
-from jaxscope.present.causes import clause
-from jaxscope.present.figures import count
-from jaxscope.report.escape import escape
-from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import CERTAIN
+from jaxscope.present.escape import escape
 from jaxscope.schema.keys import Frame
 
-TEXT = 400  # characters of one cause
+
+def seconds(value: float | None) -> str:
+    """``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` where it is not known."""
+    if value is None or not math.isfinite(value):
+        return "?"
+    if value < 0.0005:
+        return "0 s" if value <= 0 else "<1 ms"
+    if value < 0.0995:
+        return f"{value * 1e3:.0f} ms"
+    if value < 9.95:
+        return f"{value:.2f} s" if value < 0.995 else f"{value:.1f} s"
+    if value < 119.5:
+        return f"{value:.1f} s" if value < 99.95 else f"{value:.0f} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 120:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min"
 
 
-_CAUSES = {
-    "aot": "ahead-of-time compilation",
-    "cleared": "cleared cache",
-    "config": "setting change",
-    "effects": "effect change",
-    "equal_sharding": "sharding change",
-    "evicted": "cache eviction",
-    "first": "first compilation",
-    "new_function": "new function object",
-    "options": "jit option change",
-    "prng": "random key type change",
-    "static_identity": "new static object",
-    "tree": "tree structure change",
-    "unknown": "unknown cause",
-}
+def count(n: float, one: str, many: str | None = None) -> str:
+    """``1 trace``, ``1,200 traces``, ``0.333 traces``."""
+    number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
+    return f"{number} {one if number == '1' else many or one + 's'}"
 
 
-def cause_count(kind: str, n: int) -> str:
-    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this kind."""
-    return count(n, _CAUSES.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
+def size(n: float | None) -> str:
+    """Bytes: ``812 B``, ``3.4 MiB``; ``?`` where they are not known."""
+    if n is None:
+        return "?"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if n < 1024 or unit == "TiB":
+            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1024
+    raise AssertionError
 
 
-def in_vain(packages: Iterable[str]) -> str:
-    """Explain the errors that JAX prints about an accelerator this machine lacks, and how to avoid them."""
-    named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
-    verb = "are" if " and " in named else "is"
-    return (
-        f"{named} {verb} installed, but this machine has no such accelerator: the errors that JAX prints about it "
-        "at startup are harmless; JAX_PLATFORMS=cpu in the environment avoids them"
-    )
+def listed(names: Sequence[str], most: int | None = None, things: str = "") -> str:
+    """``a, b and c``; of more than ``most`` the first of them: ``a, b and 4 more``."""
+    shown = list(names if most is None else names[:most])
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown):,} more{f' {things}' if things else ''}")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def line(frame: Frame) -> str:
+    """``train.py:12``."""
+    return f"{PurePath(frame.file).name}:{frame.line}"
+
+
+def article(noun: str) -> str:
+    """``an int``, ``a list``; a noun that is not known, ``?``, has none."""
+    return noun if noun == "?" else f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
+def brief(text: str, room: int) -> str:
+    """``text``, cut to ``room`` characters."""
+    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 class Places:
@@ -99,25 +120,17 @@ class Places:
 
 def function_name(f: Function) -> str:
     """Return the displayed name: ``Trainer.step``, ``main.loss`` for a function defined inside main."""
-    return escape(f.name.replace(".<locals>", ""), 100)
+    return escape(f.display_name, 100)
 
 
-def why(run: Run, c: Compilation) -> list[str]:
-    """Return the causes of ``c`` in words, the decisive one first, at least one."""
-    return [cause(found) for found in causes.of(run, c)]
-
-
-def cause(c: Cause) -> str:
-    """Return one cause as a clause; a likely one begins with "it seems that"."""
-    text = escape(clause(c), TEXT)
-    return text if c.certainty == CERTAIN else f"it seems that {text}"
-
-
-def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
-    """Return at most ``limit`` lines; the last counts those left out."""
-    if len(lines) <= limit:
-        return list(lines)
-    return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]
+def missing_accelerators(packages: Iterable[str]) -> str:
+    """Explain the errors that JAX prints about an accelerator this machine lacks, and how to avoid them."""
+    named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
+    verb = "are" if " and " in named else "is"
+    return (
+        f"{named} {verb} installed, but this machine has no such accelerator: the errors that JAX prints about it "
+        "at startup are harmless; JAX_PLATFORMS=cpu in the environment avoids them"
+    )
 
 
 def command(argv: Sequence[str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jaxscope.model import metrics
 from jaxscope.model.metrics import BYTES, Difference
-from jaxscope.present.figures import count, size
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
+from jaxscope.present.text import count, size
 
 LONGEST = 300
 _NAMES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.report.escape import escape
+from jaxscope.present.escape import escape
 
 HOSTILE = {
     "\x1b[31m": r"\x1b[31m",
