@@ -8,10 +8,7 @@ from jaxscope.log import store
 from jaxscope.model import causes, ledger, load, predictions
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.present.causes import WordedCause
-from jaxscope.present.causes import worded as worded_cause
-from jaxscope.present.findings import WordedFinding
-from jaxscope.present.findings import worded as worded_finding
+from jaxscope.report import contract
 from jaxscope.rules import registry
 
 
@@ -19,9 +16,9 @@ class Opened(Run):
     """Everything that was recorded (``functions``, ``compilations``, ``programs``) and what follows from it."""
 
     @property
-    def findings(self) -> list[WordedFinding]:
+    def findings(self) -> list[contract.Finding]:
         """What is worth doing something about, errors first, then by seconds."""
-        return [worded_finding(f) for f in registry.findings(self)]
+        return [contract.Finding.of(f) for f in registry.findings(self)]
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
@@ -33,9 +30,9 @@ class Opened(Run):
         """Seconds by cause, function and line, the most expensive entry first."""
         return ledger.entries(self)
 
-    def causes(self, compilation: Compilation) -> list[WordedCause]:
+    def causes(self, compilation: Compilation) -> list[contract.Cause]:
         """Why ``compilation`` was not served from a cache, the decisive cause first; at least one."""
-        return [worded_cause(c) for c in causes.of(self, compilation)]
+        return [contract.Cause.of(c) for c in causes.of(self, compilation)]
 
 
 def open_run(which: str | Path | None = "latest") -> Opened:

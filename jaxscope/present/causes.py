@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from jaxscope.analysis.avals import short_aval, short_dtype, type_text
 from jaxscope.analysis.paths import excerpt
 from jaxscope.model import causes
@@ -82,32 +80,6 @@ _ENTRIES = {
     "call": "called directly",
     "aot": "lowered ahead of time",
 }
-
-
-class WordedCause(msgspec.Struct, frozen=True):
-    """A cause with its words: one entry of ``causes`` in a JSON report. Its fields are those of ``schema.causes.Cause``.
-
-    ``text``: the clause; ``before`` and ``after``: the two values as text, ``before_value`` and ``after_value`` as data.
-    """
-
-    kind: str
-    level: str
-    path: str | None
-    before: str | None
-    after: str | None
-    certainty: str
-    text: str
-    count: int
-    before_value: Value | None
-    after_value: Value | None
-
-
-def worded(c: Cause) -> WordedCause:
-    """``c`` with its words."""
-    before, after = values(c)
-    return WordedCause(
-        c.kind, c.level, c.path, before, after, c.certainty, clause(c), c.count, c.before, c.after
-    )
 
 
 # -- values ----------------------------------------------------------------------------------------------

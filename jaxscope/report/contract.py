@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from jaxscope.present import causes as in_words
+from jaxscope.present.findings import evidence, fix_text, stable_id, title
+from jaxscope.schema import causes, findings
 from jaxscope.schema.causes import Value
-from jaxscope.schema.findings import Contexts
+from jaxscope.schema.findings import Contexts, fix_of
 from jaxscope.schema.keys import Frame
 
 T = TypeVar("T", bound="Entry")
@@ -193,6 +196,14 @@ class Cause(Entry):
     count: int
     before_value: Value | None
     after_value: Value | None
+
+    @classmethod
+    def of(cls, c: causes.Cause) -> Cause:
+        """Return ``c`` with its words."""
+        before, after = in_words.values(c)
+        return cls.copy_of(
+            c, before=before, after=after, text=in_words.clause(c), before_value=c.before, after_value=c.after
+        )
 
 
 class Intent(Entry):
@@ -636,6 +647,24 @@ class Finding(Entry):
     fix_kind: str | None
     fix_arguments: dict[str, Any]
     sub_run: int | None = None
+
+    @classmethod
+    def of(cls, f: findings.Finding, sub_run: int | None = None) -> Finding:
+        """Return ``f`` with its words."""
+        fix = fix_of(f)
+        return cls.copy_of(
+            f,
+            title=title(f),
+            evidence=[Evidence.copy_of(e, text=evidence(e)) for e in f.evidence],
+            fix=fix_text(f),
+            targets=list(f.contexts.targets),
+            settings=list(f.contexts.settings),
+            id=stable_id(f),
+            subject=repr(f.identity.subject),
+            fix_kind=fix.kind if fix is not None else None,
+            fix_arguments=fix.arguments if fix is not None else {},
+            sub_run=sub_run,
+        )
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------

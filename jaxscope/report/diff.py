@@ -20,6 +20,7 @@ from jaxscope.present import differences
 from jaxscope.present.causes import explanation
 from jaxscope.present.escape import escape
 from jaxscope.present.text import Places, count, function_name, seconds, size
+from jaxscope.report import contract
 from jaxscope.report.header import cut_short
 from jaxscope.report.layout import BLANK, Line, line, put
 
@@ -324,8 +325,6 @@ def _side_json(f: Function | None) -> dict[str, Any] | None:
 
 
 def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
-    from jaxscope.report.json_report import cause_json
-
     def side(run: Run, c: Compilation) -> dict[str, Any]:
         return {
             "id": c.id,
@@ -340,7 +339,7 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
     return {
         "before": side(pair.before, found.before),
         "after": side(pair.after, found.after),
-        "causes": None if found.causes is None else [cause_json(c) for c in found.causes],
+        "causes": None if found.causes is None else [contract.Cause.of(c) for c in found.causes],
         "program": None if found.program is None else changes_json(found.program),
     }
 

@@ -19,13 +19,9 @@ from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.present import render
-from jaxscope.present.causes import worded as worded_cause
-from jaxscope.present.findings import worded as worded_finding
 from jaxscope.report import arrays, comparison_table, contract, sharding_audit, targets, transfers, variants
 from jaxscope.report.programs import program_json
-from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import Missed
-from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
@@ -100,7 +96,7 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
     yield "transfers", transfers.as_json(run)
     yield (
         "findings",
-        (finding_json(f, variants.sub_run(f, parts)) for f in variants.findings(parts)),
+        (contract.Finding.of(f, variants.sub_run(f, parts)) for f in variants.findings(parts)),
     )
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)
@@ -249,15 +245,10 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.C
         seconds=contract.PhaseSeconds(c.trace_seconds, c.lower_seconds, c.compile_seconds),
         key=None if c.key is None else key_json(run, c.process, c.key, c.missed),
         compared_with=nearest.id if nearest is not None else None,
-        causes=[cause_json(cause) for cause in causes.of(run, c)],
+        causes=[contract.Cause.of(cause) for cause in causes.of(run, c)],
         shardings=sharding_audit.as_json(run, c),
         program=c.program,
     )
-
-
-def cause_json(c: Cause) -> contract.Cause:
-    """One entry of ``causes``; ``count``: leaves it stands for."""
-    return contract.Cause.copy_of(worded_cause(c))
 
 
 def _prediction(p: predictions.Prediction) -> contract.Prediction:
@@ -267,7 +258,7 @@ def _prediction(p: predictions.Prediction) -> contract.Prediction:
         step=p.after.step,
         argument=p.argument,
         result=p.result,
-        causes=[cause_json(c) for c in p.causes],
+        causes=[contract.Cause.of(c) for c in p.causes],
         text=render.text(predictions.sentence(p)),
         status=p.status,
         confirmed_by=p.confirmed_by.id if p.confirmed_by is not None else None,
@@ -299,13 +290,6 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
         calls=v.calls,
         choices=[contract.Padding.copy_of(c) for c in v.choices],
     )
-
-
-def finding_json(f: Finding, sub_run: int | None = None) -> contract.Finding:
-    """One entry of ``findings``."""
-    found = worded_finding(f)
-    evidence = [contract.Evidence.copy_of(e) for e in found.evidence]
-    return contract.Finding.copy_of(found, evidence=evidence, sub_run=sub_run)
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:

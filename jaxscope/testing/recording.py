@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from jaxscope.capture.session import Session
     from jaxscope.capture.steps.scope import RecordingScope
     from jaxscope.model.records import Compilation
-    from jaxscope.present.causes import WordedCause
     from jaxscope.recorded_run import Opened
+    from jaxscope.report.contract import Cause
     from jaxscope.schema.steps import Step
     from jaxscope.testing.baselines import Baselines
 
@@ -151,7 +151,7 @@ class TestRecording:
         run, part = self.recorded()
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
-    def causes(self, compilation: Compilation) -> list[WordedCause]:
+    def causes(self, compilation: Compilation) -> list[Cause]:
         """Why ``compilation`` was not served from a cache, the decisive cause first."""
         return self.read().causes(compilation)
 

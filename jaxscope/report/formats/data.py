@@ -8,15 +8,16 @@ from typing import Any
 import msgspec
 
 from jaxscope import __version__
+from jaxscope.report import contract
 from jaxscope.report.formats.placed import Placed
-from jaxscope.report.json_report import SCHEMA, dumps, finding_json
+from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
     """``run``: the name of what was checked. ``place`` of each is its line as the other formats have it."""
     entries: list[dict[str, Any]] = []
     for p in findings:
-        entry = msgspec.to_builtins(finding_json(p.finding))
+        entry = msgspec.to_builtins(contract.Finding.of(p.finding))
         del entry["sub_run"]
         entries.append({**entry, "place": None if p.file is None else {"file": p.file, "line": p.line}})
     return dumps({"schema": SCHEMA, "jaxscope": __version__, "run": {"name": run}, "failed": failed, "findings": entries})  # fmt: skip
