@@ -64,7 +64,7 @@ def handle(args: argparse.Namespace) -> int:
         facts.append({"name": name, "value": value, "ok": good})
         if as_json:
             return
-        mark = {True: ("ok       ", "green"), False: ("missing  ", "bold red"), None: ("         ", "")}[good]
+        mark = {True: ("ok       ", "good"), False: ("missing  ", "error"), None: ("         ", "")}[good]
         put(page, [line(mark, (f"{name:<19} ", "bold"), escape(value), hang=29)])
 
     fact("jaxscope", __version__)

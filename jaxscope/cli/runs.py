@@ -122,8 +122,8 @@ def _rows(directory: RunDir) -> list[Row]:
 def row(directory: RunDir) -> Row:
     """Return the entry of one run in the list; reads its log."""
     from jaxscope.model.load import load
+    from jaxscope.present.runs import ending
     from jaxscope.present.text import command, seconds, size
-    from jaxscope.report.header import ending
 
     run = load(directory)
     meta = directory.meta

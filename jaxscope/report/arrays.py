@@ -70,7 +70,7 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
     first, *more = error.strip().splitlines() or [""]
     yield BLANK
     yield line(
-        ("Out of memory", "bold red"),
+        ("Out of memory", "error"),
         f"  {escape(first, 300)}",
         (f"  ({where})" if where else "", "dim"),
         hang=2,
@@ -171,7 +171,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     most = "the largest" if s.bytes == max(each.bytes or 0 for each in snapshots) else "nearly the largest"
     yield BLANK
     yield line(
-        ("Live arrays", "underline"),
+        ("Live arrays", "title"),
         f"  {when}, {most} of {count(len(snapshots), 'snapshot')}: {count(s.count, 'array')},"
         f" {size(s.bytes)}{_devices(s)}",
         hang=4,
@@ -206,7 +206,7 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
         yield line(
             (
                 escape(g.path, 120) if g.path is not None else "unnamed",
-                "bold" if g.path is not None else "yellow",
+                "bold" if g.path is not None else "warning",
             ),
             f"  {_form(g)}",
             (f"  {_placed(g)}", "dim"),

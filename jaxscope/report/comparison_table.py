@@ -261,8 +261,8 @@ def _style(cell: str, heading: bool, same: bool) -> str:
     if heading:
         return "bold"
     if cell.endswith("does not fit"):
-        return "red"
-    return "green" if cell.endswith(MARK) else "dim" if same else ""
+        return "error"
+    return "good" if cell.endswith(MARK) else "dim" if same else ""
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:

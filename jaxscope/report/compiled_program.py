@@ -205,9 +205,9 @@ def _problems(made: Compiled | None, read: Reading | None) -> Iterator[Line]:
     found = [("HLO", p.line, p.text) for p in made.problems] if made is not None else []
     found += [("StableHLO", p.line, p.text) for p in read.problems] if read is not None else []
     for stage, number, text in found[:PATHS]:
-        yield line((f"not parsed, {stage} line {number}: ", "yellow"), escape(text, 200), indent=2, hang=4)
+        yield line((f"not parsed, {stage} line {number}: ", "warning"), escape(text, 200), indent=2, hang=4)
     if len(found) > PATHS:
-        yield line((f"and {len(found) - PATHS:,} more lines", "yellow"), indent=2)
+        yield line((f"and {len(found) - PATHS:,} more lines", "warning"), indent=2)
 
 
 def _wire(made: Compiled) -> list[tuple[str, int | None]]:

@@ -19,9 +19,9 @@ from jaxscope.model.run import Run
 from jaxscope.present import differences
 from jaxscope.present.causes import explanation
 from jaxscope.present.escape import escape
+from jaxscope.present.runs import compiling, cut_short
 from jaxscope.present.text import Places, count, function_name, seconds, size
 from jaxscope.report import contract
-from jaxscope.report.header import cut_short
 from jaxscope.report.layout import BLANK, Line, line, put
 
 SHOWN = 6  # lines of one part of a program
@@ -82,13 +82,11 @@ class _Page:
     def runs(self, found: RunDiff) -> Iterator[Line]:
         """The page of two runs."""
         sides = self._pair.before, self._pair.after
-        for mark, style, name, run in zip("-+", ("red", "green"), self._names(), sides, strict=True):
+        for mark, style, name, run in zip("-+", ("error", "good"), self._names(), sides, strict=True):
             compiled = sum(f.compiled for f in run.functions.values())
-            spent = (
-                f"{seconds(run.compiling_seconds)} of {seconds(run.seconds)} tracing, lowering and compiling"
-            )
-            cost = f"  {count(compiled, 'compilation')}, {spent}{cut_short(run)}"
-            yield line((f"{mark} ", style), (escape(name), "bold"), cost, hang=2)
+            cost = f"  {count(compiled, 'compilation')}; "
+            spent = compiling(run, shares=False) or ["seconds unknown"]
+            yield line((f"{mark} ", style), (name, "name"), cost, *spent, cut_short(run), hang=2)
         for fact, values in found.facts.items():
             texts = ["?" if v is None else escape(v, 120) for v in values]
             yield line(f"{fact.replace('_', ' ')}: ", _arrow(*texts), indent=2, hang=4)
@@ -153,8 +151,8 @@ class _Page:
         """The page of two compilations."""
         names = self._names() if self._pair.before is not self._pair.after else ("", "")
         for mark, style, run, name, c in (
-            ("- ", "red", self._pair.before, names[0], found.before),
-            ("+ ", "green", self._pair.after, names[1], found.after),
+            ("- ", "error", self._pair.before, names[0], found.before),
+            ("+ ", "good", self._pair.after, names[1], found.after),
         ):
             facts = [
                 name,
@@ -179,7 +177,7 @@ class _Page:
             text = "one of the two was not recorded" if found.causes is None else "the same"
             yield line(f"Cache keys: {text}.")
         else:
-            yield line(("What differs in the cache key", "underline"))
+            yield line(("What differs in the cache key", "title"))
             shown = self._shown(found.causes, 2 * SHOWN)
             for cause in shown:
                 yield line(explanation(cause), indent=2, hang=2)
@@ -210,7 +208,7 @@ class _Page:
         unknown = [PARTS[name] for name, found in p.parts.items() if found is None and name != "remats"]
         differing = _differing(p)
         for name, found in differing.items():
-            yield line((PARTS[name], "underline"), indent=indent + 2)
+            yield line((PARTS[name], "title"), indent=indent + 2)
             shown = self._shown(found, SHOWN)
             for d in shown:
                 yield line(self._difference(name, d), indent=indent + 4, hang=2)

@@ -15,7 +15,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 
 SHOWN = 6
 COSTLY = 0.2  # share of the seconds of all findings: a note that cost more is shown
-STYLES = {ERROR: "bold red", NOTE: "dim"}
+STYLES = {ERROR: "error", NOTE: "dim"}
 MARKS = {ERROR: "✖", NOTE: "·"}  # readable without colour
 
 
@@ -27,7 +27,7 @@ def section(found: Sequence[Finding], places: Places, *, everything: bool = Fals
     important = [f for f in found if f.severity != NOTE or (f.seconds or 0.0) > worth]
     shown = found if everything else important[:SHOWN] or found[:1]
     yield BLANK
-    yield line(("Findings", "underline"))
+    yield line(("Findings", "title"))
     for f in shown:
         yield from entry(f, places)
     rest = len(found) - len(shown)
@@ -43,7 +43,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
     title = escape(title_of(f), 400)
     title = title if f.certainty == CERTAIN else f"it seems that {title}"
     yield line(
-        (f"{MARKS.get(f.severity, '▲')} {f.code}", STYLES.get(f.severity, "bold yellow")),
+        (f"{MARKS.get(f.severity, '▲')} {f.code}", STYLES.get(f.severity, "warning")),
         f"  {title}",
         (f"  ({where})" if where else "", "dim"),
         right=(seconds(f.seconds), "bold") if f.seconds else None,
@@ -51,7 +51,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
         hang=9,
     )
     if f.fix:
-        yield line(("→ ", "green"), escape(fix_text(f), 300), indent=11, hang=2)
+        yield line(("→ ", "good"), escape(fix_text(f), 300), indent=11, hang=2)
 
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
@@ -70,7 +70,7 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
             hang=4,
         )
     if warnings:
-        yield line((f"▲ {count(warnings, 'warning')}", "bold yellow"), ", see jaxscope report", indent=2)
+        yield line((f"▲ {count(warnings, 'warning')}", "warning"), ", see jaxscope report", indent=2)
 
 
 def buckets(run: Run, places: Places) -> Iterator[Line]:
@@ -88,7 +88,7 @@ def buckets(run: Run, places: Places) -> Iterator[Line]:
         observed = listed(ranges) if len({*ranges}) > 1 else ranges[0] + " each" * (len(ranges) > 1)
         yield BLANK
         yield line(
-            ("Sizes to pad to", "underline"),
+            ("Sizes to pad to", "title"),
             f"  {named} of {escape(first.path)} in {function_name(first.function)}: {observed}",
             hang=4,
         )

@@ -21,6 +21,7 @@ from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
+from jaxscope.present.runs import verb
 from jaxscope.present.text import Places, count, function_name, seconds, size
 from jaxscope.report import compiled_program, function_summary, targets, targets_section, variants
 from jaxscope.report import sharding_audit as intents
@@ -91,7 +92,7 @@ def _function(
     if same:
         yield BLANK
         title = {1: "Cache key", 2: "Same in both keys"}.get(len(rows), f"Same in all {len(rows)} keys")
-        yield line((title, "underline"))
+        yield line((title, "title"))
         yield from _table(
             [(label, _text(names, rows[0]), False) for label, names in same], everything=everything
         )
@@ -116,7 +117,7 @@ def _shardings(
     latest = sharding_audit.latest(run, f) if number is None else None
     audited = latest[1] if latest is not None and latest[0] is c else sharding_audit.of_compilation(run, c)
     yield BLANK
-    yield line((f"Requested, compiled and actual shardings of #{n}", "underline"))
+    yield line((f"Requested, compiled and actual shardings of #{n}", "title"))
     yield from intents.section(audited, places, everything=everything)
 
 
@@ -129,7 +130,7 @@ def _program(
         texts = run.texts_of(program) if program is not None else None
         if texts is not None and (texts.hlo is not None or texts.stablehlo is not None):
             yield BLANK
-            yield line((f"Compiled program of #{n}", "underline"))
+            yield line((f"Compiled program of #{n}", "title"))
             memory = c.compiled.memory if c.compiled is not None else None
             yield from compiled_program.section(texts, memory, places, everything=everything)
             yield from _memory_fit(c, everything=everything)
@@ -140,7 +141,7 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
     """Print the function's programs compiled for targets."""
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
-        yield line((f"Compiled for {escape(p.target or '?', 40)}", "underline"))
+        yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
         yield from targets.program_lines(run, p, places, everything=everything)
         memory = p.made.memory if p.made is not None else None
         yield from compiled_program.section(
@@ -162,7 +163,7 @@ def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
     yield line(
         ("memory fit", "bold"),
         f"  peak {size(w.peak)}{others}, of {size(w.capacity)}{whose}",
-        ("" if w.fits else ": does not fit", "bold red"),
+        ("" if w.fits else ": does not fit", "error"),
         indent=2,
         hang=4,
     )
@@ -197,11 +198,10 @@ def _key(
     facts += [how] if how else []
     open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
     if open_phase is not None and run.last_ns is not None:
-        verb = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}.get(open_phase.phase)
         spent_so_far = seconds(max(0, run.last_ns - open_phase.since_ns) / 1e9)
-        facts.append(f"{verb or escape(open_phase.phase)} for {spent_so_far}")
+        facts.append(f"{verb(open_phase.phase)} for {spent_so_far}")
     again = comparison is not None and comparison.nearest is not None
-    yield line((f"#{n}", "bold yellow" if again else "bold"), f"  {' · '.join(facts)}", hang=4)
+    yield line((f"#{n}", "warning" if again else "bold"), f"  {' · '.join(facts)}", hang=4)
     site = places.frame(c.site)
     at = run.seconds_at(c.t_ns)
     where = [f"{site} in {escape(c.site.function, 80)}"] if c.site and site else []
@@ -213,7 +213,7 @@ def _key(
         )
     yield line((" · ".join(where), "dim"), indent=4, hang=2)
     if comparison is None:
-        yield line(("cache key not recorded", "yellow"), indent=4)
+        yield line(("cache key not recorded", "warning"), indent=4)
         return
     if comparison.nearest is not None:
         against = number_of(run, comparison.nearest)
@@ -221,7 +221,7 @@ def _key(
         causes = explanations(run, c)
         for i, cause in enumerate(causes if everything else first_and_more(causes, ROWS)):
             compared_with = f"compared with {nearest}: " if i == 0 else "  "
-            yield line((compared_with, "dim"), (cause, "yellow"), indent=4, hang=4)
+            yield line((compared_with, "dim"), (cause, "warning"), indent=4, hang=4)
     now = key_rows(comparison.facts)
     was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else now
     table = [
@@ -329,10 +329,10 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
     for name, (_, value, changed) in zip(names, rows, strict=True):
         pad = " " * max(0, width - cell_len(name))
         yield line(
-            ("▸ " if changed else "  ", "yellow"),
-            (name + pad, "bold yellow" if changed else ""),
+            ("▸ " if changed else "  ", "warning"),
+            (name + pad, "warning" if changed else ""),
             "  ",
-            (escape(value, 4000 if everything else VALUE), "yellow" if changed else "dim"),
+            (escape(value, 4000 if everything else VALUE), "warning" if changed else "dim"),
             indent=2,
             hang=min(width, 34) + 4,
         )
@@ -344,7 +344,7 @@ def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool
     """Print the calls that left the fast path without tracing, lowering or compiling."""
     yield BLANK
     title = f"{count(len(slow), 'call')} that left JAX's fast path without tracing or compiling"
-    yield line((title, "underline"))
+    yield line((title, "title"))
     for c in slow if everything else slow[:5]:
         yield line(
             explanations(run, c)[0],

@@ -173,7 +173,7 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
         when = f"steps {min(steps):,} to {max(steps):,}, " if steps else ""
         around = f"{when}{seconds(sum(c.seconds for c in group))} together, {sites[0]}{more}"
     hang = len(mark) + 2
-    yield line((mark, "yellow"), "  ", clauses[0], (f"  ({around})", "dim"), indent=4, hang=hang)
+    yield line((mark, "warning"), "  ", clauses[0], (f"  ({around})", "dim"), indent=4, hang=hang)
     for clause in clauses[1:]:
         yield line(clause, indent=4 + hang, hang=2)
 

@@ -11,7 +11,15 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-Part = str | tuple[str, str]
+from jaxscope.present.escape import escape
+from jaxscope.present.spans import Span
+
+# What each role of a span looks like; one without an entry has no colour.
+_STYLES = {
+    "dim": "dim", "bold": "bold", "title": "underline", "name": "bold", "figure": "bold", "path": "dim",
+    "error": "bold red", "warning": "yellow", "note": "dim", "good": "green", "retrace": "yellow",
+    "collective": "bold", "before": "red", "after": "green",
+}  # fmt: skip
 
 # "6.9 s" stays on one line. Rich breaks at every white space, at a no-break space too: while lines are
 # broken, a private character of the same width stands for the space.
@@ -34,19 +42,17 @@ class Line(NamedTuple):
 BLANK = Line(Text())
 
 
-def line(*parts: Part, indent: int = 0, hang: int = 0, right: Part | None = None) -> Line:
-    """Parts are plain texts or (text, style) pairs; nothing in them is markup."""
-    return Line(text(*parts), indent, hang, None if right is None else text(right))
+def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None) -> Line:
+    """Return a line of ``spans``, each with the style of its role; all are escaped, and nothing is markup."""
+    return Line(text(*spans), indent, hang, None if right is None else text(right))
 
 
-def text(*parts: Part) -> Text:
-    made = Text()
-    for part in parts:
-        if isinstance(part, str):
-            made.append(part)
-        else:
-            made.append(part[0], part[1])
-    return made
+def text(*spans: Span) -> Text:
+    styled = Text()
+    for span in spans:
+        content, role = (span, "") if isinstance(span, str) else span
+        styled.append(escape(content), _STYLES.get(role, ""))
+    return styled
 
 
 def put(console: Console, lines: Iterable[Line]) -> None:

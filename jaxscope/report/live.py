@@ -5,7 +5,6 @@ from __future__ import annotations
 from jaxscope.log.store import RunDir
 from jaxscope.model import predictions
 from jaxscope.model.causes import recompiled
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import Tail
 from jaxscope.model.predictions import PENDING
 from jaxscope.model.records import Compilation
@@ -13,7 +12,8 @@ from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
 from jaxscope.present.render import text
-from jaxscope.present.text import Places, function_name
+from jaxscope.present.runs import compilation_name
+from jaxscope.present.text import Places
 from jaxscope.report import function_summary
 from jaxscope.rules.carried_state import fix
 from jaxscope.schema.events import Compiled, PhaseFailed
@@ -49,16 +49,12 @@ class Follower:
 
 def warning(run: Run, p: predictions.Prediction) -> str:
     """Return a line about an expected recompile and how to avoid it."""
-    n = number_of(run, p.after)
-    mark = f" #{n}" if n else ""
     prediction = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
-    return f"jaxscope: {function_name(p.after.function)}{mark}: {prediction}"
+    return f"jaxscope: {compilation_name(run, p.after)}: {prediction}"
 
 
 def live_line(run: Run, c: Compilation) -> str:
     """Return ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88): batch['ids'] changed from ...``."""
-    n = number_of(run, c)
     causes = "; ".join(first_and_more(explanations(run, c), DIFFERENCES))
-    mark = f" #{n}" if n else ""
     around = function_summary.circumstances(c, Places(run))
-    return f"jaxscope: {function_name(c.function)}{mark} ({around}): {causes}"
+    return f"jaxscope: {compilation_name(run, c)} ({around}): {causes}"

@@ -76,7 +76,7 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
         yield line((f"    {_cells(heads, widths)}", "dim"))
     for (i, d), row in zip(shown, rows, strict=True):
         yield line(
-            ("▸ " if d else "  ", "yellow"),
+            ("▸ " if d else "  ", "warning"),
             (_cells(row, widths), "" if d else "dim"),
             indent=2,
             hang=4,
@@ -85,7 +85,7 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
             site = places.frame(i.asked_at)
             by = f"{BY[i.by]} at {site}: " if i.by in BY and site and d.kind != MOVED else ""
             reason = "moved in every call that passes it this way" if d.kind == MOVED else why(d)
-            yield line((f"{by}{escape(reason, 200)}", "yellow"), indent=6, hang=2)
+            yield line((f"{by}{escape(reason, 200)}", "warning"), indent=6, hang=2)
     left = len(audited) - len(shown)
     if left:
         yield line((f"and {left:,} more where all agree: --all shows them", "dim"), indent=4)

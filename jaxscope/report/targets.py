@@ -89,7 +89,7 @@ def devices(run: Run) -> Iterator[Line]:
         if have and have != t.devices:
             whose = "the environment's or the script's own number" if run.forced_devices != have else "given"
             yield line(
-                (f"the script ran on {count(have, 'device')} ({whose}); {escape(t.name, 40)} has {t.devices:,}", "yellow"),
+                (f"the script ran on {count(have, 'device')} ({whose}); {escape(t.name, 40)} has {t.devices:,}", "warning"),
                 indent=2, hang=2,
             )  # fmt: skip
     if run.devices and run.targets:
@@ -146,18 +146,18 @@ def state(p: Program) -> tuple[str, str]:
     made_ = p.made
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
     if p.state == "skipped":
-        return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "yellow"
+        return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "warning"
     return {
         OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
-        EXHAUSTED: ("", "red")
+        EXHAUSTED: ("", "error")
         if memory_fit.of_message(None, error).used
-        else (f"does not fit: {error}", "red"),
-        FAILED: (f"not compiled{_unlisted(p)}: {error}", "yellow"),
-        CRASHED: (f"the compiler crashed{_unlisted(p)}: {error}", "yellow"),
-        LATE: (error, "yellow"),
-        MISSING: (error, "yellow"),
+        else (f"does not fit: {error}", "error"),
+        FAILED: (f"not compiled{_unlisted(p)}: {error}", "warning"),
+        CRASHED: (f"the compiler crashed{_unlisted(p)}: {error}", "warning"),
+        LATE: (error, "warning"),
+        MISSING: (error, "warning"),
         "compiling": ("compiling", "dim"),
-        "abandoned": ("not compiled: the compiler's process has ended", "yellow"),
+        "abandoned": ("not compiled: the compiler's process has ended", "warning"),
     }.get(p.state, (waiting(p.behind), "dim"))
 
 
@@ -190,7 +190,7 @@ def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator
         return
     parts = ", ".join(f"{escape(n)} {size(v)}" for n, v in found.parts.items() if v)
     yield line(
-        ("does not fit: ", "red"),
+        ("does not fit: ", "error"),
         f"{size(found.used)} in {size(found.capacity) if found.capacity is not None else '?'}",
         f" ({parts})" if parts else "",
         indent=6,

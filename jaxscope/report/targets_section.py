@@ -10,9 +10,9 @@ from jaxscope.log.jobs import CRASHED, LATE, OK
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
+from jaxscope.present.runs import ending
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import comparison_table
-from jaxscope.report.header import ending
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.targets import devices, program_lines
 from jaxscope.report.variants import Column, Variant, by_function
@@ -36,7 +36,7 @@ def section(
         escape(labels[0], 80) if len(labels) == 1 else f"{len(labels)} settings of {names}" if labels else ""
     )
     yield line(
-        (title, "underline"),
+        (title, "title"),
         (
             "  with the target's own compiler; nothing ran on it"
             if elsewhere
@@ -80,7 +80,7 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
     made = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
     if made:
         yield BLANK
-        yield line(("Side by side", "underline"))
+        yield line(("Side by side", "title"))
         yield from made
     if any(comparison_table.MARK in each.text.plain for each in made):
         yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
@@ -95,7 +95,7 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
         if bad and v.directory is not None:
             where = escape(shlex.quote(store.address(v.directory)))
             yield line(
-                (f"{escape(v.label or v.directory.name, 80)}: {how}", "yellow"),
+                (f"{escape(v.label or v.directory.name, 80)}: {how}", "warning"),
                 (f"  jaxscope report {where}", "dim"),
                 indent=2,
                 hang=2,
@@ -109,7 +109,7 @@ def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
     if n and directory is not None:
         where = escape(shlex.quote(store.address(directory)))
         yield line(
-            (f"{count(n, 'program')} not compiled; to retry:", "yellow"),
+            (f"{count(n, 'program')} not compiled; to retry:", "warning"),
             f" jaxscope compile --rest {where}",
             indent=2,
             hang=2,

@@ -18,12 +18,12 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import deaths, ledger
 from jaxscope.model.causes import recompilations
 from jaxscope.model.diff import changed_programs
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import load, state
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
 from jaxscope.present.escape import escape
+from jaxscope.present.runs import compilation_name, compiling, ending, gaps, unfinished
 from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
 from jaxscope.report import (
     arrays,
@@ -36,7 +36,7 @@ from jaxscope.report import (
 )
 from jaxscope.report.console import console
 from jaxscope.report.function_summary import by_site
-from jaxscope.report.header import compiling, ending, header
+from jaxscope.report.header import header
 from jaxscope.report.layout import BLANK, Line, line, put
 
 FUNCTIONS = 10
@@ -89,7 +89,7 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     users = ranked(run, lambda f: f.user)
     if users:
         yield BLANK
-        yield line(("Your functions, slowest first", "underline"))
+        yield line(("Your functions, slowest first", "title"))
         shown = users if everything else users[:FUNCTIONS]
         for f in shown:
             yield from function_summary.entry(run, f, places, everything=everything)
@@ -129,7 +129,7 @@ def _death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator
     where = places.frame(died.stack[0]) if died.stack else None
     message = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
     yield line(
-        (f"Uncaught {escape(died.error, 80)}", "bold red"),
+        (f"Uncaught {escape(died.error, 80)}", "error"),
         f": {message}" if message else "",
         (f"  ({where})" if where else "", "dim"),
         hang=2,
@@ -174,29 +174,12 @@ def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
 
 
 def _in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[Line]:
-    open_phases = run.in_progress()
-    if not open_phases:
-        return
     running = directory is not None and state(run, directory) == "running"
-    lasting = {p.compilation.id for p in run.lasting()}
-    ended = "Unfinished when it ended: " if lasting else "Unfinished where its log ends: "
-    yield BLANK
-    for p in open_phases:
-        c = p.compilation
-        n = number_of(run, c)
-        since = run.last_ns or p.since_ns
-        site = places.frame(c.site)
-        yield line(
-            ("In progress: " if running else ended, "bold" if running else "bold red"),
-            {"trace": "tracing ", "lower": "lowering ", "compile": "compiling "}.get(
-                p.phase, f"{escape(p.phase)} of "
-            ),
-            (function_name(c.function), "bold"),
-            f" #{n}" if n else "",
-            f", for {seconds(max(0, since - p.since_ns) / 1e9)}" if c.id in lasting else "",
-            (f"  ({site})" if site else "", "dim"),
-            hang=2,
-        )
+    lines = unfinished(run, places, running=running)
+    if lines:
+        yield BLANK
+    for spans in lines:
+        yield line(*spans, hang=2)
 
 
 def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
@@ -249,8 +232,8 @@ def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, i
     c = max(slow, key=lambda c: c.seconds)
     more = f"; {len(slow) - 1:,} more took {LONG_S:g} s or longer" if len(slow) > 1 else ""
     yield line(
-        ("costliest recompile outside your functions: ", "yellow"),
-        (f"{function_name(c.function)} #{number_of(run, c)}", "bold"),
+        ("costliest recompile outside your functions: ", "warning"),
+        (compilation_name(run, c), "name"),
         f"  {explanations(run, c)[0]}",
         (f"  ({function_summary.circumstances(c, places)}){more}", "dim"),
         indent=indent,
@@ -272,32 +255,15 @@ def _blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
     yield BLANK
     if other_schema:
         yield line(
-            ("Not understood  ", "yellow"),
+            ("Not understood  ", "warning"),
             f"the run has schema {escape(str(schema), 40)}, this jaxscope reads schema {store.SCHEMA}: some of it"
             " may be misread",
             hang=4,
         )
-    for lost in run.degraded:
-        yield line(
-            ("Not recorded  ", "yellow"), f"{escape(lost.seam, 60)}: {escape(lost.reason, 300)}", hang=4
-        )
+    for spans in gaps(run):
+        yield line(*spans, hang=4)
     if any(lost.seam != "stderr" for lost in run.degraded):
         yield line(("what this affects: jaxscope doctor", "dim"), indent=4)
-    if run.unknown:
-        kinds = ", ".join(escape(k, 40) for k in sorted(run.unknown)[:5])
-        n = sum(run.unknown.values())
-        yield line(
-            ("Not understood  ", "yellow"), f"{count(n, 'event')} of a newer jaxscope: {kinds}", hang=4
-        )
-    if run.damaged:
-        yield line(("Damaged  ", "yellow"), f"{count(run.damaged, 'line')} of the log could not be read")
-    if run.unreadable:
-        texts = count(len(run.unreadable), "program text")
-        yield line(
-            ("Damaged  ", "yellow"),
-            f"{texts} could not be read: this report lacks what they contain",
-            hang=4,
-        )
 
 
 def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
@@ -332,7 +298,7 @@ def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
 def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bool) -> Iterator[Line]:
     run = parts[0].run
     places = Places(run)
-    spent, of = compiling(run, shares=False) or (seconds(None), " went into tracing, lowering and compiling")
+    spent = compiling(run, shares=False) or ["?", " went into tracing, lowering and compiling"]
     users = ranked(run, lambda f: f.user)
     others = ranked(run, lambda f: not f.user)
     again = sum(len(recompilations(f)) for f in users)
@@ -340,10 +306,10 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
     how, bad = ending(run, directory)
     yield line(
         ("jaxscope: ", "bold"),
-        (spent, "bold"),
-        f"{of}; {count(compiled, 'compilation')}, ",
-        (f"{count(again, 'recompile')} of your functions", "yellow" if again else ""),
-        (f"; {how}", "red") if bad else "",
+        *spent,
+        f"; {count(compiled, 'compilation')}, ",
+        (f"{count(again, 'recompile')} of your functions", "warning" if again else ""),
+        (f"; {how}", "error") if bad else "",
         hang=2,
     )
     if unseen:
@@ -369,7 +335,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         if recs:
             c = max(recs, key=lambda c: c.seconds)
             yield line(
-                ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "yellow"),
+                ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "warning"),
                 explanations(run, c)[0],
                 (f"  ({function_summary.circumstances(c, places)})", "dim"),
                 indent=6,
@@ -383,13 +349,8 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         yield line((f"{len(parts)} runs: the report compares them", "dim"), indent=2)
     if run.main is not None and run.main.backend is not None and run.main.backend.in_vain:
         yield line((missing_accelerators(run.main.backend.in_vain), "dim"), indent=2, hang=2)
-    for lost in run.degraded[:3]:
-        yield line(
-            ("not recorded: ", "yellow"),
-            f"{escape(lost.seam, 60)}: {escape(lost.reason, 200)}",
-            indent=2,
-            hang=2,
-        )
+    for spans in gaps(run)[:3]:
+        yield line(*spans, indent=2, hang=2)
     yield line(("full report: ", "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
 
 

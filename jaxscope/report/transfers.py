@@ -45,12 +45,12 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         if counts:
             yield BLANK
             left = ("; none large or slow: --all shows them", "dim")
-            yield line(("Transfers", "underline"), f"  {counts}", left, hang=4)
+            yield line(("Transfers", "title"), f"  {counts}", left, hang=4)
         return
     waited = sum(t.blocked_seconds or 0.0 for t in found if t.direction == TO_HOST)
     total = f"  the program waited {seconds(waited)} for values from the devices" if waited else ""
     yield BLANK
-    yield line(("Transfers", "underline"), total, hang=4)
+    yield line(("Transfers", "title"), total, hang=4)
     for t in shown:
         where = places.frame(t.source)
         yield line(

@@ -23,7 +23,7 @@ from textual.widgets import Input
 
 from jaxscope.log.store import RunDir
 from jaxscope.present.escape import escape
-from jaxscope.report.header import ending
+from jaxscope.present.runs import ending
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, feed, style
 from jaxscope.tui.app_actions import Verbs

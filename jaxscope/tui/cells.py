@@ -12,15 +12,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rich.cells import cell_len, set_cell_size
 
 from jaxscope.present.escape import escape
+from jaxscope.present.spans import ROLES, Span
 
-# Colour alone says nothing: where one of these matters, a glyph or a word stands beside it.
-STYLES = (
-    "dim", "bold", "title", "error", "warning", "note", "good", "retrace", "collective",
-    "trace", "lower", "compile", "hit", "before", "after", "key",
-    *(f"shard{n}" for n in range(8)),
-)  # fmt: skip
-
-Part = str | tuple[str, str]
+Part = Span
+STYLES = (*ROLES, *(f"shard{n}" for n in range(8)))
 
 
 class Button(NamedTuple):

@@ -61,6 +61,7 @@ def is_light(environ: Mapping[str, str] | None = None) -> bool:
 # What a part of a drawn line can look like.
 _RULES = {
     "dim": "color: $muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
+    "name": "text-style: bold;", "figure": "text-style: bold;", "path": "color: $muted;",
     "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;", "note": "color: $muted;",
     "good": "color: $text-success;", "retrace": "color: $retrace;", "collective": "color: $collective; text-style: bold;",
     "trace": "color: $phase-trace;", "lower": "color: $phase-lower;", "compile": "color: $phase-compile;", "hit": "color: $phase-hit;",

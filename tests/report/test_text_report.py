@@ -191,7 +191,7 @@ def test_what_was_being_compiled_when_it_died_is_said_first(tmp_path):
     written.exited(run, None, signal=9, seconds=12.7)
     text = printed(load(run), run)
     assert "12.7 s of 12.7 s (100 %)" in text and "ended by SIGKILL" in text
-    assert "Unfinished when it ended: compiling train_step #1, for 12.5 s  (train.py:140)" in text
+    assert "Unfinished when it ended: compiling train_step #1 for 12.5 s  (train.py:140)" in text
 
 
 def test_a_run_that_is_still_going_on_says_so(tmp_path):

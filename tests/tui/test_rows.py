@@ -248,7 +248,9 @@ def test_a_program_that_ended_well_has_not_died(typical):
 
 def test_what_compiles_now_and_for_how_long(tmp_path):
     run = load(runs_to_see.running(tmp_path / "run"))
-    assert plain(overview.now(run, running=True)).startswith("● now: compiling train_step #1 for ")
+    assert plain(overview.now(run, Places(run), running=True)).startswith(
+        "In progress: compiling train_step #1 for "
+    )
 
 
 def test_the_changed_part_of_a_key_comes_first(typical):

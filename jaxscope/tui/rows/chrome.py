@@ -9,22 +9,13 @@ from rich.cells import cell_len
 from jaxscope.log.store import RunDir
 from jaxscope.model.causes import recompilations
 from jaxscope.model.run import Run
-from jaxscope.present.text import command, count, seconds
-from jaxscope.report.header import ending
+from jaxscope.present.runs import ending, gaps, title
+from jaxscope.present.text import count, seconds
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.tui.actions import VIEWS
 from jaxscope.tui.cells import Button, Part, plain
 
 SHORT = 4  # letters of a tab where not all have room for their words
-
-
-def title(run: Run, directory: RunDir) -> str:
-    """The program's own command line, without the interpreter."""
-    words = directory.meta.get("argv")
-    if not (isinstance(words, list) and all(isinstance(w, str) for w in words)):
-        main = run.main
-        words = main.started.argv if main is not None and main.started is not None else []
-    return command(words) or directory.name
 
 
 def header(
@@ -94,16 +85,9 @@ def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | B
 
 
 def lost(run: Run) -> list[Part]:
-    """One line about what is missing; empty where nothing is."""
-    made: list[Part] = []
-    if run.degraded:
-        first = run.degraded[0]
-        more = f" and {len(run.degraded) - 1} more" if len(run.degraded) > 1 else ""
-        made.append((f" ◐ not recorded: {first.seam}: {first.reason}{more} — jaxscope doctor", "dim"))
-    elif run.damaged:
-        made.append((f" ◐ {count(run.damaged, 'line')} of the log could not be read", "warning"))
-    elif run.unknown:
-        made.append(
-            (f" ◐ {count(sum(run.unknown.values()), 'event')} of a newer jaxscope not understood", "warning")
-        )
-    return made
+    """Return one line about what is missing; empty if nothing is."""
+    found = gaps(run)
+    if not found:
+        return []
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return [(" ◐ ", "warning"), *found[0], (f"{more}; see jaxscope doctor", "dim")]

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
-from jaxscope.present.text import Places, count, function_name, size
+from jaxscope.present.runs import compilation_name
+from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Column, Part
 
 OP = 160  # characters of a name that XLA has put together
@@ -71,12 +71,11 @@ def row_id(r: Row) -> str:
 
 
 def owner(run: Run, p: Program) -> str:
-    """``train_step#4``: the compilation it was first made for."""
+    """``train_step #4``: the compilation it was first made for."""
     c = p.compilations[0] if p.compilations else None
     if c is None:
         return p.module or p.id
-    n = number_of(run, c)
-    return function_name(c.function) + (f"#{n}" if n else "")
+    return compilation_name(run, c)
 
 
 def axes(c: Collective) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from jaxscope.model import arrays as model
 from jaxscope.model import deaths
 from jaxscope.model.run import Run
+from jaxscope.present.runs import ending
 from jaxscope.present.text import WITH_INPUT, Places, count, function_name, size, wanted_input
 from jaxscope.report import arrays as report
-from jaxscope.report.header import ending
 from jaxscope.tui.cells import Part
 
 FRAMES = 3

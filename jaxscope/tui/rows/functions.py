@@ -11,6 +11,7 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations
+from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import function_summary
 from jaxscope.report.function import key_rows
@@ -171,8 +172,7 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 
 def named(run: Run, c: Compilation) -> str:
     """``train_step #2``."""
-    n = number_of(run, c)
-    return function_name(c.function) + (f" #{n}" if n else ", a fast-path miss")
+    return compilation_name(run, c) + ("" if number_of(run, c) else ", a fast-path miss")
 
 
 class Other(NamedTuple):

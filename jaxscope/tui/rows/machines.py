@@ -18,6 +18,7 @@ from jaxscope.model import target_programs
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
+from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.report import compiled_program, targets
 from jaxscope.report.text import which
@@ -209,11 +210,9 @@ def programs(machine: Machine) -> dict[str, Program]:
 
 def summary(seen: Seen) -> list[Part]:
     """``train_step #2 for v5e:4x4  compiled in 2.4 s · 412 instructions · 67 fusions · ...``"""
-    c, n = seen.compilation, None
-    if c is not None:
-        n = number_of(seen.run, c)
-    c = c or seen.asked
-    parts: list[Part] = [(function_name(c.function) + (f" #{n}" if n else ""), "bold"), (f" for {called(seen.machine)}", "collective")]  # fmt: skip
+    c = seen.compilation
+    name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
+    parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]  # fmt: skip
     if seen.program is None:
         return [*parts, ("  no program", "dim")]
     status, style = _state(seen.program)
@@ -230,8 +229,7 @@ def summary(seen: Seen) -> list[Part]:
 def _state(p: Program) -> tuple[str, str]:
     if p.state == EXHAUSTED:
         return "does not fit", "error"
-    said, style = targets.state(p)
-    return said, "warning" if style == "yellow" else "error" if style == "red" else style
+    return targets.state(p)
 
 
 def verdict(seen: Seen) -> list[Part]:

@@ -6,44 +6,28 @@ from typing import NamedTuple
 
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import waits
 from jaxscope.present.findings import headline
+from jaxscope.present.runs import compilation_name, compiling, unfinished, verb
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report.transfers import LONG_S, LONG_SHARE
 from jaxscope.schema.findings import ERROR, NOTE, Finding
 from jaxscope.tui.cells import Column, Part
 
-DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 MARKS = {ERROR: ("✖", "error"), NOTE: ("·", "note")}
 LATEST = 50
 
 
-def now(run: Run, *, running: bool) -> list[Part]:
+def now(run: Run, places: Places, *, running: bool) -> list[Part]:
     """Return what is being compiled and for how long; the total if nothing is."""
-    made: list[Part] = []
-    phases = run.in_progress()
-    if phases:
-        p = phases[-1]  # the innermost: what really goes on
-        n = number_of(run, p.compilation)
-        spent = seconds(max(0, (run.last_ns or p.since_ns) - p.since_ns) / 1e9)
-        verb = DOING.get(p.phase, p.phase)
-        name = function_name(p.compilation.function) + (f" #{n}" if n else "")
-        made = (
-            [("● now: ", "good"), f"{verb} "]
-            if running
-            else [("✖ unfinished when it ended: ", "error"), f"{verb} "]
-        )
-        made += [(name, "bold"), f" for {spent}" if run.lasting() else ""]
-        if len(phases) > 1:
-            made.append((f", inside {function_name(phases[0].compilation.function)}", "dim"))
-        return made
-    spent_all, total = run.compiling_seconds, run.recorded_seconds
-    if spent_all is not None and total:
-        made = [(seconds(spent_all), "bold"), f" of {seconds(total)} ({100 * min(spent_all, total) / total:.0f} %) went into tracing, lowering and compiling"]  # fmt: skip
-    return made
+    lines = unfinished(run, places, running=running)
+    if not lines:
+        return compiling(run)
+    outermost = function_name(run.in_progress()[0].compilation.function)
+    inside: list[Part] = [(f", inside {outermost}", "dim")] if len(lines) > 1 else []
+    return [*lines[-1], *inside]  # the innermost is what runs
 
 
 def waited(run: Run, places: Places) -> list[Part]:
@@ -85,12 +69,11 @@ def latest(run: Run) -> list[Event]:
     found.sort(key=lambda c: c.t_ns, reverse=True)
     made = []
     for c in found[:LATEST]:
-        n = number_of(run, c)
-        text: list[Part] = [(function_name(c.function), "bold"), f" #{n or '?'} "]
+        text: list[Part] = [(compilation_name(run, c), "name"), " "]
         if c.failed is not None:
-            text.append((f"✖ {DOING.get(c.failed.phase, c.failed.phase)} failed", "error"))
+            text.append((f"✖ {verb(c.failed.phase)} failed", "error"))
         elif c.phase is not None:
-            text.append((f"{DOING.get(c.phase, c.phase)} …", "good"))
+            text.append((f"{verb(c.phase)} …", "good"))
         else:
             text.append(f"{seconds(c.seconds)}  ")
             kind = known_cause(run, c)

@@ -11,10 +11,10 @@ from jaxscope.analysis.hlo.fusions import Fusion
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.store import RunDir
 from jaxscope.model import diff
-from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
-from jaxscope.present.text import Places, count, function_name, seconds, size
+from jaxscope.present.runs import compilation_name
+from jaxscope.present.text import Places, count, seconds, size
 from jaxscope.report import compiled_program
 from jaxscope.report import diff as report
 from jaxscope.report.console import console
@@ -44,11 +44,6 @@ def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
     return numbered[at] if 0 <= at < len(numbered) else None
 
 
-def name(run: Run, c: Compilation) -> str:
-    n = number_of(run, c)
-    return function_name(c.function) + (f" #{n}" if n else "")
-
-
 def absent(run: Run, directory: RunDir, c: Compilation, stage: str) -> str:
     """Why there is no such text, and what would have kept it."""
     why = why_not(run, c, stage)
@@ -57,7 +52,7 @@ def absent(run: Run, directory: RunDir, c: Compilation, stage: str) -> str:
 
 def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
     """``train_step #4   412 instructions · 49 fusions · peak 494 KiB on a device · donated 2, in vain 1``"""
-    parts: list[Part] = [(name(run, c), "bold"), f"  {seconds(c.seconds)}"]
+    parts: list[Part] = [(compilation_name(run, c), "bold"), f"  {seconds(c.seconds)}"]
     if program is None:
         return [*parts, (f"  {', '.join(c.reached) or 'unfinished'}", "dim")]
     if texts is None:

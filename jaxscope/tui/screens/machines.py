@@ -8,11 +8,11 @@ from typing import ClassVar
 from textual.binding import Binding
 
 from jaxscope.model.records import Compilation
+from jaxscope.present.runs import compilation_name
 from jaxscope.tui import actions
 from jaxscope.tui.cells import Part
 from jaxscope.tui.dialogs import Picker
 from jaxscope.tui.rows import machines as rows
-from jaxscope.tui.rows import program
 from jaxscope.tui.screens.frame import View
 
 ALONE = "No other targets. Use jaxscope run --target v5e:4x4; jaxscope targets lists what is possible."
@@ -65,6 +65,6 @@ class ByMachine(View):
                 self.scope.machine = chosen.machine.name
                 self.renew()
 
-        title = f"{program.name(self.feed.run, c)} for each target; only the host ran it"
+        title = f"{compilation_name(self.feed.run, c)} for each target; only the host ran it"
         each = [rows.seen_as(c, machine, self.feed.run) for machine in found]
         self.app.push_screen(Picker(title, rows.columns(found), rows.seen_id, each), take)

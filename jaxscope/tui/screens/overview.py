@@ -98,7 +98,10 @@ class Overview(View):
             died = death.why(run, self.scope.output_tail(), self.feed.places(), brief=self.narrow)
             if self.narrow:
                 died = died[: 3 if self.short else 5]
-            rest = [rows.now(run, running=self.feed.running), rows.waited(run, self.feed.places())]
+            rest = [
+                rows.now(run, self.feed.places(), running=self.feed.running),
+                rows.waited(run, self.feed.places()),
+            ]
             self.words("now").say(*died, *(p for p in rest if p and not self.short))
 
     def on_resize(self, event: Resize) -> None:

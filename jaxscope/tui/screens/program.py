@@ -15,6 +15,7 @@ from jaxscope.analysis.hlo.fusions import Fusion
 from jaxscope.log.store import RunDir
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation
+from jaxscope.present.runs import compilation_name
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import links, tokens
 from jaxscope.tui.actions import bindings
@@ -279,7 +280,7 @@ class ProgramView(ByMachine):
                 self.stages["hlo"].go_to(line, centre=True)
 
         whose = "" if seen.machine.name is None else f" for {machines.called(seen.machine)}"
-        title = f"{len(found):,} fusions of {rows.name(self.feed.run, seen.asked)}{whose}"
+        title = f"{len(found):,} fusions of {compilation_name(self.feed.run, seen.asked)}{whose}"
         self.app.push_screen(
             Picker(title, rows.fusion_columns(self.feed.places()), rows.fusion_id, found), show
         )
@@ -309,7 +310,7 @@ class ProgramView(ByMachine):
             text = rows.difference(
                 run, self.feed.directory, before, after, max(40, min(130, self.app.size.width * 9 // 10) - 8)
             )
-        title = f"{rows.name(run, after)} compared with {rows.name(run, before)}"
+        title = f"{compilation_name(run, after)} compared with {compilation_name(run, before)}"
         self.app.call_from_thread(self.app.push_screen, Page(title, text))
 
     def place(self) -> Frame | None:

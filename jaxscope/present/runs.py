@@ -1,0 +1,139 @@
+"""Word the facts of a whole run: its command, its time, what is in progress, how it ended, what was not recorded."""
+
+from __future__ import annotations
+
+import signal
+
+from jaxscope.log.store import RunDir
+from jaxscope.model.function_lookup import number_of
+from jaxscope.model.load import state
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.present.spans import Span
+from jaxscope.present.text import Places, brief, command, count, function_name, seconds
+
+_VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
+
+
+def title(run: Run, directory: RunDir | None) -> str:
+    """Return the user's command without the interpreter; the run's name if the command is unknown."""
+    words = directory.meta.get("argv") if directory is not None else None
+    if not (isinstance(words, list) and all(isinstance(w, str) for w in words)):
+        main = run.main
+        words = main.started.argv if main is not None and main.started is not None else []
+    return command(words) or (directory.name if directory is not None else "a run")
+
+
+def compilation_name(run: Run, c: Compilation) -> str:
+    """Return ``train_step #4``; the function alone for a call that only missed the fast path."""
+    n = number_of(run, c)
+    return function_name(c.function) + (f" #{n}" if n else "")
+
+
+def verb(phase: str) -> str:
+    """Return ``tracing``, ``lowering`` or ``compiling``; an unknown phase as it is."""
+    return _VERBS.get(phase, phase)
+
+
+def compiling(run: Run, *, shares: bool = True) -> list[Span]:
+    """Return the seconds spent compiling, of how many and in which processes; nothing if unknown.
+
+    Seconds of processes that run in parallel are not given as a share of the run.
+    """
+    total, started = run.recorded_seconds, run.started
+    if total is None:
+        return []
+    work = "went into tracing, lowering and compiling"
+    elsewhere = [s for p in started if (s := p.compiling_seconds())]
+    if run.main is not None and not run.main_recorded:
+        longest = f", at most {seconds(max(elsewhere))} in one" if len(elsewhere) > 1 else ""
+        where = f"{count(len(started), 'process', 'processes')} that the program started"
+        own = f"; its own process recorded nothing in {seconds(total)}"
+        return [(seconds(sum(elsewhere)), "figure"), f" {work} in {where}{longest}{own}"]
+    spent = run.compiling_seconds
+    if spent is None:
+        return []
+    open_ended = bool(run.in_progress()) and not run.lasting()  # only the start of a phase is known
+    shares = shares and not open_ended
+    share = f" ({100 * spent / total:.0f} %)" if shares and total > 0 and spent <= total else ""
+    cut = run.main is not None and run.main.stopped is not None
+    rest = f" of {seconds(total)}{' that were recorded' if cut else ''}{share} {work}"
+    rest += " in the main process" if started else ""
+    if elsewhere:
+        others = count(len(elsewhere), "other process", "other processes")
+        rest += f", and {seconds(sum(elsewhere))} in {others}"
+        rest += f" (at most {seconds(max(elsewhere))} in one)" if len(elsewhere) > 1 else ""
+    return [(("at least " if open_ended else "") + seconds(spent), "figure"), rest]
+
+
+def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
+    """Return a line for each phase without a recorded end, the outermost first.
+
+    ``In progress: compiling train_step #4 for 3.2 s  (train.py:88)``
+    """
+    lasting = bool(run.lasting())
+    ended = "Unfinished when it ended: " if lasting else "Unfinished where its log ends: "
+    lines: list[list[Span]] = []
+    for p in run.in_progress():
+        spent = seconds(max(0, (run.last_ns or p.since_ns) - p.since_ns) / 1e9)
+        site = places.frame(p.compilation.site)
+        lines.append([
+            ("In progress: ", "good") if running else (ended, "error"), f"{verb(p.phase)} ",
+            (compilation_name(run, p.compilation), "name"), f" for {spent}" if lasting else "",
+            (f"  ({site})" if site else "", "path"),
+        ])  # fmt: skip
+    return lines
+
+
+def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
+    """Return how the run ended, and whether that is a failure."""
+    where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
+    cut = cut_short(run)
+    if run.exited is not None:
+        code = run.exited.exit_code
+        if run.exited.signal is not None:
+            try:
+                name = signal.Signals(run.exited.signal).name
+            except ValueError:
+                name = f"signal {run.exited.signal}"
+            return f"ended by {name}{cut}", True
+        orderly = run.complete or not run.main_recorded
+        closed = "" if orderly or cut else ", its log not closed"
+        return f"exit code {'?' if code is None else code}{closed}{cut}", bool(code or cut)
+    how, bad = {
+        "running": ("still running", False),
+        "stopped": ("recording complete", False),
+        "lost": ("no end recorded: killed?", True),
+    }.get(where, ("no end recorded", False))
+    return ("recording not complete" if cut and where == "stopped" else how) + cut, bad or bool(cut)
+
+
+def cut_short(run: Run) -> str:
+    """Return, after a comma, when and why the recording of a process stopped early; empty if none did."""
+    if not run.stopped:
+        return ""
+    first = run.stopped[0]
+    assert first.stopped is not None
+    at = run.seconds_at(first.stopped.t_ns)
+    others = "" if first is run.main else " of a process that it started"
+    after = f" after {seconds(max(0.0, at))}" if at is not None else ""
+    return f", the recording{others} stopped{after}: {brief(first.stopped.reason, 200)}"
+
+
+def gaps(run: Run) -> list[list[Span]]:
+    """Return a line for each part of the run that was not recorded, not understood or damaged."""
+    lines: list[list[Span]] = [
+        [("Not recorded  ", "warning"), f"{brief(lost.seam, 60)}: {brief(lost.reason, 300)}"]
+        for lost in run.degraded
+    ]
+    if run.unknown:
+        kinds = ", ".join(brief(k, 40) for k in sorted(run.unknown)[:5])
+        events = count(sum(run.unknown.values()), "event")
+        lines.append([("Not understood  ", "warning"), f"{events} of a newer jaxscope: {kinds}"])
+    if run.damaged:
+        damaged = f"{count(run.damaged, 'line')} of the log could not be read"
+        lines.append([("Damaged  ", "warning"), damaged])
+    if run.unreadable:
+        texts = f"{count(len(run.unreadable), 'program text')} could not be read: this report lacks what they contain"
+        lines.append([("Damaged  ", "warning"), texts])
+    return lines
