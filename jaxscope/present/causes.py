@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from jaxscope.analysis.avals import short_aval, short_dtype, type_text
@@ -186,6 +187,7 @@ def _placements(a: Placement, b: Placement) -> tuple[str, str]:
 # -- clauses ---------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(2_048)  # a cause stands in the entry of its compilation and in findings, in many alike
 def clause(c: Cause) -> str:
     """``c`` as a clause that can follow a colon."""
     return _CLAUSES.get(c.kind, _changed)(c)

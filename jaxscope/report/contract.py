@@ -6,6 +6,9 @@ Keys are added, never renamed or removed. Units stand in the names: ``_seconds``
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,8 +29,19 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
         """An entry with the attributes of ``source`` that have the names of its fields, and ``more``."""
-        names = (name for name in cls.__struct_fields__ if name not in more)
-        return cls(**{name: getattr(source, name) for name in names}, **more)
+        names, read = _copied(cls, tuple(more))
+        return cls(**dict(zip(names, read(source), strict=True)), **more)
+
+
+@functools.cache
+def _copied(
+    kind: type[Entry], given: tuple[str, ...]
+) -> tuple[list[str], Callable[[object], tuple[Any, ...]]]:
+    """Return the names of the fields that are not ``given``, and a function that reads their values."""
+    names = [name for name in kind.__struct_fields__ if name not in given]
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda source: tuple(getattr(source, name) for name in names)
 
 
 # -- the run -------------------------------------------------------------------------------------------------

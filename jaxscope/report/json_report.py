@@ -102,29 +102,59 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
     yield "comparisons", comparison_table.as_json(parts)
 
 
-def _written(found: Iterable[Section]) -> Iterator[str]:
-    """An object of these sections, as ``dumps`` spells it, without the line's end."""
-    comma = ""
+def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
+    """Yield the text of an object of these sections, as ``dumps`` spells it, without the end of its last line.
+
+    ``depth``: spaces before its braces, the first line excepted.
+    """
+    line = "\n" + " " * depth
+    comma = "{"
     for key, value in found:
-        yield f'{comma or "{"}\n "{key}": '
+        yield f'{comma}{line} "{key}": '
         comma = ","
         if not isinstance(value, Iterator):
-            yield _indented(_text(value), 1)
+            yield _text(value).replace("\n", line + " ")  # no line ends within a string
             continue
-        before = "[\n  "
-        for entry in value:
-            yield before
-            before = ",\n  "
-            if isinstance(entry, Document):
-                yield from (_indented(text, 2) for text in _written(entry))
-            else:
-                yield _indented(_text(entry), 2)
-        yield "\n ]" if before.startswith(",") else "[]"
-    yield "\n}"
+        bracket = "["
+        for text in _entries(value, depth + 2):
+            yield f"{bracket}{line}  "
+            bracket = ","
+            yield from text
+        yield f"{line} ]" if bracket == "," else "[]"
+    yield f"{line}}}"
 
 
-def _indented(text: str, depth: int) -> str:
-    return text.replace("\n", "\n" + " " * depth)  # none stands within a string
+def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
+    """Yield the text of the entries of a list, of several at a time: about PIECE bytes before they are indented."""
+    waiting: list[bytes] = []
+    size = 0
+    for value in values:
+        try:
+            data = None if isinstance(value, Document) else msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            data = None
+        if data is not None:
+            waiting.append(data)
+            size += len(data)
+        if waiting and (data is None or size >= PIECE):
+            yield [_indented(waiting, depth)]
+            waiting, size = [], 0
+        if isinstance(value, Document):
+            yield _written(value, depth)
+        elif data is None:
+            yield [_text(value).replace("\n", "\n" + " " * depth)]
+    if waiting:
+        yield [_indented(waiting, depth)]
+
+
+def _indented(entries: list[bytes], depth: int) -> str:
+    """Return the entries of a list as text, each line after ``depth`` spaces, the first line excepted."""
+    nested = b"[" * depth + b",".join(entries) + b"]" * depth
+    around = (
+        sum(range(1, depth + 1)) + depth
+    )  # of the brackets: each on a line of its own, after 0, 1, 2, ... spaces
+    text = msgspec.json.format(nested, indent=1)
+    return _ascii(text[around + depth : -around].decode())
 
 
 def dumps(value: Any) -> str:
@@ -137,9 +167,12 @@ def dumps(value: Any) -> str:
 
 def _text(value: Any) -> str:
     try:
-        text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+        return _ascii(msgspec.json.format(msgspec.json.encode(value), indent=1).decode())
     except UnicodeEncodeError:  # lone surrogates: a file name that is not UTF-8
-        text = json.dumps(value, indent=1)
+        return _ascii(json.dumps(msgspec.to_builtins(value), indent=1))
+
+
+def _ascii(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
 
 
