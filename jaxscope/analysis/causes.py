@@ -250,6 +250,8 @@ def _changed(name: str, before: Facts, after: Facts) -> bool:
 
 def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     found: list[Cause] = []
+    if before.static is after.static:
+        return found
     # Values whose type changed: the values inside them appear and disappear as a consequence.
     retyped = {p for p, s in after.static.items() if p in before.static and before.static[p].type != s.type}
     for path in union(before.static, after.static):
@@ -268,6 +270,8 @@ def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
     """Return the cause for static data that differs in no field: a whole node, or a library wrapper's own data."""
+    if before.static is after.static:
+        return []
     for path in union(before.static, after.static):
         was, now = before.static.get(path), after.static.get(path)
         whole = path.startswith("<") or _is_whole(now)
@@ -425,6 +429,8 @@ def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tupl
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
     """Drop static values that appeared or disappeared with a container or with another call form."""
+    if not any(c.kind in ("tree_static", "static_value") for c in found):
+        return found
     trees = {c.path for c in found if c.kind == "tree" and c.path}
     moved = {p for p in union(before.nodes, after.nodes) if (p in before.nodes) != (p in after.nodes)}
     moved = {p for p in moved if any(below(t, {p}) for t in trees)}  # a leaf inside is a cause already

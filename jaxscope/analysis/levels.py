@@ -227,13 +227,12 @@ def nearest(
     Keys of the same function object come first: the caches never share entries between objects. ``unlike`` are the
     indices of keys known to have other shapes than ``after``, which need no closer comparison.
     """
-    same = [
-        i
-        for i, e in enumerate(earlier)
-        if e.whole.get("function_object") == after.whole.get("function_object")
-        or "function_object" not in e.whole
-        or "function_object" not in after.whole
-    ]
+    own = after.whole.get("function_object")
+    same: Sequence[int] = (
+        range(len(earlier))
+        if own is None
+        else [i for i, e in enumerate(earlier) if e.whole.get("function_object", own) == own]
+    )
     best: int | None = None
     fewest: tuple[int, int, int] | None = None
     for index in reversed(same or range(len(earlier))):

@@ -23,6 +23,9 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
       signature: the function's parameters as text; None: unknown.
       statics_differ: static values differ; the text of the tree is then no cause of its own.
     """
+    alike = before.whole is after.whole and before.nodes == after.nodes
+    if alike and [*before.leaves] == [*after.leaves]:
+        return []
     came = [p for p in after.leaves if p not in before.leaves]
     went = [p for p in before.leaves if p not in after.leaves]
     nodes = _nodes(before, after, {*came, *went})

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from jaxscope.analysis import causes
 from jaxscope.analysis.keys import Facts, flatten
-from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest, reached_level
+from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
 from jaxscope.model import key_index, sources
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.key_index import shapes
 from jaxscope.model.records import Comparison, Compilation, Function, asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
@@ -28,12 +27,12 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
 
     Computed once for a finished call: earlier calls do not change any more.
     """
-    if c.key is None:
-        return None
-    level = reached_level(c.reached, c.failed.phase if c.failed is not None else c.phase)
+    level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
         return known
+    if c.key is None:
+        return None
     facts = facts_of(run, c)
     before, unlike = _earlier(run, c, c.key)
     flat = [k.facts if (k := run.comparisons.get(e.id)) is not None else facts_of(run, e) for e in before]
@@ -52,10 +51,9 @@ def of(run: Run, c: Compilation) -> list[Cause]:
     comparison = compared(run, c)
     if comparison is not None:
         return comparison.causes
-    level = reached_level(c.reached, c.failed.phase if c.failed is not None else c.phase)
     if not any(o.process is c.process and o.call < c.call for o in c.function.compilations):
-        return [causes.first(level)]
-    return [causes.unread_key(level)]
+        return [causes.first(c.level)]
+    return [causes.unread_key(c.level)]
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
@@ -158,14 +156,13 @@ def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set
     different shapes or statics can be hundreds, those with different dtypes, settings and containers are few.
     """
     index = key_index.of(run, c)
-    end = index.before(c.call)
+    end, hashes = index.before(c.call), index.hashes(c.call, key)
     one_entry = index.entries == {c.entry} != {"transform"}  # by far the most common case
     for fits in [None] if one_entry else _fitting(c):
         latest = index.latest(end, LOOK_BACK, fits)
         if latest:
-            positions = sorted({*latest, *index.alike(key, latest[-1], LOOK_FURTHER, fits)})
-            own_shapes = shapes(key)
-            unlike = {n for n, at in enumerate(positions) if index.shapes[at] != own_shapes}
+            positions = sorted({*latest, *index.alike(hashes, latest[-1], LOOK_FURTHER, fits)})
+            unlike = {n for n, at in enumerate(positions) if index.shapes[at] != hashes[0]}
             return [index.compilations[at] for at in positions], unlike
     return [], set()
 

@@ -80,10 +80,17 @@ class Shared:
                 elif kind is dict:
                     token = tuple(value.items())
                 elif kind is Key:
-                    self.of(value)
-                    token = (*map(id, self._tables[Key][0](value)), value.function_object)
+                    token = hash(msgspec.msgpack.encode(value))
+                    if (one := values.get(token)) is None:
+                        self.of(value)
+                    elif one != value:
+                        continue  # another key with this hash: it stays what it is
                 one = values.setdefault(token, value)
-            except TypeError:  # without a hash: it stays what it is
+            except (
+                TypeError,
+                ValueError,
+                OverflowError,
+            ):  # without a hash, or not to be encoded: it stays what it is
                 continue
             if one is not value:
                 force_setattr(event, name, one)

@@ -29,6 +29,7 @@ class Earlier:
         self.positions: dict[int, int] = {}
         self.entries: set[str] = set()  # the entries of these calls: call, aot, transform, nested
         self.shapes: list[int] = []
+        self.statics: list[int] = []
         self.by_shapes: dict[int, list[int]] = {}
         self.by_static: dict[int, list[int]] = {}
 
@@ -38,8 +39,9 @@ class Earlier:
         self.positions[c.call] = at
         self.entries.add(c.entry)
         self.shapes.append(shapes(key))
+        self.statics.append(statics(key))
         self.by_shapes.setdefault(self.shapes[at], []).append(at)
-        self.by_static.setdefault(statics(key), []).append(at)
+        self.by_static.setdefault(self.statics[at], []).append(at)
 
     def before(self, call: int) -> int:
         """Return the number of keys before that of this call."""
@@ -50,10 +52,17 @@ class Earlier:
         """Return the last positions below ``end`` whose compilation ``fits`` (None: all), the latest first."""
         return _latest(range(end), most, self._at(range(end), fits))
 
-    def alike(self, key: Key, end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the last positions with the shapes of ``key`` and the last with its static values."""
+    def hashes(self, call: int, key: Key) -> tuple[int, int]:
+        """Return the hashes of the shapes and of the static values of ``key``, the key of this call."""
+        at = self.positions.get(call)
+        return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
+
+    def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
+        """Return the last positions below ``end`` with these shapes and the last with these static values."""
         found: set[int] = set()
-        for known in (self.by_shapes.get(shapes(key), []), self.by_static.get(statics(key), [])):
+        if end == 0:
+            return found
+        for known in (self.by_shapes.get(hashes[0], []), self.by_static.get(hashes[1], [])):
             able = range(bisect_left(known, end))
             found.update(known[n] for n in _latest(able, most, self._at(known, fits)))
         return found
@@ -97,7 +106,7 @@ class _Function:
 
 def of(run: Run, c: Compilation) -> Earlier:
     """Return the keys of the function of ``c`` in its process, including that of ``c`` if it was recorded."""
-    known = run.earlier.setdefault(c.function.id, _Function())
+    known = run.earlier.get(c.function.id) or run.earlier.setdefault(c.function.id, _Function())
     assert isinstance(known, _Function)
     own = c.function.compilations  # in order of time
     if known.taken == len(own) and own[-1] is known.last:

@@ -79,9 +79,12 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
         if len(set(sizes)) >= FEWEST and len(sizes) == len(calls):
             alike.setdefault((axis, tuple(sizes)), []).append(path)
     found = []
-    counts, own = _calls(f, calls), growing_args.arguments(run, f)
+    if len(alike) == 1 and all(bucketing.creeps(sequence) for _, sequence in alike):
+        return []
+    counts = _calls(f, calls) if alike else None
+    own = growing_args.arguments(run, f) if alike else frozenset()
     for (axis, sequence), paths in alike.items():
-        if all(root(path) in own for path in paths) or (len(alike) == 1 and bucketing.creeps(sequence)):
+        if all(root(path) in own for path in paths):
             continue
         observed: Counter[int] = Counter()
         for size, n in zip(sequence, counts or [1] * len(sequence), strict=True):

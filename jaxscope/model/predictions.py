@@ -63,9 +63,9 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
     """Return the predictions after ``c``; empty if its results cause no miss or are unknown."""
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
-    comparison = causes.compared(run, c)
     results = results_of(run, c)
-    if comparison is None or not results.leaves:
+    comparison = causes.compared(run, c) if results.leaves else None
+    if comparison is None:
         return []
     found = []
     for fed in fed_back(comparison.facts, results):
@@ -126,8 +126,10 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 def results_of(run: Run, c: Compilation) -> Results:
     """Return the leaves of the result of ``c``, from an earlier trace if ``c`` reused one."""
-    traced = c.traced
-    if (traced is None or not traced.out) and c.key is not None:
+    traced, compiled = c.traced, c.compiled
+    if compiled is None:
+        return NO_RESULTS
+    if (traced is None or traced.out is None) and c.key is not None:
         key = c.key
 
         def returned(o: Compilation) -> bool:
@@ -139,9 +141,8 @@ def results_of(run: Run, c: Compilation) -> Results:
         index = key_index.of(run, c)
         found_at = index.same_shapes(key, index.before(c.call), returned)
         traced = index.compilations[found_at].traced if found_at is not None else None
-    if traced is None or c.compiled is None:
+    if traced is None or not traced.out:
         return NO_RESULTS
-    compiled = c.compiled
     same = (id(traced.out), id(compiled.out_sharding_of), id(compiled.out_shardings), compiled.out_committed)
     known = run.results.get(same)
     if known is None:  # the entry keeps the lists alive, so that their ids are not reused

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from jaxscope.analysis.keys import Facts
+from jaxscope.analysis.levels import reached_level
 from jaxscope.model.intervals import Occupied
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import (
@@ -45,6 +46,7 @@ SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
 REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
 _BY_BITS = [[name for bit, name in enumerate(REACHED.values()) if bits >> bit & 1] for bits in range(8)]
 _FAST_PATH = ["fast_path"]
+_LEVEL_BY_BITS = [reached_level(names) for names in _BY_BITS]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -142,6 +144,12 @@ class Compilation(msgspec.Struct, eq=False):
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
         return _FAST_PATH
+
+    @property
+    def level(self) -> str:
+        """Return the first cache that missed: trace, lower, compile or fast_path."""
+        phase = self.failed.phase if self.failed is not None else self.phase
+        return _LEVEL_BY_BITS[self.reached_phases] if phase is None else reached_level(self.reached, phase)
 
     @property
     def persistent_hit(self) -> bool:

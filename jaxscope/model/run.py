@@ -56,6 +56,7 @@ class Run(Fold):
         return self.main is not None and (not pid or self.main.pid == pid)
 
     @property
+    @asked_once
     def began_ns(self) -> int | None:
         """Return the wall clock at which recording began, in ns; None: nothing was recorded."""
         main = self.main

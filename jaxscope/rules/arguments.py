@@ -74,7 +74,7 @@ def _settled(group: Group) -> bool:
 
 def _a_size_each(group: Group) -> bool:
     """Does each of the places that call the function pass one size, and are there few of them?"""
-    sizes: dict[Hashable, set[Hashable]] = {}
+    sizes: dict[Hashable, Hashable] = {}
     path = group.cause.path
     for c in group.function.compilations:
         if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
@@ -82,8 +82,9 @@ def _a_size_each(group: Group) -> bool:
         leaves = [(leaf.path, leaf.shape) for leaf in c.key.arguments]
         shapes = tuple(x for x in leaves if path is None or x[0] == path or below(x[0], {path}))
         lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
-        sizes.setdefault((c.process.id, c.missed.column, *lines), set()).add(shapes)
-    return 1 < len(sizes) <= PLACES and all(len(shapes) == 1 for shapes in sizes.values())
+        if sizes.setdefault((c.process.id, c.missed.column, *lines), shapes) != shapes or len(sizes) > PLACES:
+            return False
+    return len(sizes) > 1
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:

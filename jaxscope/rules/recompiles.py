@@ -12,7 +12,7 @@ from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.model import causes, growing_args, predictions, sources
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Compilation, Function, asked_once
 from jaxscope.model.run import Run
 from jaxscope.rules import registry, root_cause
 from jaxscope.rules.root_cause import SIZES, Change, Miss
@@ -106,6 +106,8 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
       fast_path: those that needed nothing new, instead of those that traced, lowered or compiled.
     """
     found: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
+    if not fast_path and _kinds(run).isdisjoint(kinds):
+        return []
     for f in run.functions.values():
         if not f.user:
             continue
@@ -121,6 +123,12 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
     return [
         group_of(run, [c for c, _ in members], [cause for _, cause in members]) for members in found.values()
     ]
+
+
+@asked_once
+def _kinds(run: Run) -> frozenset[str]:
+    """Return the kinds of the decisive causes of the user's functions."""
+    return frozenset(kind for f in run.functions.values() if f.user for kind in causes.reasons(f, run))
 
 
 def recompile_rule(
