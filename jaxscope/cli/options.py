@@ -45,9 +45,11 @@ class OptionsParser(Parser):
     """Our options alone: ``split`` has cut the program's words off before.
 
     Attributes:
-      rest: those words.
+      ours: what it parses.
+      rest: the program's words.
     """
 
+    ours: Sequence[str] = ()
     rest: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
@@ -60,7 +62,9 @@ class OptionsParser(Parser):
             ours = [o for action in self._actions for o in action.option_strings]
             script = next((n for n, w in enumerate(self.rest) if w.endswith(".py") or Path(w).exists()), None)
             if script is not None and not difflib.get_close_matches(word.partition("=")[0], ours, 1, 0.8):
-                meant = [self.rest[script], *given.split(" "), *self.rest[:script], *self.rest[script + 1 :]]
+                theirs = given.split(" ")
+                kept = [w for w in self.ours if w not in theirs]
+                meant = [*kept, self.rest[script], *theirs, *self.rest[:script], *self.rest[script + 1 :]]
                 hint = f"the program's options come after the script: jaxscope run {shlex.join(meant)}"
                 raise UsageError(f"{self.prog}: {message}", hint=hint, slug="usage")
         super().error(message)

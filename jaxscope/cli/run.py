@@ -51,7 +51,7 @@ def handle(args: argparse.Namespace) -> int:
     """Run the program. Return its exit code; a signal that ended the program ends this process, too."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
-    parser.rest = words
+    parser.ours, parser.rest = ours, words
     if not args.words:
         parser.print_help(sys.stderr)
         return 2

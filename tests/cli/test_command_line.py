@@ -399,6 +399,7 @@ def test_a_function_that_is_being_compiled_says_for_how_long(jaxscope, home):
     [
         ("--lr 0.1 train.py", "train.py --lr 0.1"),
         ("--lr=0.1 train.py --epochs 3", "train.py --lr=0.1 --epochs 3"),
+        ("--name one --lr 0.1 train.py", "--name one train.py --lr 0.1"),
     ],
 )
 def test_an_option_of_the_program_before_the_script_is_answered_with_the_command_that_was_meant(
