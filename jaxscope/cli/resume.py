@@ -26,7 +26,7 @@ def handle(which: str) -> int:
       UsageError: the compiler is not installed, or its variables are not those of the run.
     """
     from jaxscope.model.load import load, state
-    from jaxscope.report.targets import waiting as waiting_for
+    from jaxscope.present.targets import waiting as waiting_for
 
     record = chosen(which)
     runs = [record, *store.sub_runs(record)]

@@ -139,7 +139,7 @@ def end(
     that compiles more programs.
     """
     from jaxscope.log.jobs import Queue
-    from jaxscope.report.targets import waiting
+    from jaxscope.present.targets import waiting
 
     queue = Queue(record)
     queue.close()

@@ -5,16 +5,13 @@ from __future__ import annotations
 from jaxscope.model import metrics
 from jaxscope.model.metrics import BYTES, Difference
 from jaxscope.present.escape import escape
+from jaxscope.present.programs import MEMORY_PARTS
 from jaxscope.present.text import count, size
 
 LONGEST = 300
 _NAMES = {
-    "argument_bytes": "arguments",
-    "output_bytes": "results",
-    "temp_bytes": "temporaries",
+    **MEMORY_PARTS,
     "peak_bytes": "peak",
-    "alias_bytes": "shared by arguments and results",
-    "code_bytes": "code",
     "bytes_accessed": "bytes accessed",
     "matrix_flops": "flops of matrix products",
     "unfused_elementwise": "elementwise operations outside fusions",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from jaxscope.present.render import short, text
-from jaxscope.schema.findings import Contexts, Evidence, Finding, fix_of
+from jaxscope.present.spans import Span
+from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Contexts, Evidence, Finding, fix_of
 from jaxscope.schema.messages import Message, Names, Parts, message
 
 NAMED = 3  # targets or settings named in a title
@@ -19,6 +20,16 @@ def stable_id(f: Finding) -> str:
 def title(f: Finding) -> str:
     """One sentence that names the thing, and for which machines and under which settings it is true."""
     return text(f.title) + _contexts(f.contexts)
+
+
+def sentence(f: Finding) -> str:
+    """Return the title; that of a likely finding begins with "it seems that"."""
+    return title(f) if f.certainty == CERTAIN else f"it seems that {title(f)}"
+
+
+def mark(f: Finding) -> Span:
+    """Return a glyph for the severity, readable without colour."""
+    return {ERROR: ("✖", "error"), NOTE: ("·", "note")}.get(f.severity, ("▲", "warning"))
 
 
 def headline(f: Finding) -> str:

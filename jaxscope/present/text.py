@@ -112,6 +112,10 @@ class Places:
         """Return ``train.py:88``; None if the line is unknown."""
         return None if frame is None else f"{self.file(frame.file)}:{frame.line}"
 
+    def inside(self, frame: Frame | None) -> str | None:
+        """Return ``train.py:88 in main``; None if the line is unknown."""
+        return None if frame is None else f"{self.frame(frame)} in {escape(frame.function, 80)}"
+
     def function(self, f: Function) -> str | None:
         if not f.seen.file:
             return None

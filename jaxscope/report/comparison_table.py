@@ -16,17 +16,18 @@ from jaxscope.log.jobs import OK
 from jaxscope.model import metrics
 from jaxscope.model.metrics import UNKNOWN_AXES, ProgramMetrics, Traffic
 from jaxscope.present.escape import escape
+from jaxscope.present.targets import STATES, least, short
 from jaxscope.present.text import seconds, size
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.report.targets import bounds_json, least, short
+from jaxscope.report.targets import bounds_json
 from jaxscope.report.variants import Column, Variant, by_function
 
 MARK = " ◂"
 LEGEND = "◂ least of its row; counts, sizes and bounds, nothing was measured"
 INDENT = 4
 NAME, WIDEST = 24, 40  # cells of a setting's name and of its value
-_STATES = {"exhausted": "", "waiting": "waiting", "compiling": "compiling", "skipped": "not lowered"}
+_UNFINISHED = {"exhausted": "", "waiting": "waiting", "compiling": "compiling", "skipped": STATES["skipped"]}
 Amounts = list[float | None]
 
 
@@ -208,7 +209,7 @@ def _cycles(columns: Sequence[Column], programs: Sequence[ProgramMetrics]) -> Ro
 def _compiled(p: ProgramMetrics) -> str:
     if p.state == OK:
         return "" if p.seconds is None else seconds(p.seconds)
-    return _STATES.get(p.state, "not compiled")
+    return _UNFINISHED.get(p.state, "not compiled")
 
 
 def _number(n: int | None) -> str:

@@ -14,30 +14,13 @@ from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.present.escape import escape
+from jaxscope.present.programs import DONATION, MEMORY_PARTS, axes, executions, overlap, reason, sent_by_axes
 from jaxscope.present.text import Places, count, size
 from jaxscope.report.layout import Line, line
-from jaxscope.schema.keys import Frame, Memory
+from jaxscope.schema.keys import Memory
 
 SHOWN = 12  # of a list: collectives, constants
 PATHS = 3
-
-
-def in_short(texts: Texts, memory: Memory | None) -> str:
-    """Return ``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB``; empty if no text was read."""
-    parts = []
-    made = texts.hlo
-    if made is not None and made.instructions:
-        parts.append(count(made.fusions.total, "fusion"))
-        if made.collectives:
-            wire = ", ".join(
-                f"{size(n)} over {escape(axes)}"
-                for axes, n in _wire(made)
-                if n is not None and axes not in ("?", "")
-            )
-            parts.append(count(len(made.collectives), "collective") + (f" ({wire})" if wire else ""))
-    if memory is not None and (peak := peak_bytes(memory)) is not None:
-        parts.append(f"peak {size(peak)} on a device")
-    return " · ".join(parts)
 
 
 def section(
@@ -93,7 +76,7 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
     known = memory or Memory()
     argument = known.argument_bytes if memory is not None else (made.memory.argument_bytes if made else None)
     output = known.output_bytes if memory is not None else (made.memory.output_bytes if made else None)
-    parts = [(name, n) for name, n in (("arguments", argument), ("results", output), ("temporaries", known.temp_bytes)) if n is not None]  # fmt: skip
+    parts = [(name, n) for name, n in ((MEMORY_PARTS["argument_bytes"], argument), (MEMORY_PARTS["output_bytes"], output), (MEMORY_PARTS["temp_bytes"], known.temp_bytes)) if n is not None]  # fmt: skip
     text = " + ".join(f"{name} {size(n)}" for name, n in parts)
     if known.alias_bytes:
         text += f" - shared {size(known.alias_bytes)}"
@@ -110,7 +93,7 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
 def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
     if not made.collectives:
         return
-    wire = ", ".join(f"{escape(axes)} {size(n)}" for axes, n in _wire(made) if n is not None)
+    wire = ", ".join(f"{escape(axes)} {size(n)}" for axes, n in sent_by_axes(made) if n is not None)
     yield line(
         ("collectives", "bold"),
         f"  {len(made.collectives):,}" + (f"; sent per device per call: {wire}" if wire else ""),
@@ -125,24 +108,15 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
 
 
 def _collective(c: Collective, places: Places) -> list[str]:
-    axes = "?" if c.axes is None else ",".join(map(escape, c.axes)) or "one device"
-    times = "x ?" if c.executions is None else "" if c.executions == 1 else f"x{c.executions:,}"
-    hidden = {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
-    why = f"weight {escape(c.weight, 60)} (FSDP)" if c.weight is not None else c.origin or ""
-    if c.constrained_at is not None:
-        why = f"{escape(c.constraint or '', 60)} at {_place(c.constrained_at, places)}"
+    times = "" if c.executions == 1 else executions(c.executions)
     return [
-        escape(c.kind), axes, f"{size(c.bytes)} {times}".strip(), why, hidden,
-        _place(c.source, places),
+        escape(c.kind), escape(axes(c)), f"{size(c.bytes)} {times}".strip(), escape(reason(c, places)), overlap(c),
+        places.inside(c.source) or "",
     ]  # fmt: skip
 
 
 def _donation(read: Reading) -> Iterator[Line]:
-    for status, title in (
-        ("aliased", "donated"),
-        ("unused", "donated but unused"),
-        ("possible", "could be donated if no caller uses it afterwards"),
-    ):
+    for status, (title, _) in DONATION.items():
         arguments = [d for d in read.donation if d.status == status]
         if arguments:
             total = sum(d.bytes or 0 for d in arguments)
@@ -169,7 +143,11 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
     shown = large if everything else large[:PATHS]
     yield from table(
         [
-            [escape(c.name or "/".join(c.names) or "?", 60), size(c.bytes or 0), _place(c.source, places)]
+            [
+                escape(c.name or "/".join(c.names) or "?", 60),
+                size(c.bytes or 0),
+                places.inside(c.source) or "",
+            ]
             for c in shown
         ]
     )
@@ -177,7 +155,7 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
 
 def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
     rows = [
-        [f"the same {r.length} operations {r.times} times", "an unrolled loop", _place(r.source, places)]
+        [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
         for r in read.repeated
         if not r.in_loop
     ]
@@ -185,13 +163,13 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
         [
             f"{escape(u.before)} to {escape(u.after)}",
             size(u.bytes),
-            _place(u.source, places),
+            places.inside(u.source) or "",
         ]
         for u in read.upcasts
         if not u.backward
     ]
     rows += [
-        [f"calls back into Python ({escape(c.kind or 'unknown')})", "in every iteration" if c.in_loop else "", _place(c.source, places)]
+        [f"calls back into Python ({escape(c.kind or 'unknown')})", "in every iteration" if c.in_loop else "", places.inside(c.source) or ""]
         for c in read.callbacks
     ]  # fmt: skip
     if rows:
@@ -208,15 +186,6 @@ def _problems(made: Compiled | None, read: Reading | None) -> Iterator[Line]:
         yield line((f"not parsed, {stage} line {number}: ", "warning"), escape(text, 200), indent=2, hang=4)
     if len(found) > PATHS:
         yield line((f"and {len(found) - PATHS:,} more lines", "warning"), indent=2)
-
-
-def _wire(made: Compiled) -> list[tuple[str, int | None]]:
-    return sorted(made.wire_bytes_by_axes.items(), key=lambda i: (-(i[1] or 0), i[0]))
-
-
-def _place(source: Frame | None, places: Places) -> str:
-    where = places.frame(source)
-    return "" if source is None or where is None else f"{where} in {escape(source.function, 60)}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 from jaxscope.model import observed_sizes
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text
-from jaxscope.present.findings import title as title_of
+from jaxscope.present.findings import fix_text, mark, sentence
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
+from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 
 SHOWN = 6
 COSTLY = 0.2  # share of the seconds of all findings: a note that cost more is shown
-STYLES = {ERROR: "error", NOTE: "dim"}
-MARKS = {ERROR: "✖", NOTE: "·"}  # readable without colour
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
@@ -40,13 +37,12 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
     where = ", ".join(filter(None, (when, places.frame(f.source))))
-    title = escape(title_of(f), 400)
-    title = title if f.certainty == CERTAIN else f"it seems that {title}"
     yield line(
-        (f"{MARKS.get(f.severity, '▲')} {f.code}", STYLES.get(f.severity, "warning")),
-        f"  {title}",
-        (f"  ({where})" if where else "", "dim"),
-        right=(seconds(f.seconds), "bold") if f.seconds else None,
+        mark(f),
+        (f" {f.code}", "name"),
+        f"  {escape(sentence(f), 400)}",
+        (f"  ({where})" if where else "", "path"),
+        right=(seconds(f.seconds), "figure") if f.seconds else None,
         indent=2,
         hang=9,
     )
@@ -62,8 +58,9 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
         first, more = errors[0], len(errors) - 1
         where = places.frame(first.source)
         yield line(
-            (f"{MARKS[ERROR]} {count(len(errors), 'error')}: {first.code}", STYLES[ERROR]),
-            f"  {escape(title_of(first), 300)}",
+            mark(first),
+            (f" {count(len(errors), 'error')}: {first.code}", "error"),
+            f"  {escape(sentence(first), 300)}",
             (f"  ({where})" if where else "", "dim"),
             f"; and {more:,} more" if more else "",
             indent=2,

@@ -10,30 +10,28 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.console import Console
 
-from jaxscope.analysis.avals import short_aval
-from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.paths import common_prefix, tokens
 from jaxscope.log.store import RunDir
 from jaxscope.model import devices, sharding_audit, target_programs
 from jaxscope.model.causes import compared
-from jaxscope.model.function_lookup import find_compilations, number_of
+from jaxscope.model.function_lookup import find_compilations
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
+from jaxscope.present.functions import circumstances, level, nearest_name, phases, work
+from jaxscope.present.keys import OF_EVERY_CALL, Row, changed, key_rows
 from jaxscope.present.runs import verb
 from jaxscope.present.text import Places, count, function_name, seconds, size
-from jaxscope.report import compiled_program, function_summary, targets, targets_section, variants
+from jaxscope.report import compiled_program, targets, targets_section, variants
 from jaxscope.report import sharding_audit as intents
 from jaxscope.report.layout import BLANK, Line, line, put
 
 KEYS = 10  # keys shown unless all are asked for
 ROWS = 16  # rows of one kind
-LONG = 300  # characters of a static value
 VALUE = 100
 MUCH = 0.1  # of a device's memory
 
-Row = dict[str, str]  # name of the row -> its text in one key
 Groups = list[tuple[str, list[str]]]  # label -> the names of the rows it stands for
 
 
@@ -70,7 +68,7 @@ def _function(
     kind += [f"through {', '.join(map(escape, f.seen.wrappers))}"] if f.seen.wrappers else []
     if f.seen.signature:
         yield line((f"{escape(f.seen.name)}{escape(f.seen.signature, 300)}", "dim"), indent=4, hang=4)
-    yield line(" · ".join([*kind, function_summary.work(f)]), indent=4, hang=2)
+    yield line(" · ".join([*kind, work(f)]), indent=4, hang=2)
     shown = [(n, c) for n, c in run.numbered(f) if number is None or n == number]
     total = len(shown)
     if not everything and number is None and total > KEYS:
@@ -179,22 +177,14 @@ def _key(
     *,
     everything: bool,
 ) -> Iterator[Line]:
-    parts = [
-        f"{word} {seconds(spent)}"
-        for word, spent in (
-            ("trace", c.trace_seconds),
-            ("lower", c.lower_seconds),
-            ("compile", c.compile_seconds),
-        )
-        if spent is not None
-    ]
+    parts = phases(c)
     facts = [] if c.step is None else [f"step {c.step:,}"]
     if parts:
         facts.append(
             seconds(c.seconds)
             + (f" ({', '.join(parts)})" if len(parts) > 1 else f" of {parts[0].split()[0]}")
         )
-    how = function_summary.level(c)
+    how = level(c)
     facts += [how] if how else []
     open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
     if open_phase is not None and run.last_ns is not None:
@@ -202,9 +192,9 @@ def _key(
         facts.append(f"{verb(open_phase.phase)} for {spent_so_far}")
     again = comparison is not None and comparison.nearest is not None
     yield line((f"#{n}", "warning" if again else "bold"), f"  {' · '.join(facts)}", hang=4)
-    site = places.frame(c.site)
+    site = places.inside(c.site)
     at = run.seconds_at(c.t_ns)
-    where = [f"{site} in {escape(c.site.function, 80)}"] if c.site and site else []
+    where = [site] if site else []
     where += [f"{seconds(at)} into the run"] if at is not None else []
     # A cache that is off is off for all compilations; the JSON report has it.
     if c.compiled is not None and c.compiled.persistent_cache_reason and c.compiled.persistent_cache != "off":
@@ -216,51 +206,15 @@ def _key(
         yield line(("cache key not recorded", "warning"), indent=4)
         return
     if comparison.nearest is not None:
-        against = number_of(run, comparison.nearest)
-        nearest = f"#{against}" if against else "an earlier fast-path miss"
+        nearest = nearest_name(run, comparison.nearest)
         causes = explanations(run, c)
         for i, cause in enumerate(causes if everything else first_and_more(causes, ROWS)):
             compared_with = f"compared with {nearest}: " if i == 0 else "  "
             yield line((compared_with, "dim"), (cause, "warning"), indent=4, hang=4)
     now = key_rows(comparison.facts)
     was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else now
-    table = [
-        (label, _text(names, now), any(_changed(x, was, now) for x in names)) for label, names in varying
-    ]
+    table = [(label, _text(names, now), any(changed(x, was, now) for x in names)) for label, names in varying]
     yield from _table(table, everything=everything)
-
-
-def key_rows(facts: Facts) -> Row:
-    """Return a key as texts by name: arguments, static values, then what belongs to the whole call."""
-    rows: Row = {}
-    for path, leaf in facts.leaves.items():
-        rows[path] = _leaf(leaf)
-    for path, item in facts.static.items():
-        mark = f", object #{item.serial}" if item.compares == "identity" and item.serial is not None else ""
-        text = item.repr if len(item.repr) <= LONG else f"{item.repr[:LONG]}… (hash {item.hash})"
-        rows[f"{path} (static)"] = f"{text} ({item.type}{mark})"
-    for name, value in facts.whole.items():
-        group, _, rest = name.partition(".")
-        if rest:
-            rows[f"{'option' if group == 'options' else 'setting'} {rest}"] = value
-        else:
-            rows[name.replace("_", " ")] = f"#{value}" if name == "function_object" else value
-    return rows
-
-
-def _leaf(leaf: LeafFacts) -> str:
-    text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type)
-    if leaf.type not in ("jax.Array", "ArrayImpl"):
-        text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
-    if leaf.sharding is not None:
-        text += f"  {leaf.sharding.text}"
-    if leaf.committed is False:
-        text += "  uncommitted"
-    if leaf.memory_kind not in (None, "device", "unpinned_host"):
-        text += f"  {leaf.memory_kind}"
-    if leaf.layout is not None and leaf.layout != str(tuple(range(len(leaf.shape or ())))):
-        text += f"  layout {leaf.layout}"
-    return text
 
 
 def _groups(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
@@ -295,18 +249,9 @@ def _groups(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     return same, varying
 
 
-_OF_EVERY_CALL = frozenset({"tree", "call form", "function object"})
-
-
-def _changed(name: str, was: Row, now: Row) -> bool:
-    if name in _OF_EVERY_CALL and not (name in was and name in now):
-        return False  # not recorded in one of the keys, so unknown
-    return was.get(name) != now.get(name)
-
-
 def _text(names: Sequence[str], row: Row) -> str:
     if len(names) == 1:
-        return row.get(names[0], "not recorded" if names[0] in _OF_EVERY_CALL else "absent")
+        return row.get(names[0], "not recorded" if names[0] in OF_EVERY_CALL else "absent")
     if names[0].startswith("setting "):
         return f"{len(names)}: --all shows them"
     texts = [row[n] for n in names if n in row]
@@ -326,13 +271,13 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
     names = [escape(name, 60).strip() for name, _, _ in rows]
     width = min(34, max((cell_len(n) for n in names), default=0))
-    for name, (_, value, changed) in zip(names, rows, strict=True):
+    for name, (_, value, differs) in zip(names, rows, strict=True):
         pad = " " * max(0, width - cell_len(name))
         yield line(
-            ("▸ " if changed else "  ", "warning"),
-            (name + pad, "warning" if changed else ""),
+            ("▸ " if differs else "  ", "warning"),
+            (name + pad, "warning" if differs else ""),
             "  ",
-            (escape(value, 4000 if everything else VALUE), "warning" if changed else "dim"),
+            (escape(value, 4000 if everything else VALUE), "warning" if differs else "dim"),
             indent=2,
             hang=min(width, 34) + 4,
         )
@@ -348,7 +293,7 @@ def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool
     for c in slow if everything else slow[:5]:
         yield line(
             explanations(run, c)[0],
-            (f"  ({function_summary.circumstances(c, places)})", "dim"),
+            (f"  ({circumstances(c, places)})", "dim"),
             indent=2,
             hang=4,
         )

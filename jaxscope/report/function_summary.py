@@ -12,11 +12,11 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations, first_and_more
 from jaxscope.present.escape import escape
+from jaxscope.present.functions import by_site, circumstances, work
+from jaxscope.present.programs import in_short
 from jaxscope.present.text import Places, count, function_name, seconds
-from jaxscope.report import compiled_program
 from jaxscope.report.layout import Line, line
 
-ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
 GROUPS = 5  # groups of recompiles shown per function
 DIFFERENCES = 3  # lines per group
 SITES = 3
@@ -58,7 +58,7 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
     largest = max(called, key=lambda c: (-1 if (n := _peak(c)) is None else n, c.t_ns))
     texts = run.texts_of(run.programs[largest.program or ""])
     memory = largest.compiled.memory if largest.compiled is not None else None
-    summary = compiled_program.in_short(texts, memory)
+    summary = in_short(texts, memory)
     if texts.hlo is not None and texts.hlo.instructions and summary:
         which = f" (#{number_of(run, largest)})" if len(by_program) > 1 else ""
         yield line((summary + which, "dim"), indent=4)
@@ -67,90 +67,6 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
 def _peak(c: Compilation) -> int | None:
     memory = c.compiled.memory if c.compiled is not None else None
     return peak_bytes(memory) if memory is not None else None
-
-
-def work(f: Function) -> str:
-    """Return ``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``."""
-    parts = []
-    for word, times, spent in (
-        ("traced", f.traces, f.trace_seconds),
-        ("lowered", f.lowerings, f.lower_seconds),
-        ("compiled", f.compiled, f.compile_seconds),
-    ):
-        if times:
-            parts.append(f"{word} {times:,}x" + (f" in {seconds(spent)}" if spent else ""))
-    if f.persistent_cache_hits:
-        parts[-1] += f" ({f.persistent_cache_hits:,} from the persistent cache)"
-    failed = sum(c.failed is not None for c in f.compilations)
-    if failed:
-        parts.append(count(failed, "failure"))
-    if f.fast_path_misses:
-        parts.append(count(f.fast_path_misses, "fast-path miss", "fast-path misses"))
-    if f.calls is not None:
-        parts.append(count(f.calls, "call"))
-    return " · ".join(parts) or "never compiled"
-
-
-def outcome(f: Function) -> str:
-    """Return ``4 traces, 4 compilations, 1 from the persistent cache, 381 calls``."""
-    parts = []
-    if f.traces:
-        parts.append(count(f.traces, "trace"))
-    if f.compiled:
-        parts.append(count(f.compiled, "compilation"))
-    if f.persistent_cache_hits:
-        parts.append(f"{f.persistent_cache_hits:,} from the persistent cache")
-    if f.calls is not None:
-        parts.append(count(f.calls, "call"))
-    return ", ".join(parts) or work(f)
-
-
-def circumstances(c: Compilation, places: Places) -> str:
-    """Return ``step 376, 7.0 s, train.py:88``; with the phase reached if the call did not compile."""
-    parts = [] if c.step is None else [f"step {c.step:,}"]
-    how = level(c)
-    if how:
-        parts.append(how)
-    spent = c.seconds
-    if spent:
-        parts.append(seconds(spent))
-    site = places.frame(c.site)
-    if site:
-        parts.append(site)
-    return ", ".join(parts)
-
-
-def level(c: Compilation) -> str:
-    """Return how far the call went, in a word or two; empty if it was traced, lowered and compiled."""
-    parts = []
-    if c.entry in ENTRIES:
-        parts.append(ENTRIES[c.entry])
-    reached = c.reached
-    if reached == ["fast_path"]:
-        parts.append("fast-path miss")
-    elif c.failed is not None and "compiled" not in reached:
-        phase = {"trace": "tracing", "lower": "lowering", "compile": "compilation"}.get(c.failed.phase)
-        parts.append(f"{phase or escape(c.failed.phase)} failed")
-    elif not reached:
-        parts.append("unfinished")
-    elif "traced" not in reached:
-        parts.append("compiled, not traced" if reached == ["compiled"] else "lowered, not traced")
-    elif "compiled" not in reached and c.entry != "nested":
-        parts.append("unfinished" if c.phase is not None else "not compiled")
-    if c.persistent_hit:
-        parts.append("from the persistent cache")
-    return ", ".join(parts)
-
-
-def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
-    """Return (user line, seconds, number of compilations), the most expensive first."""
-    spent: dict[str, tuple[float, int]] = {}
-    for c in compilations:
-        if c.reached_phases & 4:
-            site = places.frame(c.site) or "an unknown line"
-            before, n = spent.get(site, (0.0, 0))
-            spent[site] = before + c.seconds, n + 1
-    return sorted(((s, t, n) for s, (t, n) in spent.items()), key=lambda e: (-e[1], e[0]))
 
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:

@@ -11,10 +11,10 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
+from jaxscope.present.functions import circumstances
 from jaxscope.present.render import text
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places
-from jaxscope.report import function_summary
 from jaxscope.rules.carried_state import fix
 from jaxscope.schema.events import Compiled, PhaseFailed
 
@@ -56,5 +56,5 @@ def warning(run: Run, p: predictions.Prediction) -> str:
 def live_line(run: Run, c: Compilation) -> str:
     """Return ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88): batch['ids'] changed from ...``."""
     causes = "; ".join(first_and_more(explanations(run, c), DIFFERENCES))
-    around = function_summary.circumstances(c, Places(run))
+    around = circumstances(c, Places(run))
     return f"jaxscope: {compilation_name(run, c)} ({around}): {causes}"

@@ -7,10 +7,9 @@ from pathlib import PurePath
 
 from jaxscope.log import store
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text
-from jaxscope.present.findings import title as title_of
+from jaxscope.present.findings import fix_text, sentence
 from jaxscope.present.text import seconds
-from jaxscope.schema.findings import CERTAIN, Finding
+from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
 MOST = 10  # findings written in full
@@ -26,8 +25,7 @@ def told(found: Sequence[Finding]) -> str:
 
 def lines(f: Finding) -> list[str]:
     """Return the lines of one finding: its code and title, place and cost, fix."""
-    title = escape(title_of(f), 600)
-    written = [f"{f.code} {title if f.certainty == CERTAIN else f'it seems that {title}'}"]
+    written = [f"{f.code} {escape(sentence(f), 600)}"]
     around = ", ".join(filter(None, (place(f.source), seconds(f.seconds) if f.seconds else None)))
     if around:
         written.append(f"    {around}")

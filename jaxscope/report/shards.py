@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from jaxscope.analysis import sharding as sh
-from jaxscope.analysis.sharding import Cell
+from jaxscope.present.arrays import slices
 from jaxscope.present.escape import escape
 from jaxscope.report.layout import Line, line
 from jaxscope.schema.keys import Sharding
@@ -28,7 +28,7 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
     wide = [(name, size) for name, size in grid.axes if size > 1] if grid is not None else []
     if grid is None or not wide:
         heads: list[str] = []
-        rows = [("", [_text(c)]) for c in cells]
+        rows = [("", [f"{c.device} {slices(c, shape)}"]) for c in cells]
     else:
         *down, (across, columns) = wide if len(wide) > 1 else [*wide, ("", 1)]
         heads = [f"{escape(across, 30)} {k}" for k in range(columns)] if across else []
@@ -36,7 +36,7 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
             (
                 label,
                 [
-                    _text(by_device[d])
+                    f"{d} {slices(by_device[d], shape)}"
                     for d in grid.devices[k * columns : (k + 1) * columns]
                     if d in by_device
                 ],
@@ -66,9 +66,3 @@ def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
         if len(labels) > 4 * MOST_ROWS:
             break
     return labels
-
-
-def _text(c: Cell) -> str:
-    """``3 [0:256, :]``: the device and what it holds."""
-    inside = ", ".join(f"{low}:{high}" for low, high in c.slices)
-    return f"{c.device} [{inside}]"

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model import deaths, ledger
+from jaxscope.model import ledger
 from jaxscope.model.causes import recompilations
 from jaxscope.model.diff import changed_programs
 from jaxscope.model.load import load, state
@@ -23,6 +23,9 @@ from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
 from jaxscope.present.escape import escape
+from jaxscope.present.failures import donations, uncaught
+from jaxscope.present.failures import out_of_memory as out_of_memory_ended
+from jaxscope.present.functions import by_site, circumstances, outcome, work
 from jaxscope.present.runs import compilation_name, compiling, ending, gaps, unfinished
 from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
 from jaxscope.report import (
@@ -35,7 +38,6 @@ from jaxscope.report import (
     variants,
 )
 from jaxscope.report.console import console
-from jaxscope.report.function_summary import by_site
 from jaxscope.report.header import header
 from jaxscope.report.layout import BLANK, Line, line, put
 
@@ -124,25 +126,12 @@ def _death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator
     """
     main = run.main
     died = main.died if main is not None else None
-    if died is None or (arrays.out_of_memory(died) and not out_of_memory):
+    if died is None or (out_of_memory_ended(died) and not out_of_memory):
         return
     where = places.frame(died.stack[0]) if died.stack else None
-    message = escape(died.message.strip().splitlines()[0], 300) if died.message.strip() else ""
-    yield line(
-        (f"Uncaught {escape(died.error, 80)}", "error"),
-        f": {message}" if message else "",
-        (f"  ({where})" if where else "", "dim"),
-        hang=2,
-    )
-    for c, path in deaths.donors(run, died.message):
-        site = places.frame(c.site)
-        yield line(
-            f"{function_name(c.function)} donates {escape(path, 80)}, {deaths.aval(c, path)}",
-            (f"  ({site})" if site else "", "dim"),
-            ": use its result instead, or do not donate it",
-            indent=2,
-            hang=2,
-        )
+    yield line(*uncaught(died), (f"  ({where})" if where else "", "path"), hang=2)
+    for spans in donations(run, died.message, places):
+        yield line(*spans, indent=2, hang=2)
 
 
 def _recompile_seconds(run: Run) -> Iterator[Line]:
@@ -214,7 +203,7 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
             for f in functions:
                 yield line(
                     function_name(f),
-                    (f"  {function_summary.work(f)}", "dim"),
+                    (f"  {work(f)}", "dim"),
                     (
                         f"  at {', '.join(s for s, _, _ in by_site(f.compilations, places)[: function_summary.SITES])}",
                         "dim",
@@ -235,7 +224,7 @@ def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, i
         ("costliest recompile outside your functions: ", "warning"),
         (compilation_name(run, c), "name"),
         f"  {explanations(run, c)[0]}",
-        (f"  ({function_summary.circumstances(c, places)}){more}", "dim"),
+        (f"  ({circumstances(c, places)}){more}", "dim"),
         indent=indent,
         hang=2,
     )
@@ -326,7 +315,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         yield line(
             (function_name(f), "bold"),
             (f"  {site}" if site else "", "dim"),
-            f"  {function_summary.outcome(f)}",
+            f"  {outcome(f)}",
             right=seconds(f.seconds),
             indent=2,
             hang=4,
@@ -337,7 +326,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
             yield line(
                 ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "warning"),
                 explanations(run, c)[0],
-                (f"  ({function_summary.circumstances(c, places)})", "dim"),
+                (f"  ({circumstances(c, places)})", "dim"),
                 indent=6,
                 hang=2,
             )

@@ -8,15 +8,12 @@ from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.present.escape import escape
-from jaxscope.present.text import Places, count, function_name, seconds, size
+from jaxscope.present.text import Places, count, seconds, size
+from jaxscope.present.transfers import long, name, waiting
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
 
 SHOWN = 6
-LONG_S, LONG_SHARE = (
-    0.05,
-    0.01,
-)  # a transfer is shown if the program waited so many seconds, or this share of the run
 LARGE = 64 << 20  # a transfer is shown if it moved so many bytes in all
 
 DIRECTIONS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
@@ -37,8 +34,7 @@ def _entry(t: Transfer) -> contract.Transfer:
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Print the user's lines where the program waited long or moved much; else a one-line summary."""
     found = [t for t in model.transfers(run) if t.process is run.main]
-    limit = min(LONG_S, LONG_SHARE * (run.seconds or 0.0))
-    shown = [t for t in found if (t.blocked_seconds or 0.0) > limit or (t.bytes or 0) >= LARGE]
+    shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
     if not shown:
         counts = "; ".join(_in_short(found))
@@ -48,13 +44,13 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
             yield line(("Transfers", "title"), f"  {counts}", left, hang=4)
         return
     waited = sum(t.blocked_seconds or 0.0 for t in found if t.direction == TO_HOST)
-    total = f"  the program waited {seconds(waited)} for values from the devices" if waited else ""
+    total = ["  ", *waiting(waited)] if waited else []
     yield BLANK
-    yield line(("Transfers", "title"), total, hang=4)
+    yield line(("Transfers", "title"), *total, hang=4)
     for t in shown:
         where = places.frame(t.source)
         yield line(
-            (escape(t.text or _kind(t), 80), "bold"),
+            (name(t), "name"),
             f"  {_facts(t)}",
             (f"  {where}" if where else "", "dim"),
             right=(seconds(t.blocked_seconds), "bold") if t.blocked_seconds else None,
@@ -83,13 +79,6 @@ def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
             yield f"{count(times, 'copy', 'copies')} {words}{among}"
         if called:
             yield f"arguments {words} in each call of {count(len(called), 'function')}"
-
-
-def _kind(t: Transfer) -> str:
-    if t.function is not None:
-        paths = ", ".join(t.paths[:3]) + (", ..." if len(t.paths) > 3 else "")
-        return f"{paths} of {function_name(t.function)}"
-    return t.kind
 
 
 def _facts(t: Transfer) -> str:

@@ -10,7 +10,8 @@ from places import TESTS
 
 from jaxscope.analysis import bounds, machines
 from jaxscope.analysis.hlo.program import analyse
-from jaxscope.report import targets
+from jaxscope.present import targets
+from jaxscope.present.spans import plain
 
 V5E, V5P = machines.parse("v5e:4x4"), machines.parse("v5p:8x8x8")
 MESH = [("data", 4), ("model", 4)]
@@ -116,7 +117,7 @@ def test_a_bound_of_compute_that_is_not_known_says_why(flops, why):
         uncounted="the text does not state what the custom call mine computes",
     )
     assert found.compute is None and found.uncounted == why
-    assert f"compute unknown ({why})" in targets.bounds_line(found).text.plain
+    assert f"compute unknown ({why})" in plain(targets.bounds(found))
     assert of(V5E, {"bf16": 1}, 1).uncounted is None
 
 

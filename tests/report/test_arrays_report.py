@@ -147,7 +147,7 @@ def test_of_a_program_that_died_while_it_waited_the_largest_is_told(tmp_path):
         "large, the largest program of the run, needs on each device: arguments 4.0 KiB, results 128 B"
         in flat
     )
-    assert flat.index("temporary 1.0 GiB") < flat.index("state.params['w']")
+    assert flat.index("temporaries 1.0 GiB") < flat.index("state.params['w']")
 
 
 def test_a_program_that_its_compiler_found_no_room_for_is_named(tmp_path):

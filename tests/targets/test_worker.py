@@ -17,7 +17,7 @@ from jaxscope.cli import targeting
 from jaxscope.log import jobs, reader, store
 from jaxscope.model.load import Tail
 from jaxscope.model.records import Program
-from jaxscope.report import targets
+from jaxscope.present import targets
 from jaxscope.schema import events as ev
 from jaxscope.targets import process
 from jaxscope.targets import worker as worker_

@@ -186,7 +186,7 @@ def test_a_mesh_of_any_size_is_drawn_at_any_width(a, b, width, spec):
 
 def test_each_device_has_a_bar_and_many_have_a_line():
     few = [plain(line) for line in mesh.devices(look(by_device={0: 1024, 1: 512}), 40)]
-    assert few[0] == "On each device  512 B to 1.0 KiB"
+    assert few[0] == "Devices  512 B to 1.0 KiB each"
     assert few[1].count("█") == 2 * few[2].count("█")
     many = [plain(line) for line in mesh.devices(look(by_device=dict.fromkeys(range(100), 7)), 60)]
     assert len(many) == 5 and many[1].split()[0] == "0-31"

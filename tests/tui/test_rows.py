@@ -350,7 +350,7 @@ def test_a_death_by_a_deleted_array_names_who_had_been_given_it(tmp_path):
     written.exited(run, 1)
     loaded = load(run)
     said = [plain(line) for line in death.why(loaded, [], Places(loaded))]
-    assert said[0] == "✖ RuntimeError: Array has been deleted with shape=float32[4,4]."
+    assert said[0] == "✖ Uncaught RuntimeError: Array has been deleted with shape=float32[4,4]."
     assert said[1] == "  at train.py:7 in main"
     assert "train_step donates state, f32[4,4]" in said[2]
 
@@ -364,7 +364,7 @@ def test_want_of_memory_comes_with_what_was_asked_for_and_what_was_alive(tmp_pat
         "train_step was being compiled and has not run; its previous compilation needs" in line
         for line in said
     )
-    assert any("live arrays at that time: 12 arrays" in line for line in said)
+    assert any("Live arrays at that time: 12 arrays" in line for line in said)
     assert any("state.opt_state[*].mu['dense']['kernel']  ●8" in line for line in said)
 
 
@@ -373,7 +373,7 @@ def test_want_of_memory_is_told_in_four_lines_where_there_is_little_room(tmp_pat
     said = [plain(line) for line in death.why(run, [], Places(run), brief=True)]
     assert len(said) == 4
     for line, part in zip(
-        said, ("Out of memory", "train.py:140", "needs on each", "live arrays at that time"), strict=True
+        said, ("Out of memory", "train.py:140", "needs on each", "Live arrays at that time"), strict=True
     ):
         assert part in line
 
@@ -393,11 +393,11 @@ def waiting(path, *lines):
 def test_the_overview_says_how_long_the_program_waited_for_values_and_where_most(tmp_path):
     found = waiting(tmp_path / "two", (7, "float(loss)", 40, 1.5), (9, "print(\x1b[2Jx)", 2, 2.5))
     assert plain(overview.waited(found, Places(found))) == (
-        "4.0 s waiting for values from the devices, 2.5 s of it in print(\\x1b[2Jx) 2x  train.py:9"
+        "the program waited 4.0 s for values from the devices, 2.5 s of it in print(\\x1b[2Jx) 2x  train.py:9"
     )
     one = waiting(tmp_path / "one", (7, "float(loss)", 40, 1.5))
     assert plain(overview.waited(one, Places(one))) == (
-        "1.5 s waiting for values from the devices in float(loss) 40x  train.py:7"
+        "the program waited 1.5 s for values from the devices, in float(loss) 40x  train.py:7"
     )
 
 

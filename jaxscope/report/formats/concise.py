@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import evidence
+from jaxscope.present.findings import evidence, sentence
 from jaxscope.present.findings import title as title_of
 from jaxscope.report.formats.placed import Placed
-from jaxscope.schema.findings import CERTAIN, NOTE
+from jaxscope.schema.findings import NOTE
 
 TITLE = 400
 
@@ -42,7 +42,5 @@ def seen(p: Placed) -> list[str]:
 
 
 def title(p: Placed) -> str:
-    """What was found, and whether that is certain."""
-    f = p.finding
-    text = escape(title_of(f), TITLE)
-    return text if f.certainty == CERTAIN else f"it seems that {text}"
+    """Return the title of the finding, and whether it is certain."""
+    return escape(sentence(p.finding), TITLE)

@@ -11,10 +11,10 @@ from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
+from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement
 from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Cell, Column, Part
 
-UNNAMED = "unnamed"
 FEW = 12  # a name with no more than so many below it stands open
 BARS = "▁▂▃▄▅▆▇█"
 # ``.name``, ``['key']``, ``[0]``, ``[*]``; what follows the variable's own name.
@@ -169,7 +169,7 @@ def _rows(node: _Node, depth: int, above: str, toggled: Collection[str]) -> list
             rows = [Row(inner.prefix, inner.prefix, label, depth, tuple(groups), opened)]
             if opened:
                 rows += _rows(inner, depth + 1, inner.prefix, toggled)
-                rows += [_leaf(g, _form(g), depth + 1) for g in sorted(inner.own, key=_weight)]
+                rows += [_leaf(g, form(g), depth + 1) for g in sorted(inner.own, key=_weight)]
         made.append((-sum(g.global_bytes or 0 for g in groups), inner.prefix, rows))
     return [row for _, _, rows in sorted(made, key=lambda m: m[:2]) for row in rows]
 
@@ -178,17 +178,11 @@ def _leaf(g: Group, label: str, depth: int) -> Row:
     prefix = g.path if g.path is not None else UNNAMED
     placed = g.sharding.text if g.sharding is not None else ""
     line = f"{g.origin.file}:{g.origin.line}" if g.origin is not None else ""
-    return Row("\0".join((prefix, _form(g), placed, line)), prefix, label, depth, (g,), None)
+    return Row("\0".join((prefix, form(g), placed, line)), prefix, label, depth, (g,), None)
 
 
 def _weight(g: Group) -> tuple[int, str]:
     return -(g.global_bytes or 0), g.path or ""
-
-
-def _form(g: Group) -> str:
-    """``float32[512,512]``; what is not one shape is said to be various."""
-    shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
-    return f"{g.dtype}{shape}" if g.dtype is not None else f"various{shape}"
 
 
 def row_id(r: Row) -> str:
@@ -241,7 +235,7 @@ def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
 
     return [
         Column("array", name, order=lambda r: r.prefix),
-        Column("shape", lambda r, _: [(_form(r.groups[0]) if len(r.groups) == 1 else "", "dim")], 18, order=lambda r: _form(r.largest), wide=96),
+        Column("shape", lambda r, _: [(form(r.groups[0]) if len(r.groups) == 1 else "", "dim")], 18, order=lambda r: form(r.largest), wide=96),
         Column("n", lambda r, _: f"{r.arrays:,}", 5, right=True, order=lambda r: r.arrays, first=True),
         Column("global", lambda r, _: [(size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True),
         Column("a device", each, 9, right=True, order=lambda r: r.device_bytes, first=True),
@@ -267,16 +261,6 @@ def sparkline(values: Sequence[int]) -> str:
     return "".join(BARS[max(0, -(-8 * v // most) - 1)] if v > 0 else "·" for v in values)
 
 
-def when(s: Snapshot) -> str:
-    """``after step 381``."""
-    event = {"exit": "at the end", "exhausted": "when memory ran out"}.get(s.why)
-    if event is not None:
-        return event
-    if s.step:
-        return f"after step {s.step:,}"
-    return "before the first step" if s.step == 0 else "before a compilation"
-
-
 def title(looks: Looks, shown: int) -> tuple[str, str]:
     """Of the table: when, how much; which look of how many, and how their sums went."""
     s = looks.found[shown]
@@ -286,7 +270,7 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
     which = f"snapshot {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
     known = None if any(g.global_bytes is None for g in s.groups) else totals[shown]
-    return f"Arrays {when(s)}: {count(s.count, 'array')}, {size(known)}{on}", which
+    return f"Arrays {moment(s)}: {count(s.count, 'array')}, {size(known)}{on}", which
 
 
 def heading(r: Row) -> list[list[Part]]:
@@ -296,10 +280,9 @@ def heading(r: Row) -> list[list[Part]]:
     if len(r.groups) > 1:
         return [
             [(name, "title"), f"  {count(r.arrays, 'array')}, {size(r.global_bytes)}"],
-            [("the largest: ", "dim"), g.path or UNNAMED, f"  {_form(g)}"],
+            [("the largest: ", "dim"), g.path or UNNAMED, f"  {form(g)}"],
         ]
-    many = f"{r.arrays:,}x " if r.arrays > 1 else ""
-    return [[(name, "title"), f"  {many}{_form(g)}"]]
+    return [[(name, "title"), f"  {forms(g)}"]]
 
 
 def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
@@ -307,10 +290,7 @@ def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
     g = r.largest
     made: list[list[Part]] = []
     if g.sharding is not None:
-        kind = f" in {g.memory_kind}" if g.memory_kind not in (None, "device", "unpinned_host") else ""
-        made.append([g.sharding.text, kind])
-    if g.padding_bytes:
-        made.append([(f"{size(g.padding_bytes)} of padding", "warning")])
+        made.append(placement(g))
     for name, text in intended(g):
         same = g.sharding is not None and text in (g.sharding.spec, g.sharding.text)
         made.append(

@@ -9,12 +9,12 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
+from jaxscope.present.programs import axes, executions, overlap, reason
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Column, Part
 
 OP = 160  # characters of a name that XLA has put together
-ORIGINS = {"asked": "requested by the program", "inserted": "inserted by the partitioner"}
 
 
 class Row(NamedTuple):
@@ -78,10 +78,6 @@ def owner(run: Run, p: Program) -> str:
     return compilation_name(run, c)
 
 
-def axes(c: Collective) -> str:
-    return "?" if c.axes is None else ",".join(c.axes) or "one device"
-
-
 def columns(run: Run, places: Places) -> list[Column[Row]]:
 
     def line(r: Row) -> str:
@@ -96,8 +92,8 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
         Column("n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True),
         Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True),
         Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90),
-        Column("runs", lambda r, _: "?" if r.collective.executions is None else f"{r.collective.executions:,}x", 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84),
-        Column("origin", lambda r, _: [(r.collective.origin or "?", "warning" if r.collective.origin == "inserted" else "")], 8, order=lambda r: r.collective.origin or "?"),
+        Column("runs", lambda r, _: executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84),
+        Column("origin", lambda r, _: [({"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"), "warning" if r.collective.origin == "inserted" else "")], 9, order=lambda r: r.collective.origin or "?"),
         Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100),
         Column("line", lambda r, _: line(r), order=line),
         Column("program", lambda r, _: [(owner(run, r.program), "dim")], 18, order=lambda r: owner(run, r.program), wide=100),
@@ -126,21 +122,10 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
         (size(c.wire_bytes)), " each time · ",
         (size(sent)), " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
     ])  # fmt: skip
-    told = ORIGINS.get(c.origin or "", "origin unknown")
-    if c.is_async:
-        told += {
-            True: " · asynchronous, overlapped with computation",
-            False: " · asynchronous, but not overlapped with computation",
-        }.get(c.overlap, " · asynchronous")  # type: ignore[arg-type]
-    made.append([told])
-    if c.constrained_at is not None:
-        made.append(
-            [f"your sharding constraint {c.constraint} at {places.frame(c.constrained_at)} requires it"]
-        )
+    facts = [reason(c, places) or "origin unknown", "asynchronous" if c.is_async else "", overlap(c)]
+    made.append([" · ".join(filter(None, facts))])
     if c.source is not None:
-        made.append(
-            [f"{places.frame(c.source)} in {c.source.function}", (f"   {(c.op_name or '')[:OP]}", "dim")]
-        )
+        made.append([places.inside(c.source) or "", (f"   {(c.op_name or '')[:OP]}", "dim")])
     elif c.op_name:
         made.append([(c.op_name[:OP], "dim")])
     return made

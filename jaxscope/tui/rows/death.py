@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 
 from jaxscope.model import arrays as model
-from jaxscope.model import deaths
 from jaxscope.model.run import Run
+from jaxscope.present.failures import alive, donations, memory_needed, uncaught
 from jaxscope.present.runs import ending
-from jaxscope.present.text import WITH_INPUT, Places, count, function_name, size, wanted_input
-from jaxscope.report import arrays as report
+from jaxscope.present.text import WITH_INPUT, Places, size, wanted_input
 from jaxscope.tui.cells import Part
 
 FRAMES = 3
@@ -42,32 +41,33 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
     if died is None and look is None:
         made = _from_output(run, output)
         return [*made[:1], *advice, *made[1:]]
-    error = died.error if died is not None else "RESOURCE_EXHAUSTED"
-    message = (died.message if died is not None else look.error or "" if look is not None else "").strip()
-    first = message.splitlines()[0][:WORDS] if message else ""
-    made = [[("✖ ", "error"), (error, "error"), f": {first}" if first else ""], *advice]
+    if died is not None:
+        made = [[("✖ ", "error"), *uncaught(died)], *advice]
+    else:
+        message = (look.error or "").strip() if look is not None else ""
+        made = [
+            [("✖ ", "error"), ("Out of memory", "error"), f": {message.partition(chr(10))[0][:WORDS]}"],
+            *advice,
+        ]
     if died is not None:
         for n, frame in enumerate(died.stack[: 1 if brief else FRAMES]):
-            made.append([("  at " if n == 0 else "  called at ", "dim"), (places.frame(frame) or "?", "bold" if n == 0 else ""), f" in {frame.function}"])  # fmt: skip
-        for c, path in deaths.donors(run, died.message):
-            made.append([("  → ", "good"), f"{function_name(c.function)} donates {path}, {deaths.aval(c, path)}: use its result instead, or do not donate it"])  # fmt: skip
+            made.append([("  at " if n == 0 else "  called at ", "dim"), (places.inside(frame) or "?", "name" if n == 0 else "")])  # fmt: skip
+        made += [[("  → ", "good"), *spans] for spans in donations(run, died.message, places)]
     elif look is not None and look.site is not None:
-        made.append([("  at ", "dim"), (places.frame(look.site) or "?", "bold"), f" in {look.site.function}"])
+        made.append([("  at ", "dim"), places.inside(look.site) or "?"])
     if look is not None:
-        made += [[f"  {found.text.plain}"] for found in report.wanted(run, look.site)]
+        made += [["  ", *spans] for spans in memory_needed(run, look.site)]
         made += _alive(look)[: 1 if brief else None]
     return made
 
 
 def _alive(look: model.Snapshot) -> Lines:
     """Return the total of the live arrays, and the largest by name."""
-    total = sum(g.global_bytes or 0 for g in look.groups)
     largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
-    made: Lines = [[("  live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {size(total)}", ("  5", "key"), (" shows where", "dim")]]  # fmt: skip
+    made: Lines = [["  ", *alive(look), ("  5", "key"), (" shows where", "dim")]]
     for g in largest:
-        held = size(g.global_bytes)
         copies = (f"  ●{g.replication}", "warning") if (g.replication or 1) > 1 else ""
-        made.append([f"  {held:>12}  {g.path or 'unnamed'}", copies])
+        made.append([f"  {size(g.global_bytes):>12}  {g.path or 'unnamed'}", copies])
     return made
 
 

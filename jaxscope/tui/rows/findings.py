@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from jaxscope.errors import UsageError
-from jaxscope.present.findings import evidence, fix_text, headline
+from jaxscope.present.findings import evidence, fix_text, headline, mark, sentence
 from jaxscope.present.findings import title as title_of
 from jaxscope.present.text import Places, count, seconds
 from jaxscope.rules import registry
-from jaxscope.schema.findings import CERTAIN, Finding
+from jaxscope.schema.findings import Finding
 from jaxscope.tui.cells import Cell, Column, Part
-from jaxscope.tui.rows.overview import mark
 
 _HEADING = re.compile(r"^## +")
 
@@ -53,8 +52,7 @@ def detail(f: Finding, places: Places) -> list[list[Part]]:
 
 def seen(f: Finding, places: Places) -> list[list[Part]]:
     """Paragraphs: what was found, how to fix it, the evidence."""
-    title = title_of(f) if f.certainty == CERTAIN else f"it seems that {title_of(f)}"
-    made: list[list[Part]] = [[mark(f), " ", (f.code, "bold"), f"  {title}"]]
+    made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:
         facts.append(f"cost {seconds(f.seconds)} so far")

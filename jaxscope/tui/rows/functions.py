@@ -11,12 +11,11 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations
+from jaxscope.present.functions import known_cause, level, nearest_name, phases
+from jaxscope.present.keys import changed, key_rows
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
-from jaxscope.report import function_summary
-from jaxscope.report.function import key_rows
 from jaxscope.tui.cells import Cell, Column, Part
-from jaxscope.tui.rows.overview import known_cause
 
 
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
@@ -75,7 +74,7 @@ def attempt_columns(run: Run, found: Sequence[Attempt]) -> list[Column[Attempt]]
 
     def cause(a: Attempt, _: int) -> Cell:
         said = known_cause(run, a.compilation)
-        how = function_summary.level(a.compilation)
+        how = level(a.compilation)
         style = "dim" if said in ("first", "…") else "retrace"
         return [(said, style), (f"  {how}" if how else "", "error" if a.compilation.failed else "dim")]
 
@@ -114,12 +113,8 @@ def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list
         was = key_rows(facts_of(run, against))
     if was is None:
         return [KeyRow(name, None, text, False) for name, text in now.items()]
-    of_every_call = ("tree", "call form", "function object")
-    rows = []
-    for name in dict.fromkeys([*now, *was]):
-        before, after = was.get(name), now.get(name)
-        unread = name in of_every_call and (before is None or after is None)
-        rows.append(KeyRow(name, before, after, before != after and not unread))
+    names = dict.fromkeys([*now, *was])
+    rows = [KeyRow(name, was.get(name), now.get(name), changed(name, was, now)) for name in names]
     # A tree is long; if it differs, the arguments show the difference better.
     return sorted(rows, key=lambda r: (not r.changed, r.name == "tree", r.name.startswith("setting ")))
 
@@ -160,8 +155,7 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
     clauses = explanations(run, c)
     made: list[Part] = []
     if comparison is not None and comparison.nearest is not None:
-        n = number_of(run, comparison.nearest)
-        made.append((f"compared with {f'#{n}' if n else 'an earlier call'}: ", "dim"))
+        made.append((f"compared with {nearest_name(run, comparison.nearest)}: ", "dim"))
     made.append((clauses[0], "retrace" if comparison is None or comparison.nearest is not None else ""))
     for clause in clauses[1:4]:
         made += ["; ", clause]
@@ -211,16 +205,8 @@ def other_columns(run: Run) -> list[Column[Other]]:
 def where(run: Run, c: Compilation, places: Places) -> str:
     """The call's line, its step, its phases."""
     parts = []
-    site = places.frame(c.site)
-    if site and c.site is not None:
-        parts.append(f"{site} in {c.site.function}")
+    if site := places.inside(c.site):
+        parts.append(site)
     if c.step is not None:
         parts.append(f"step {c.step:,}")
-    for word, spent in (
-        ("trace", c.trace_seconds),
-        ("lower", c.lower_seconds),
-        ("compile", c.compile_seconds),
-    ):
-        if spent is not None:
-            parts.append(f"{word} {seconds(spent)}")
-    return " · ".join(parts)
+    return " · ".join([*parts, *phases(c)])

@@ -18,22 +18,21 @@ from jaxscope.model import target_programs
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
+from jaxscope.present import targets
+from jaxscope.present.programs import in_short
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, size
-from jaxscope.report import compiled_program, targets
 from jaxscope.report.text import which
 from jaxscope.tui.cells import Column, Part, plain
 
 SKIPPED, COMPILING, WAITING, MADE_NONE = "skipped", "compiling", "waiting", "none"
+LARGEST = 5  # buffers of a program that does not fit
 NAME = 24  # characters of a machine's name
 MARKS = {
     OK: ("✓", "good"), EXHAUSTED: ("✖", "error"), FAILED: ("✖", "warning"), CRASHED: ("✖", "warning"),
     LATE: ("✖", "warning"), MISSING: ("✖", "warning"), SKIPPED: ("-", "warning"), COMPILING: ("…", "compile"),
     WAITING: ("·", "dim"), MADE_NONE: ("-", "dim"),
 }  # fmt: skip
-
-
-_WORDS = {OK: "compiled", EXHAUSTED: "does not fit", SKIPPED: "not lowered", MISSING: "no compiler"}
 
 
 class Recording(Protocol):
@@ -222,13 +221,13 @@ def summary(seen: Seen) -> list[Part]:
         return parts if seen.program.made is None else [*parts, ("  reading …", "dim")]
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
-    short = compiled_program.in_short(texts, None)
+    short = in_short(texts, None)
     return [*parts, f" · {short}"] if short else parts
 
 
 def _state(p: Program) -> tuple[str, str]:
     if p.state == EXHAUSTED:
-        return "does not fit", "error"
+        return targets.STATES[EXHAUSTED], "error"
     return targets.state(p)
 
 
@@ -238,24 +237,14 @@ def verdict(seen: Seen) -> list[Part]:
         return []
     parts: list[Part] = []
     fit = target_programs.fit(seen.run, seen.program)
-    if fit is not None and fit.used is not None:
-        room = size(fit.capacity) if fit.capacity is not None else "?"
-        if fit.fits is False:
-            largest = ", ".join(f"{name} {size(n)}" for name, n in fit.parts.items() if n)
-            parts += [
-                ("✖ does not fit: ", "error"),
-                f"{size(fit.used)} in {room}",
-                f" ({largest})" if largest else "",
-            ]
-        else:
-            parts.append(f"{size(fit.used)} of {room} on a device")
+    if fit is not None:
+        parts += targets.memory_fit(fit)
     bounds = target_programs.bounds_of(seen.run, seen.program)
     if bounds is not None and bounds.binds is not None:
-        rest = targets.bounds_besides(bounds)
-        parts += [" · " if parts else "", ("bound ", "dim"), targets.least(bounds), (f"; {rest}" if rest else "", "dim")]  # fmt: skip
+        parts += [" · " if parts else "", *targets.bounds(bounds)]
     cycles = seen.texts.hlo.estimated_cycles if seen.texts.hlo is not None else None
     if cycles:
-        parts.append((f" · {cycles:,} cycles estimated", "dim"))
+        parts.append((f" · {targets.cycles(cycles)}", "dim"))
     return parts
 
 
@@ -315,8 +304,8 @@ def _filling(seen: Seen) -> Iterator[str]:
         error = seen.program.made.error if seen.program.made is not None else None
         yield f"It does not fit: {' '.join((error or 'the compiler gives no figures').split())}"
         return
-    for line in targets.fit_lines(fit, seen.texts or NOTHING):
-        yield line.text.plain
+    for spans in (targets.memory_fit(fit), *targets.largest(fit, seen.texts or NOTHING, LARGEST)):
+        yield plain(spans)
 
 
 def no_collectives(machine: Machine) -> str:
@@ -356,7 +345,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
     def words(s: Seen) -> str:
         if s.program is None:
             return "no program"
-        return _WORDS.get(s.state, s.state) if s.machine.target is not None else "ran"
+        return targets.STATES.get(s.state, s.state) if s.machine.target is not None else "ran"
 
     def sends(s: Seen, _: int) -> str:
         found = hlo(s)

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.sharding import Cell
 from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.present.arrays import slices, spread
 from jaxscope.present.text import size
 from jaxscope.schema.keys import Sharding
 from jaxscope.tui.cells import Part
@@ -114,14 +115,6 @@ def _legend(
     return made
 
 
-def slices(c: Cell, shape: Sequence[int]) -> str:
-    """Return ``[0:256, :]``; ``nothing: padding`` for an empty shard."""
-    if any(begin >= end for begin, end in c.slices) and all(shape):
-        return "nothing: padding"
-    ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]
-    return f"[{', '.join(ranges)}]"
-
-
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
     """Draw a line for each axis of a mesh that is too large to draw, with the shards along it."""
     grid, spec = sh.grid(s), sh.spec_axes(s.spec)
@@ -157,11 +150,13 @@ def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
         return []
     limits = {m.device: m.limit for m in s.memory if m.limit}
     used = {m.device: m.in_use for m in s.memory if m.in_use is not None}
-    low, high = min(n for _, n in by_device), max(n for _, n in by_device)
-    top = max([*limits.values(), high])
-    spread = f"{size(low)} each" if size(low) == size(high) else f"{size(low)} to {size(high)}"
+    top = max([*limits.values(), *(n for _, n in by_device)])
     made: Lines = [
-        [("On each device", "title"), f"  {spread}", (f" of {size(top)}" if limits else "", "dim")]
+        [
+            ("Devices", "title"),
+            f"  {spread(n for _, n in by_device)}",
+            (f" of {size(top)}" if limits else "", "dim"),
+        ]
     ]
     if len(by_device) > most:
         per_row = max(8, min(32, width - 16))

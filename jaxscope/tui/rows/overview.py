@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import waits
-from jaxscope.present.findings import headline
+from jaxscope.present.findings import headline, mark
+from jaxscope.present.functions import known_cause
 from jaxscope.present.runs import compilation_name, compiling, unfinished, verb
 from jaxscope.present.text import Places, count, function_name, seconds
-from jaxscope.report.transfers import LONG_S, LONG_SHARE
-from jaxscope.schema.findings import ERROR, NOTE, Finding
+from jaxscope.present.transfers import long, name, waiting
+from jaxscope.schema.findings import Finding
 from jaxscope.tui.cells import Column, Part
 
-MARKS = {ERROR: ("✖", "error"), NOTE: ("·", "note")}
 LATEST = 50
 
 
@@ -31,21 +30,16 @@ def now(run: Run, places: Places, *, running: bool) -> list[Part]:
 
 
 def waited(run: Run, places: Places) -> list[Part]:
-    """How long the program stood waiting for values from the devices, and where most; nothing where it is not worth a word."""
+    """Return how long the program waited for values from the devices, and where most; nothing if that is short."""
     found = waits(run)
     total = sum(t.blocked_seconds or 0.0 for t in found)
-    if total <= min(LONG_S, LONG_SHARE * (run.seconds or 0.0)):
+    if not long(run, total):
         return []
     most = found[0]
-    made: list[Part] = [(seconds(total), "bold"), " waiting for values from the devices"]
-    if len(found) > 1:
-        made.append(f", {seconds(most.blocked_seconds)} of it in")
-    else:
-        made.append(" in")
-    made.append((f" {most.text or most.kind}"[:80], "bold"))
+    share = f", {seconds(most.blocked_seconds)} of it in " if len(found) > 1 else ", in "
     times = f" {most.count:,}x" if most.count is not None else ""
     where = places.frame(most.source)
-    return [*made, times, (f"  {where}" if where else "", "dim")]
+    return [*waiting(total), share, (name(most), "name"), times, (f"  {where}" if where else "", "path")]
 
 
 class Event(NamedTuple):
@@ -82,15 +76,6 @@ def latest(run: Run) -> list[Event]:
     return made
 
 
-def known_cause(run: Run, c: Compilation) -> str:
-    """Return the decisive cause in a word or two; ``…`` if the keys have not been compared yet."""
-    if c.key is not None and c.id not in run.comparisons:
-        return "…"
-    cause = causes.of(run, c)[0]
-    kind = cause.kind.replace("_", " ")
-    return f"{kind} {cause.path}" if cause.path else kind
-
-
 EVENT_COLUMNS: list[Column[Event]] = [
     Column("at", lambda e, _: seconds(e.at), 8, right=True),
     Column("latest", lambda e, _: e.text),
@@ -101,10 +86,6 @@ FINDING_COLUMNS: list[Column[Finding]] = [
     Column("finding", lambda f, _: headline(f)),
     Column("cost", lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
 ]  # fmt: skip
-
-
-def mark(f: Finding) -> tuple[str, str]:
-    return MARKS.get(f.severity, ("▲", "warning"))
 
 
 def finding_id(f: Finding) -> str:

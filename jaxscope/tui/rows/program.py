@@ -13,9 +13,9 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import diff
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
+from jaxscope.present.programs import DONATION, executions, in_short
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, seconds, size
-from jaxscope.report import compiled_program
 from jaxscope.report import diff as report
 from jaxscope.report.console import console
 from jaxscope.report.dump import why_not
@@ -51,7 +51,7 @@ def absent(run: Run, directory: RunDir, c: Compilation, stage: str) -> str:
 
 
 def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
-    """``train_step #4   412 instructions · 49 fusions · peak 494 KiB on a device · donated 2, in vain 1``"""
+    """``train_step #4   412 instructions · 49 fusions · peak 494 KiB on a device · 2 donated (1.0 MiB)``"""
     parts: list[Part] = [(compilation_name(run, c), "bold"), f"  {seconds(c.seconds)}"]
     if program is None:
         return [*parts, (f"  {', '.join(c.reached) or 'unfinished'}", "dim")]
@@ -60,18 +60,19 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
     compiled = c.compiled or program.compiled
-    said = compiled_program.in_short(texts, compiled.memory if compiled is not None else None)
+    said = in_short(texts, compiled.memory if compiled is not None else None)
     if said:
         parts.append(f" · {said}")
     if texts.stablehlo is not None:
-        for status, words, style in (
-            ("aliased", "donated", ""),
-            ("unused", "donated in vain", "warning"),
-            ("possible", "could be donated", "note"),
-        ):
+        for status, (words, style) in DONATION.items():
             found = [d for d in texts.stablehlo.donation if d.status == status]
             if found:
-                parts.append((f" · {len(found)} {words} ({size(sum(d.bytes or 0 for d in found))})", style))
+                parts.append(
+                    (
+                        f" · {len(found):,} {words.partition(' if ')[0]} ({size(sum(d.bytes or 0 for d in found))})",
+                        style,
+                    )
+                )
     return parts
 
 
@@ -118,7 +119,7 @@ def fusion_columns(places: Places) -> list[Column[Fusion]]:
     return [
         Column("fusion", lambda f, _: [(f.name, "bold")], 24),
         Column("kind", lambda f, _: f.kind, 7),
-        Column("runs", lambda f, _: "?" if f.executions is None else f"{f.executions:,}x", 6, right=True),
+        Column("runs", lambda f, _: executions(f.executions), 6, right=True),
         Column("moves", lambda f, _: size(traffic(f)), 10, right=True),
         Column("line", lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")], 20, wide=90),
         Column("holds", holds),

@@ -1,0 +1,67 @@
+"""Word the facts of live arrays: their form, placement, the moment of a snapshot, bytes on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jaxscope.analysis.sharding import Cell
+from jaxscope.model.arrays import Group, Snapshot
+from jaxscope.present.spans import Span, joined
+from jaxscope.present.text import brief, size
+
+UNNAMED = "unnamed"
+
+
+def form(g: Group) -> str:
+    """Return ``float32[512,512]``; ``various`` if the arrays differ in dtype."""
+    shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
+    return f"{brief(g.dtype, 40)}{shape}" if g.dtype is not None else "various"
+
+
+def forms(g: Group) -> str:
+    """Return ``12x float32[8]``: the form with the number of arrays."""
+    return form(g) if g.count == 1 else f"{g.count:,}x {form(g)}"
+
+
+def placement(g: Group) -> list[Span]:
+    """Return ``P('data', None) on data=4,model=2, 2 copies, 12 KiB of padding``."""
+    parts: list[list[Span]] = [["?" if g.sharding is None else brief(g.sharding.text, 120)]]
+    if g.memory_kind not in (None, "device", "unpinned_host"):
+        parts.append([brief(g.memory_kind, 40)])
+    if g.replication is not None and g.replication > 1:
+        parts.append([(f"{g.replication} copies", "warning")])
+    if g.padding_bytes:
+        parts.append([(f"{size(g.padding_bytes)} of padding", "warning")])
+    if g.shared:
+        which = "" if g.shared == g.count else f"{g.shared:,} of them "
+        parts.append([f"{which}sharing memory with other arrays"])
+    if g.shape is not None and g.layout not in (None, str(tuple(range(len(g.shape))))):
+        parts.append([f"layout {brief(g.layout, 40)}"])
+    return joined(parts, ", ")
+
+
+def moment(s: Snapshot) -> str:
+    """Return ``after step 381``: when a snapshot was taken."""
+    event = {"exit": "at the end", "asked": "at jaxscope.snapshot()", "exhausted": "when memory ran out"}.get(
+        s.why
+    )
+    if event is not None:
+        return event
+    if s.step:
+        return f"after step {s.step:,}"
+    return "before the first step" if s.step == 0 else "before a compilation"
+
+
+def spread(used: Iterable[int]) -> str:
+    """Return ``1.0 MiB each``, ``1.0 MiB to 1.2 MiB each``: bytes on devices; at least one."""
+    amounts = list(used)
+    low, high = size(min(amounts)), size(max(amounts))
+    return f"{low} each" if low == high else f"{low} to {high} each"
+
+
+def slices(c: Cell, shape: Sequence[int]) -> str:
+    """Return ``[0:256, :]``: what a device holds of an array; ``nothing: padding`` for an empty shard."""
+    if any(begin >= end for begin, end in c.slices) and all(shape):
+        return "nothing: padding"
+    ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]
+    return f"[{', '.join(ranges)}]"

@@ -1,0 +1,88 @@
+"""Word why a program failed: its exception, arrays that were donated, the memory that was needed and in use."""
+
+from __future__ import annotations
+
+from jaxscope.analysis.programs import peak_bytes
+from jaxscope.model import deaths
+from jaxscope.model.arrays import Snapshot
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.present.programs import memory_parts
+from jaxscope.present.spans import Span
+from jaxscope.present.text import Places, brief, count, function_name, size
+from jaxscope.schema.events import COMPILE, Died
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import no_memory
+
+
+def uncaught(died: Died) -> list[Span]:
+    """Return ``Uncaught ValueError: the first line of its message``."""
+    message = died.message.strip().partition("\n")[0]
+    return [(f"Uncaught {brief(died.error, 80)}", "error"), f": {brief(message, 300)}" if message else ""]
+
+
+def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
+    """Return a line for each call that may have donated the deleted array of which ``message`` speaks."""
+    lines: list[list[Span]] = []
+    for c, path in deaths.donors(run, message):
+        site = places.frame(c.site)
+        lines.append([
+            (function_name(c.function), "name"), f" donates {brief(path, 80)}, {deaths.aval(c, path)}",
+            (f"  ({site})" if site else "", "path"), ": use its result instead, or do not donate it",
+        ])  # fmt: skip
+    return lines
+
+
+def alive(look: Snapshot) -> list[Span]:
+    """Return ``Live arrays at that time: 12 arrays, 3.4 GiB``."""
+    total = sum(g.global_bytes or 0 for g in look.groups)
+    return [("Live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {size(total)}"]
+
+
+def out_of_memory(died: Died) -> bool:
+    """Return whether the program ended because memory ran out."""
+    return no_memory(died.message)
+
+
+def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
+    """Return the compiler's memory table of the program that ran out of memory, in bytes per device.
+
+    That is the program compiled last at ``site``. If compiling itself failed there, the previous compilation of
+    the function is shown; if nothing was compiled at ``site``, the program with the highest peak.
+    """
+    compiled = [
+        c
+        for c in run.compilations.values()
+        if c.process is run.main and c.compiled is not None and c.compiled.memory is not None
+    ]
+    here = [c for c in compiled if c.site and site and (c.site.file, c.site.line) == (site.file, site.line)]
+    failed = [
+        c
+        for c in run.compilations.values()
+        if c.process is run.main and c.failed is not None and c.failed.phase == COMPILE
+        and c.site and site and (c.site.file, c.site.line) == (site.file, site.line)
+    ]  # fmt: skip
+    last = max(here, key=lambda c: c.t_ns, default=None)
+    broken = max(failed, key=lambda c: c.t_ns, default=None)
+    which = " (compiled last at this line) needs"
+    if broken is not None and (last is None or last.t_ns < broken.t_ns):
+        before = [c for c in compiled if c.function is broken.function and c.t_ns < broken.t_ns]
+        last = max(before, key=lambda c: c.t_ns, default=None)
+        which = " was being compiled and has not run" + (
+            "; its previous compilation needs" if last is not None else ""
+        )
+        if last is None:
+            return [[(function_name(broken.function), "name"), which]]
+    elif last is None:
+        which = ", the largest program of the run, needs"
+        last = max(compiled, key=_peak, default=None)
+    found = last.compiled if last is not None else None
+    if last is None or found is None or found.memory is None:
+        return []
+    parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(found.memory))
+    return [[(function_name(last.function), "name"), f"{which} on each device: {parts}"]]
+
+
+def _peak(c: Compilation) -> int:
+    memory = c.compiled.memory if c.compiled is not None else None
+    return (peak_bytes(memory) or 0) if memory is not None else 0

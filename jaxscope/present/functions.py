@@ -1,0 +1,118 @@
+"""Word the facts of one function and of one of its compilations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxscope.model import causes
+from jaxscope.model.function_lookup import number_of
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.present.runs import verb
+from jaxscope.present.text import Places, count, seconds
+
+_ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
+
+
+def work(f: Function) -> str:
+    """Return ``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``."""
+    parts = []
+    for word, times, spent in (
+        ("traced", f.traces, f.trace_seconds),
+        ("lowered", f.lowerings, f.lower_seconds),
+        ("compiled", f.compiled, f.compile_seconds),
+    ):
+        if times:
+            parts.append(f"{word} {times:,}x" + (f" in {seconds(spent)}" if spent else ""))
+    if f.persistent_cache_hits:
+        parts[-1] += f" ({f.persistent_cache_hits:,} from the persistent cache)"
+    failed = sum(c.failed is not None for c in f.compilations)
+    if failed:
+        parts.append(count(failed, "failure"))
+    if f.fast_path_misses:
+        parts.append(count(f.fast_path_misses, "fast-path miss", "fast-path misses"))
+    if f.calls is not None:
+        parts.append(count(f.calls, "call"))
+    return " · ".join(parts) or "never compiled"
+
+
+def outcome(f: Function) -> str:
+    """Return ``4 traces, 4 compilations, 1 from the persistent cache, 381 calls``."""
+    parts = []
+    if f.traces:
+        parts.append(count(f.traces, "trace"))
+    if f.compiled:
+        parts.append(count(f.compiled, "compilation"))
+    if f.persistent_cache_hits:
+        parts.append(f"{f.persistent_cache_hits:,} from the persistent cache")
+    if f.calls is not None:
+        parts.append(count(f.calls, "call"))
+    return ", ".join(parts) or work(f)
+
+
+def circumstances(c: Compilation, places: Places) -> str:
+    """Return ``step 376, 7.0 s, train.py:88``; with the phase reached if the call did not compile."""
+    parts = [] if c.step is None else [f"step {c.step:,}"]
+    how = level(c)
+    if how:
+        parts.append(how)
+    spent = c.seconds
+    if spent:
+        parts.append(seconds(spent))
+    site = places.frame(c.site)
+    if site:
+        parts.append(site)
+    return ", ".join(parts)
+
+
+def level(c: Compilation) -> str:
+    """Return how far the call went, in a word or two; empty if it was traced, lowered and compiled."""
+    parts = []
+    if c.entry in _ENTRIES:
+        parts.append(_ENTRIES[c.entry])
+    reached = c.reached
+    if reached == ["fast_path"]:
+        parts.append("fast-path miss")
+    elif c.failed is not None and "compiled" not in reached:
+        parts.append(f"{verb(c.failed.phase)} failed")
+    elif not reached:
+        parts.append("unfinished")
+    elif "traced" not in reached:
+        parts.append("compiled, not traced" if reached == ["compiled"] else "lowered, not traced")
+    elif "compiled" not in reached and c.entry != "nested":
+        parts.append("unfinished" if c.phase is not None else "not compiled")
+    if c.persistent_hit:
+        parts.append("from the persistent cache")
+    return ", ".join(parts)
+
+
+def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
+    """Return (user line, seconds, number of compilations), the most expensive first."""
+    spent: dict[str, tuple[float, int]] = {}
+    for c in compilations:
+        if c.reached_phases & 4:
+            site = places.frame(c.site) or "an unknown line"
+            before, n = spent.get(site, (0.0, 0))
+            spent[site] = before + c.seconds, n + 1
+    return sorted(((s, t, n) for s, (t, n) in spent.items()), key=lambda e: (-e[1], e[0]))
+
+
+def phases(c: Compilation) -> list[str]:
+    """Return ``trace 0.20 s``, ``lower 41 ms``, ``compile 6.8 s``: the phases with a known duration."""
+    each = ("trace", c.trace_seconds), ("lower", c.lower_seconds), ("compile", c.compile_seconds)
+    return [f"{phase} {seconds(spent)}" for phase, spent in each if spent is not None]
+
+
+def nearest_name(run: Run, nearest: Compilation) -> str:
+    """Return ``#2``: the earlier call of the same function that a call is compared with."""
+    n = number_of(run, nearest)
+    return f"#{n}" if n else "an earlier fast-path miss"
+
+
+def known_cause(run: Run, c: Compilation) -> str:
+    """Return the decisive cause in a word or two; ``…`` if the keys have not been compared yet."""
+    if c.key is not None and c.id not in run.comparisons:
+        return "…"
+    cause = causes.of(run, c)[0]
+    kind = cause.kind.replace("_", " ")
+    return f"{kind} {cause.path}" if cause.path else kind

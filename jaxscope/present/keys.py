@@ -1,0 +1,50 @@
+"""Word the parts of a cache key."""
+
+from __future__ import annotations
+
+from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.keys import Facts, LeafFacts
+
+Row = dict[str, str]  # name of a part of the key -> its text
+LONG = 300  # characters of a static value
+OF_EVERY_CALL = frozenset({"tree", "call form", "function object"})
+
+
+def key_rows(facts: Facts) -> Row:
+    """Return a key as texts by name: arguments, static values, then what belongs to the whole call."""
+    rows: Row = {}
+    for path, leaf in facts.leaves.items():
+        rows[path] = _leaf(leaf)
+    for path, item in facts.static.items():
+        mark = f", object #{item.serial}" if item.compares == "identity" and item.serial is not None else ""
+        text = item.repr if len(item.repr) <= LONG else f"{item.repr[:LONG]}… (hash {item.hash})"
+        rows[f"{path} (static)"] = f"{text} ({item.type}{mark})"
+    for name, value in facts.whole.items():
+        group, _, rest = name.partition(".")
+        if rest:
+            rows[f"{'option' if group == 'options' else 'setting'} {rest}"] = value
+        else:
+            rows[name.replace("_", " ")] = f"#{value}" if name == "function_object" else value
+    return rows
+
+
+def _leaf(leaf: LeafFacts) -> str:
+    text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type)
+    if leaf.type not in ("jax.Array", "ArrayImpl"):
+        text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
+    if leaf.sharding is not None:
+        text += f"  {leaf.sharding.text}"
+    if leaf.committed is False:
+        text += "  uncommitted"
+    if leaf.memory_kind not in (None, "device", "unpinned_host"):
+        text += f"  {leaf.memory_kind}"
+    if leaf.layout is not None and leaf.layout != str(tuple(range(len(leaf.shape or ())))):
+        text += f"  layout {leaf.layout}"
+    return text
+
+
+def changed(name: str, was: Row, now: Row) -> bool:
+    """Return whether the part ``name`` differs; False where one of the keys did not record it."""
+    if name in OF_EVERY_CALL and not (name in was and name in now):
+        return False
+    return was.get(name) != now.get(name)

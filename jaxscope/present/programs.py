@@ -1,0 +1,75 @@
+"""Word the facts of one compiled program."""
+
+from __future__ import annotations
+
+from jaxscope.analysis.hlo.collectives import Collective
+from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.analysis.programs import Texts, peak_bytes
+from jaxscope.present.text import Places, count, size
+from jaxscope.schema.keys import Memory
+
+MEMORY_PARTS = {
+    "argument_bytes": "arguments", "output_bytes": "results", "temp_bytes": "temporaries",
+    "alias_bytes": "shared by arguments and results", "code_bytes": "code",
+}  # fmt: skip
+
+# A status of donation -> its words and their role.
+DONATION = {
+    "aliased": ("donated", ""),
+    "unused": ("donated but unused", "warning"),
+    "possible": ("could be donated if no caller uses it afterwards", "note"),
+}
+ORIGINS = {"asked": "requested by the program", "inserted": "inserted by the partitioner"}
+
+
+def memory_parts(memory: Memory) -> list[tuple[str, int]]:
+    """Return (name, bytes on one device) of each part of a program's memory that is known and not empty."""
+    each = ((name, getattr(memory, field)) for field, name in MEMORY_PARTS.items())
+    return [(name, n) for name, n in each if n]
+
+
+def in_short(texts: Texts, memory: Memory | None) -> str:
+    """Return ``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB``; empty if no text was read."""
+    parts = []
+    made = texts.hlo
+    if made is not None and made.instructions:
+        parts.append(count(made.fusions.total, "fusion"))
+        if made.collectives:
+            wire = ", ".join(
+                f"{size(n)} over {axes}"
+                for axes, n in sent_by_axes(made)
+                if n is not None and axes not in ("?", "")
+            )
+            parts.append(count(len(made.collectives), "collective") + (f" ({wire})" if wire else ""))
+    if memory is not None and (peak := peak_bytes(memory)) is not None:
+        parts.append(f"peak {size(peak)} on a device")
+    return " · ".join(parts)
+
+
+def sent_by_axes(made: Compiled) -> list[tuple[str, int | None]]:
+    """Return (axes, bytes that a device sends over them in a call), the most first."""
+    return sorted(made.wire_bytes_by_axes.items(), key=lambda i: (-(i[1] or 0), i[0]))
+
+
+def axes(c: Collective) -> str:
+    """Return ``data,model``; ``?`` if they are unknown."""
+    return "?" if c.axes is None else ",".join(c.axes) or "one device"
+
+
+def executions(n: int | None) -> str:
+    """Return ``4x``, ``?x``: how often an instruction runs in one call."""
+    return "?x" if n is None else f"{n:,}x"
+
+
+def overlap(c: Collective) -> str:
+    """Return whether an asynchronous collective overlaps with computation; empty if it is synchronous or unknown."""
+    return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
+
+
+def reason(c: Collective, places: Places) -> str:
+    """Return why a program has this collective: the sharding constraint, the FSDP weight, or its origin."""
+    if c.constrained_at is not None:
+        return f"sharding constraint {c.constraint or ''} at {places.inside(c.constrained_at)}"
+    if c.weight is not None:
+        return f"weight {c.weight} (FSDP)"
+    return ORIGINS.get(c.origin or "", "")

@@ -1,0 +1,125 @@
+"""Word the facts of a program that was compiled for a target: its state, whether it fits, its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxscope.analysis import machines
+from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.memory_fit import Fit, contributors
+from jaxscope.analysis.memory_fit import of_message as fit_of_message
+from jaxscope.analysis.programs import Texts
+from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
+from jaxscope.model.records import Program
+from jaxscope.present.escape import escape
+from jaxscope.present.spans import Span
+from jaxscope.present.text import brief, count, seconds, size
+
+STATES = {OK: "compiled", EXHAUSTED: "does not fit", "skipped": "not lowered", MISSING: "no compiler"}
+
+
+def state(p: Program) -> tuple[str, str]:
+    """Describe the state of ``p``, with the style of the text."""
+    made_ = p.made
+    error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
+    if p.state == "skipped":
+        return f"not lowered: {escape(p.asked.skipped or '', 400) if p.asked else ''}", "warning"
+    return {
+        OK: (f"compiled in {seconds(made_.seconds) if made_ else '?'}", "dim"),
+        EXHAUSTED: ("", "error") if fit_of_message(None, error).used else (f"does not fit: {error}", "error"),
+        FAILED: (f"not compiled{_unlisted(p)}: {error}", "warning"),
+        CRASHED: (f"the compiler crashed{_unlisted(p)}: {error}", "warning"),
+        LATE: (error, "warning"),
+        MISSING: (error, "warning"),
+        "compiling": ("compiling", "dim"),
+        "abandoned": ("not compiled: the compiler's process has ended", "warning"),
+    }.get(p.state, (waiting(p.behind), "dim"))
+
+
+def waiting(behind: Sequence[int]) -> str:
+    """Describe what a program waits for: the compiler of its run, or those of other runs, which use the machine."""
+    known = ", ".join(str(n) for n in behind if n > 0)
+    others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
+    return (
+        f"waiting for {count(len(behind), 'compiler')} of other runs{others}"
+        if behind
+        else "waiting for the compiler"
+    )
+
+
+def _unlisted(p: Program) -> str:
+    """Describe a possible reason: some compilers accept slices that do not exist, and crash or fail on others."""
+    near = machines.unlisted(p.target or "")
+    return (
+        f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
+    )
+
+
+def bounds_besides(found: Bounds) -> str:
+    """``memory 0.4 ms, data 3.0 ms``: the bounds that do not bind, and where rates are second-hand; may be empty."""
+    rest = {"compute": found.compute, "memory": found.memory, **found.axes}
+    why = {"compute": f" ({escape(found.uncounted, 120)})"} if found.uncounted else {}
+    others = ", ".join(
+        f"{escape(n)} {short(v)}{why.get(n, '')}"
+        for n, v in rest.items()
+        if n != found.binds and (v is None or v > 0)
+    )
+    if found.quoted:
+        others += (
+            f"{'; ' if others else ''}with rates from secondary sources: {escape(', '.join(found.quoted))}"
+        )
+    return others
+
+
+def short(value: float | None) -> str:
+    """``4.1 ms``, ``38 us``, ``9 ns``."""
+    if value is None:
+        return "unknown"
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if value * scale >= 1:
+            return f"{value * scale:.3g} {unit}"
+    return f"{value * 1e9:.3g} ns" if value >= 1e-9 else "<1 ns" if value > 0 else "0 s"
+
+
+def least(found: Bounds) -> str:
+    """``4.1 ms, compute``; empty if the binding resource is unknown."""
+    return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
+
+
+def memory_fit(found: Fit) -> list[Span]:
+    """Return ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts."""
+    if found.used is None:
+        return []
+    if found.fits is not False:
+        room = f" of {size(found.capacity)}" if found.capacity is not None else ""
+        return [f"{size(found.used)}{room} on a device"]
+    parts = ", ".join(f"{name} {size(n)}" for name, n in found.parts.items() if n)
+    text = f"{size(found.used)} in {size(found.capacity)}" + (f" ({parts})" if parts else "")
+    return [("does not fit: ", "error"), text]
+
+
+def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
+    """Return the ``most`` largest buffers, then arguments and results, of a program that does not fit."""
+    if found.used is None or found.fits is not False:
+        return []
+    lines: list[list[Span]] = []
+    for a in found.largest[:most]:
+        where = f"  {brief(a.file.rpartition('/')[2], 60)}:{a.line}" if a.file and a.line else ""
+        text = f"{size(a.bytes)}  {brief(a.shape or '', 80)}  {brief(a.operation or '', 120)}"
+        lines.append([text, (where, "path")])
+    for c in (contributors(texts.stablehlo) or [])[:most]:
+        if c.bytes:
+            lines.append([f"{size(c.bytes)}  {c.of} {brief(c.path or '?', 100)}"])
+    return lines
+
+
+def bounds(found: Bounds) -> list[Span]:
+    """Return ``no call takes less than 4.1 ms (compute); memory 0.4 ms, data 3.0 ms``."""
+    others = bounds_besides(found)
+    least_text = f"{short(found.least)} ({brief(found.binds or '?', 40)})"
+    return [("no call takes less than ", "dim"), least_text, (f"; {others}" if others else "", "dim")]
+
+
+def cycles(n: int) -> str:
+    """Return the compiler's estimate of the cycles of one call."""
+    return f"{n:,} cycles estimated by the compiler, without collectives"
