@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 def draw():
     fig, ax = plt.subplots()
     x = jnp.linspace(0, 1, 100)
-    ax.plot(x, x * 2, "b.")  # must: JX133 first ~ asarray
-    ax.fill_between(x, x, x * 2)
+    ax.plot(x, x * 2, "b.")
+    ax.fill_between(x, x, x * 2)  # must: JX133 first ~ asarray
     ax.contour(x, x, x[:, None] * x)
     ax.scatter(x, x)
     ax.hist(x)

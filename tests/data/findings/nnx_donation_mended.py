@@ -15,7 +15,7 @@ class M(nnx.Module):
         return self.b(nnx.relu(self.a(x)))
 
 
-model = M(nnx.Rngs(0))
+model = nnx.jit(lambda: M(nnx.Rngs(0)))()
 opt = nnx.Optimizer(model, optax.sgd(1e-3, momentum=0.9), wrt=nnx.Param)
 met = nnx.MultiMetric(loss=nnx.metrics.Average("loss"))
 
