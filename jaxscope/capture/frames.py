@@ -130,6 +130,13 @@ def users(found: Iterable[FrameType]) -> list[FrameType]:
     return kept[:MAX_STACK]
 
 
+def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
+    """Is ``file`` one of an installed package's, while lines of the user's own stand above ``frame``?"""
+    if file is None or file_standing(file) != Standing.INSTALLED:
+        return False
+    return any(standing(f) == Standing.USER for f in walk(frame))
+
+
 def user_frames(frame: FrameType | None) -> list[Frame]:
     """The user's lines above ``frame``, innermost first (``users``)."""
     return [location(f) for f in users(walk(frame))]

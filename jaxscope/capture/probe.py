@@ -386,9 +386,12 @@ class Probe:
     ) -> ev.FunctionSeen:
         """Introduce a function given to jit: a library's, unless the user has given it."""
         seen = self.introductions.describe(function, user)
-        if seen.library and wrappers.jitted_by_user(user.function if user is not None else function, frame):
+        installed = not seen.library and frames.is_installed_beside(seen.file, frame)
+        if (seen.library or installed) and wrappers.jitted_by_user(
+            user.function if user is not None else function, frame
+        ):
             return self.introductions.jitted_by_user(seen)
-        return self.introductions.introduce(seen)
+        return self.introductions.of_installed(seen) if installed else self.introductions.introduce(seen)
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
         """Introduce the function of ``jaxpr``, where the function itself is unknown: under a transform."""
@@ -454,7 +457,7 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
     if not stack:
         stack = shield.attempt("waiting_threads", waiting_thread.user_frames, outermost) or []
     entrance: tuple[int | None, str | None] = (None, None)
-    if not detail and (seen.eager or seen.file is not None):  # else it is unknown whose function it is
+    if not detail:
         entrance = frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
     return {
         "site": stack[0] if stack else None,

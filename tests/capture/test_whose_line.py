@@ -114,3 +114,49 @@ def test_of_a_thread_that_nobody_waits_for_no_line_is_named(lines):
 def test_no_line_of_python_or_of_a_package_is_the_users(lines):
     files = {f.file.rpartition("/")[2] for found in lines.values() for f in found}
     assert files == {"program1.py", "<string>"}  # the latter is what started the program
+
+
+JITTED = """
+    import os, sys
+    import jax, jax.numpy as jnp
+
+    folder = os.path.join(os.getcwd(), "site-packages", "solver_of_somebody")
+    os.makedirs(folder)
+    with open(os.path.join(folder, "__init__.py"), "w") as f:
+        f.write(
+            "import jax\\n"
+            "class Solver:\\n"
+            "    def __init__(self): self.update = jax.jit(self._update)\\n"
+            "    def _update(self, x): return x * 2\\n"
+            "    def run(self, x): return self.update(x)\\n"
+        )
+    sys.path.append(os.path.dirname(folder))
+    from solver_of_somebody import Solver
+
+    x = jnp.ones(3)
+    -x, x @ x
+    Solver().run(x)
+    jax.jit(Solver().run)(x)
+    jax.jit(jax.nn.hard_tanh)(x)
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("i")
+    jax.shard_map(lambda a: jnp.sin(a), mesh=mesh, in_specs=spec, out_specs=spec)(x)  # outside jit
+"""
+
+
+@pytest.fixture(scope="module")
+def jitted(record_module):
+    return record_module(JITTED)
+
+
+def test_the_users_functions_are_those_that_the_user_gave_to_jit(jitted):
+    users = {f.qualname for f in jitted.of(ev.FunctionSeen) if not f.library and not f.eager}
+    assert users == {"Solver.run", "hard_tanh"}
+
+
+def test_what_a_shard_map_outside_jit_compiles_is_put_down_to_the_line_that_calls_it(jitted):
+    unknown = [m for m in jitted.of(ev.Missed) if m.into_library and m.library == "jax"]
+    assert unknown
+    for m in unknown:
+        at = [m.site, *m.stack][m.into_library]
+        assert linecache.getline(at.file, at.line).rstrip().endswith("# outside jit")

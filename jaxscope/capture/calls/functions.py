@@ -21,6 +21,7 @@ from jaxscope import jax_internals
 from jaxscope.capture import frames
 from jaxscope.capture.paths import kind_name
 from jaxscope.schema.events import FunctionSeen
+from jaxscope.schema.libraries import JAX_ROOTS
 
 MAX_LAYERS = 24
 INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # attributes that hold the wrapped function
@@ -214,7 +215,8 @@ def _place(code: Any, line: int | None) -> int | str | None:
 def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the function's name in its module, class or object holds a jitted function (``@jax.jit``).
 
-    Then the author of the function has given it to jit. False for a function defined in another (``<locals>``).
+    Then the author of the function has given it to jit. Of JAX's own functions any object counts: some are inside a
+    ufunc. False for a function defined in another (``<locals>``).
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -229,7 +231,8 @@ def is_jitted_where_defined(function: Any) -> bool:
         value = namespace.get(name)
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
-    return _is_jitted(value)
+    of_jax = frames.root(defined_in(function)) in JAX_ROOTS
+    return _is_jitted(value) or (of_jax and value is not None and not isinstance(value, (FunctionType, type)))
 
 
 def _is_jitted(value: Any) -> bool:

@@ -66,6 +66,10 @@ class Introductions:
             self._writer.emit(users)
         return users
 
+    def of_installed(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
+        """The same for a function of an installed package that jits it: it is a library's."""
+        return self.introduce(msgspec.structs.replace(seen, library=True))
+
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
         """Write ``seen``, the first time."""
         if seen.function not in self._functions:

@@ -112,8 +112,10 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
 
     Then a line of the user's calls what jit gave, perhaps through a wrapper of jit or one of JAX's transforms, and the
     library does not have it jitted under its name. A call that comes from no Python line (``atexit``) is the user's.
+    A line of an installed package is the user's where no other is.
     """
-    strict = frames.root(functions.defined_in(function)) in JAX_ROOTS  # what JAX jits, JAX calls
+    strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # what JAX jits, JAX calls
+    own = frames.users(frames.walk(frame))
     for f in frames.walk(frame.f_back if frame is not None else None):
         module = frames.module_of(f)
         root = frames.root(module)
@@ -121,7 +123,7 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
             continue
         if jax_internals.in_jax(f) and not strict:
             continue
-        if not frames.is_user(f):
+        if f not in own:
             return False
         break
     return function is None or not functions.is_jitted_where_defined(function)
