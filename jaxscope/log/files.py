@@ -3,7 +3,8 @@
 A run directory may come from somebody else, and so may the repository that one works in. Two rules keep both harmless:
 what is read is a regular file (a pipe would keep its reader waiting, a device has no end), and what is written is a
 new file of a random name that then takes the place of the old one, so that a link of that name is replaced and never
-followed. With ``within``, the directory of a run, no directory below it is reached through a link either: nothing
+followed. A pipe or a device is not replaced: in /dev and below /proc (``-o /dev/stdout``) it is written to, elsewhere
+it is an error. With ``within``, the directory of a run, no directory below it is reached through a link either: nothing
 outside of it is read or changed.
 
 ``path`` is ``within`` with more behind it. All functions raise OSError, also for a name that no file can have.
@@ -40,23 +41,39 @@ def write(
     """
     pieces = [data] if isinstance(data, (bytes, str)) else data
     with _directory(path, within) as (directory, name):
+        if within is None and _holds_devices(path.parent.resolve()):
+            _write_and_close(os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=directory), pieces)
+            return
+        with contextlib.suppress(FileNotFoundError):
+            before = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if not stat.S_ISLNK(before.st_mode):
+                _regular(before, path)
         part = f".{secrets.token_hex(8)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(part, flags, mode, dir_fd=directory)
         try:
-            try:
-                for piece in pieces:
-                    content = piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
-                    view = memoryview(content)
-                    while view:
-                        view = view[os.write(fd, view) :]
-            finally:
-                os.close(fd)
+            _write_and_close(fd, pieces)
             os.replace(part, name, src_dir_fd=directory, dst_dir_fd=directory)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(part, dir_fd=directory)
             raise
+
+
+def _holds_devices(directory: Path) -> bool:
+    """Return whether the names in ``directory`` are devices and descriptors; /dev/shm has ordinary files."""
+    return directory in (Path("/dev"), Path("/dev/fd")) or directory.is_relative_to("/proc")
+
+
+def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
+    try:
+        for piece in pieces:
+            content = piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
+            view = memoryview(content)
+            while view:
+                view = view[os.write(fd, view) :]
+    finally:
+        os.close(fd)
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:

@@ -1,5 +1,6 @@
 """What is written replaces links and never follows them; what is read is a regular file inside its directory."""
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -87,6 +88,31 @@ def test_a_pipe_a_device_and_a_directory_are_no_files(tmp_path):
             with pytest.raises(OSError):
                 function(path)
         assert not files.is_regular(path)
+
+
+def test_what_is_written_never_takes_the_place_of_a_pipe_or_a_device(tmp_path):
+    special = [tmp_path / "pipe"]
+    os.mkfifo(special[0])
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):  # a container may forbid it
+            os.mknod(tmp_path / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+            special.append(tmp_path / "null")
+    for path in special:
+        before = path.lstat()
+        with pytest.raises(OSError, match="no regular file"):
+            files.write(path, b"text")
+        assert (path.lstat().st_mode, path.lstat().st_ino) == (before.st_mode, before.st_ino)
+    assert sorted(files.names(tmp_path)) == sorted(p.name for p in special)
+
+
+def test_a_descriptor_named_below_dev_is_written_to(tmp_path):
+    reader, writer = os.pipe()
+    try:
+        files.write(Path(f"/dev/fd/{writer}"), ["one ", "two"])
+        assert os.read(reader, 100) == b"one two"
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_a_link_that_the_reader_names_is_followed(tmp_path):
