@@ -1,4 +1,5 @@
-"""``jaxscope.no_recompiles``: raise if something compiles after step N of a block, or of a call of a function.
+"""``jaxscope.no_recompiles``: raise if something compiles after step N of a block, or of a call of a
+function.
 
 Records the block unless something records already, and reads that recording.
 """
@@ -50,14 +51,15 @@ class NoRecompiles:
     ) -> None:
         if not self._open:
             return
-        # Each thread closes the block that it opened; one from another thread (in an ExitStack) closes the latest.
+        # Each thread closes the block that it opened; one from another thread (in an ExitStack) closes the
+        # latest.
         here = threading.get_ident()
         watch = next((w for w in reversed(self._open) if w.thread == here), self._open[-1])
         self._open.remove(watch)
         watch.end(failed=error is not None)
 
     def __call__(self, function: Any) -> Any:
-        """Each call of ``function`` is a block of its own."""
+        """Wrap ``function`` so that each call is a block."""
         if isinstance(function, (staticmethod, classmethod)):
             return type(function)(self(function.__func__))
         if not callable(function) or isinstance(function, type):
@@ -124,21 +126,24 @@ class NoRecompiles:
 def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     """Raise if something is traced, lowered or compiled after step ``after`` of a block.
 
-    ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a function
-    (``async`` or a generator, too), whose calls are then the blocks. Steps are those of the block: its marks of
-    ``jaxscope.step()``, else the calls in it of the function watched with ``step=True``, else of the first watched
-    function called in it; ``after=0`` needs no steps: nothing may compile at all.
+    ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a
+    function (``async`` or a generator, too), whose calls are then the blocks. Steps are those of the block:
+    its marks of ``jaxscope.step()``, else the calls in it of the function watched with ``step=True``, else of
+    the first watched function called in it; ``after=0`` needs no steps: nothing may compile at all.
 
-    Your functions called from your lines count, and eager operations that compile, also from the persistent cache.
-    NumPy arguments, callbacks and debug prints do not: they compile nothing. Warm calls run no code of jaxscope.
+    Your functions called from your lines count, and eager operations that compile, also from the persistent
+    cache. NumPy arguments, callbacks and debug prints do not: they compile nothing. Warm calls run no code of
+    jaxscope.
 
     Args:
       after: the last step that may compile.
       functions: names, patterns or functions; None: all.
 
     Raises:
-      RecompileError: at the next step mark, the next call of a watched function or the end of the block, never
-        inside JAX and never in place of the block's own exception; its ``findings`` have the cause and the line.
+      RecompileError: at the next step mark, the next call of a watched function or the end of the block,
+        never
+        inside JAX and never in place of the block's own exception; its ``findings`` have the cause and the
+        line.
       UsageError: ``after`` is not a step, or something compiled and nothing counts the block's steps.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):
@@ -237,13 +242,14 @@ class Watch:
                 self._raise_for(self._findings(session), session, at_end=True)
         finally:
             if self._block is not None:
-                self._block.alarm = None  # it leads back to us: a cycle
+                self._block.alarm = None  # breaks the reference cycle with this object
             _Own.leave(session)
 
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise if a compilation since the last call was too late. False: it cannot be checked here."""
+        """Raise if a compilation since the last check was too late. Return False if it cannot be checked
+        here."""
         if (
             threading.get_ident() != self.thread
             or self._session is None
@@ -349,7 +355,7 @@ class _Own:
 
 
 def _inside_jax() -> bool:
-    """Is a frame of JAX on the stack: a trace, a callback, a hook?"""
+    """Return whether a frame of JAX is on the stack: of a trace, a callback or a hook."""
     from jaxscope import jax_internals
     from jaxscope.capture import frames
 
@@ -357,7 +363,7 @@ def _inside_jax() -> bool:
 
 
 def _driven(watch: Watch, inner: Any) -> Any:
-    """``yield from inner`` with the block open only while ``inner`` runs, not its consumer."""
+    """Do ``yield from inner`` with the block open only while ``inner`` runs, not its consumer."""
     send, value = inner.send, None
     while True:
         try:

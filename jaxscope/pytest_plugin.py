@@ -1,7 +1,7 @@
 """The pytest plugin: marks that limit what a test compiles, and a fixture to inspect it.
 
-Imports only pytest until a test uses it. One recording then serves the whole session (of an xdist worker), so that a
-later test knows what earlier ones compiled; each test is a part of it.
+Imports only pytest until a test uses it. One recording then serves the whole session (of an xdist worker), so
+that a later test knows what earlier ones compiled; each test is a part of it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-# -- wrong usage: an error while collecting, as with --strict-markers ----------------------------------------------
+# -- wrong usage: an error while collecting, as with --strict-markers
+# ----------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
@@ -115,7 +116,8 @@ def _registered(config: pytest.Config) -> set[str]:
 _BUILT_IN = {"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"}
 
 
-# -- the recording of a session -------------------------------------------------------------------------------------
+# -- the recording of a session
+# -------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
@@ -174,8 +176,9 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
-    """What this test compiles: ``compilations``, ``causes``, ``read()`` for the whole recording; ``with pinned():``
-    compares a block with the test's baseline; and the functions of jaxscope (``jaxscope.step()``, ``jaxscope.watch``)."""
+    """What this test compiles: ``compilations``, ``causes``, ``read()`` for the whole recording; ``with
+    pinned():`` compares a block with the test's baseline; and the functions of jaxscope (``jaxscope.step()``,
+    ``jaxscope.watch``)."""
     return _part_of(request.node)
 
 
@@ -208,7 +211,8 @@ def _test_of(item: pytest.Item) -> str:
 _REPEATED = "__pytest_repeat_step_number"  # pytest-repeat's parameter
 
 
-# -- one test ---------------------------------------------------------------------------------------------------------
+# -- one test
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
@@ -238,7 +242,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _report_below(item: pytest.Item, part: TestRecording) -> None:
-    """Report below the test's own failure."""
+    """Report a violation if the test's own body has not failed."""
     try:
         text, surely = _failures(item, part)
         part.failure = surely or None
@@ -250,7 +254,8 @@ def _report_below(item: pytest.Item, part: TestRecording) -> None:
 
 @contextlib.contextmanager
 def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
-    """Enter ``part`` for the body of the test, without its fixtures and the ``setUp`` and ``tearDown`` of unittest."""
+    """Enter ``part`` for the body of the test, without its fixtures and the ``setUp`` and ``tearDown`` of
+    unittest."""
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
@@ -299,7 +304,7 @@ def _failures(item: pytest.Item, part: TestRecording) -> tuple[str, str]:
 
 
 def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
-    """The marks of a test; of several with one name for one function, the nearest."""
+    """Return the marks of a test; of several with one name for one function, the nearest."""
     from jaxscope.check import marks
 
     seen = set()

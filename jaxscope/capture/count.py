@@ -75,7 +75,8 @@ class _Unplaced:
 
 
 class _InTheLog:
-    """Stands in for the page where none can be mapped: writes the count to the log at most ten times a second."""
+    """Stands in for the page where none can be mapped: writes the count to the log at most ten times a
+    second."""
 
     def __init__(self, count: Count) -> None:
         self._count = count

@@ -1,4 +1,4 @@
-"""The Python stack: which lines are the user's. Knows nothing of JAX's functions (``jax_internals`` does)."""
+"""Find the user's lines in the Python stack. JAX's own functions are known to ``jax_internals`` only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _of_file = standings()
 
 
 def configure(extra: list[str]) -> None:
-    """Take further packages for wrapper libraries."""
+    """Treat further packages as wrapper libraries."""
     global _skipped, _of_file
     _skipped = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(extra)
     _of_file = standings(extra)
@@ -36,7 +36,7 @@ def configure(extra: list[str]) -> None:
 
 
 def is_library(module: object) -> bool:
-    """Does the module belong to JAX, a wrapper library or us?"""
+    """Return whether the module belongs to JAX, a wrapper library or jaxscope."""
     return root(module) in _skipped
 
 
@@ -48,7 +48,7 @@ _STDLIB = tuple(
 
 
 def is_pythons_own(file: str) -> bool:
-    """Is it a file of the standard library?"""
+    """Return whether it is a file of the standard library."""
     return file.startswith("<frozen") or (
         file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
     )
@@ -62,21 +62,21 @@ def _standing(file: str, package: str, function: str) -> Standing:
 
 
 def standing(frame: FrameType) -> Standing:
-    """Whose a live frame is: its module may tell a library where its file, in a clone, does not."""
+    """Return the owner of a live frame: by its module, which identifies a library also in a clone of its
+    sources."""
     code = frame.f_code
     function = code.co_qualname if code.co_filename == "<string>" else ""
     return _standing(code.co_filename, root(module_of(frame)), function)
 
 
 def is_user(frame: FrameType) -> bool:
-    """May it be the user's: is it no frame of JAX, of a library around it or of Python itself?"""
+    """Return whether the frame is not of JAX, a library around it or Python itself."""
     return standing(frame) != Standing.LIBRARY
 
 
 @functools.lru_cache(4096)
 def file_standing(file: str) -> Standing:
-    """Whose a file is, where only its name is known: also that of a library which is imported from a
-    clone."""
+    """Return the owner of a file by its name, also of a library that is imported from a clone."""
     cloned = any(
         file.startswith(folder + os.sep)
         for name in _skipped
@@ -87,7 +87,7 @@ def file_standing(file: str) -> Standing:
 
 @functools.lru_cache(4096)
 def library_of(file: str | None) -> str | None:
-    """The package of JAX's, a wrapper's or ours that ``file`` is in; None: in none of them."""
+    """Return the package of JAX, a wrapper library or jaxscope that contains ``file``; None if none does."""
     for name in _skipped if file is not None else ():
         for folder in getattr(sys.modules.get(name), "__path__", ()) or ():
             if file is not None and file.startswith(folder + os.sep):
@@ -96,8 +96,8 @@ def library_of(file: str | None) -> str | None:
 
 
 def is_library_file(file: str) -> bool:
-    """Where only a file name tells: installed, of Python's own, or in a package of JAX's, a wrapper's or
-    ours."""
+    """Return whether a file is installed, Python's own, or in a package of JAX, a wrapper library or
+    jaxscope."""
     return file_standing(file) != Standing.USER
 
 
@@ -107,14 +107,14 @@ def location(frame: FrameType) -> Frame:
 
 
 def column(frame: FrameType) -> int | None:
-    """Where the expression that ``frame`` is at begins on its line, in bytes of UTF-8; None: the code does
-    not say."""
+    """Return the column of the expression that ``frame`` is at, in bytes of UTF-8; None if the code has
+    none."""
     at = next(itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     return at[2] if at is not None else None
 
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Of frames, innermost first, those that a reader would blame, at most MAX_STACK of them.
+    """Return those of ``found`` (innermost first) to attribute a call to, at most MAX_STACK.
 
     The user's; where none is, those of installed packages that are no library we know; never a library's.
     """
@@ -138,12 +138,12 @@ def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """The user's lines above ``frame``, innermost first (``users``)."""
+    """Return the user's lines from ``frame`` outwards, innermost first (``users``)."""
     return [location(f) for f in users(walk(frame))]
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
-    """The user's lines that an exception went through, innermost first (``users``)."""
+    """Return the user's lines that an exception passed, innermost first (``users``)."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno
@@ -152,15 +152,15 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def _between(frame: FrameType) -> bool:
-    """Is it nobody's entrance: a watched function, an import, JAX's trimming of tracebacks around flax's
-    functions?"""
+    """Return whether it is a watched function, an import, or JAX's trimming of tracebacks around flax's
+    functions."""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
     return own or frame.f_code.co_filename.startswith("<frozen")
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
-    """Where the user's lines enter a library that JAX works under: what is below is not the user's to wrap.
+    """Find where the user's lines enter a library that uses JAX: the user cannot jit the code below that.
 
     Returns (position among ``user_frames`` of the outermost line that called such a library, that library's
     name); where none did 0, and the name of an installed package that the innermost line called, or None. A

@@ -1,4 +1,5 @@
-"""Register listeners with ``jax.monitoring`` while a recording runs, also after the program removes all of them."""
+"""Register listeners with ``jax.monitoring`` while a recording runs, also after the program removes all of
+them."""
 
 from __future__ import annotations
 

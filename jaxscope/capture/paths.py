@@ -1,4 +1,4 @@
-"""Names for the arrays inside a value: ``state.params['dense']['kernel']``.
+"""Name the arrays inside a value: ``state.params['dense']['kernel']``.
 
 Walks containers and objects by identity, calling none of the user's code: no property, no
 ``__getattr__``, no ``__repr__``. Holds nothing after it returns but what it returns.
@@ -25,7 +25,7 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """What makes an array this one. JAX takes NumPy arrays in as views: theirs is the memory."""
+    """Return the identity of an array: of a NumPy array its memory, since JAX takes views of it."""
     if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
@@ -42,7 +42,7 @@ class Found:
 
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
-    """(path step, child) pairs of a container or object; None for a leaf."""
+    """Return (path step, child) pairs of a container or object; None for a leaf."""
     kind = type(value)  # isinstance would ask the value for its __class__, which loads a lazy object
     if issubclass(kind, dict):
         return [
@@ -82,14 +82,14 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def kind_name(kind: type) -> str:
-    """How a class is called in a record: ``dict``, ``None``, ``optax._src.base.EmptyState``."""
+    """Return the name of a class in a record: ``dict``, ``None``, ``optax._src.base.EmptyState``."""
     if kind is type(None):
         return "None"
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _slots(kind: type) -> list[str]:
-    """``__slots__`` of a class written in Python and of those above it."""
+    """Return the ``__slots__`` of a class written in Python and of its bases."""
     found: list[str] = []
     for owner in reversed(kind.__mro__):
         slots = owner.__dict__.get("__slots__", ())

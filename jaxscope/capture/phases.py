@@ -1,7 +1,7 @@
 """Read the result of a trace, lowering or compilation from JAX's frames; write Traced, Lowered and Compiled.
 
-JAX announces the end of a phase after it has assigned the results to locals; a phase without a result was left
-by an exception of the program's.
+JAX announces the end of a phase after it has assigned the results to locals; a phase without a result was
+left by an exception of the program's.
 """
 
 from __future__ import annotations
@@ -219,7 +219,8 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return the fields of Lowered for jit's in_shardings and out_shardings: empty where not given, None if unknown."""
+    """Return the fields of Lowered for jit's in_shardings and out_shardings: empty where not given, None if
+    unknown."""
     both = jax_internals.asked_shardings(stack)
     if both is None:
         return _UNKNOWN_SHARDINGS
@@ -229,7 +230,8 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
     inputs, outputs = ([table.index(s) for s in side] for side in both)
     return {
         "asked": table.table,
-        # In another number than the arguments (one value may stand for several arrays) they cannot be matched.
+        # In another number than the arguments (one value may stand for several arrays) they cannot be
+        # matched.
         "asked_in": inputs if paths is not None and len(inputs) == len(paths) else None,
         "asked_out": outputs,
     }

@@ -1,8 +1,9 @@
 """Turn JAX's events of calls that leave the fast path into Missed, PhaseBegan and the results of each phase.
 
-Nothing of JAX or of the user is replaced here. JAX announces each phase to its public monitoring listeners and
-each miss through one test slot. The arguments and results are read from the locals of JAX's frames, which are on
-the stack during these callbacks only. A call on JAX's fast path sends no event: no code of ours runs on it.
+Nothing of JAX or of the user is replaced here. JAX announces each phase to its public monitoring listeners
+and each miss through one test slot. The arguments and results are read from the locals of JAX's frames, which
+are on the stack during these callbacks only. A call on JAX's fast path sends no event: no code of ours runs
+on it.
 """
 
 from __future__ import annotations
@@ -154,7 +155,8 @@ class Probe:
     # -- one event each -----------------------------------------------------------------------------
 
     def _repeated(self, impl: FrameType | None) -> bool:
-        """Count a miss that equals those before it, and return whether it did: a call with effects misses each time.
+        """Count a miss that equals those before it, and return whether it did: a call with effects misses
+        each time.
 
         This is the fast path of ``_missed``, which handles all other cases and reports failures.
         """
@@ -373,7 +375,8 @@ class Probe:
         outermost: FrameType | None,
         earlier: Call | None,
     ) -> ev.FunctionSeen | None:
-        """Introduce the function of a new miss; None where that fails, or for a later phase of ``earlier``."""
+        """Introduce the function of a new miss; None where that fails, or for a later phase of
+        ``earlier``."""
         function = source.get("fun")
         if function is not None:
             return shield.attempt("function", self._introduced, function, user, outermost)
@@ -404,7 +407,8 @@ class Probe:
     # -- for the session ------------------------------------------------------------------------------
 
     def look(self, seen: str) -> None:
-        """Record what became of the arguments of calls that are over; ``seen`` is the reason for doing it now."""
+        """Record what became of the arguments of calls that are over; ``seen`` is the reason for doing it
+        now."""
         self._calls.prune(sys._getframe())
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self._calls.running())
@@ -423,7 +427,8 @@ class Probe:
         return call
 
     def forked(self) -> None:
-        """Start anew in a forked child: its log introduces what it refers to, and the parent's calls end there."""
+        """Start anew in a forked child: its log introduces what it refers to, and the parent's calls end
+        there."""
         self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
@@ -441,7 +446,8 @@ def _user_call(
 ) -> tuple[dict[str, Any], wrappers.UserCall | None]:
     """Return ``source`` and the user's call behind a library's wrapper, if there is one.
 
-    Where the wrapper's frame cannot be read, the source is empty: its function is the wrapper's, not the user's.
+    Where the wrapper's frame cannot be read, the source is empty: its function is the wrapper's, not the
+    user's.
     """
     function = source.get("fun")
     if frame is None or function is None:
@@ -451,7 +457,8 @@ def _user_call(
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
-    """Return the fields of Missed that are about the lines of the program: site, stack, column and library."""
+    """Return the fields of Missed that are about the lines of the program: site, stack, column and
+    library."""
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]
     if not stack:

@@ -1,7 +1,7 @@
 """Remove static values, source lines and paths outside the project from a recording, for ``--redact``.
 
-Applied to each event and text before it is written to disk. A removed value is replaced by a keyed hash, so that
-different values stay different; the key is random and known to this process only.
+Applied to each event and text before it is written to disk. A removed value is replaced by a keyed hash, so
+that different values stay different; the key is random and known to this process only.
 """
 
 from __future__ import annotations

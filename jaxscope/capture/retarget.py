@@ -44,7 +44,8 @@ class Retarget:
         shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
-        """Lower ``call`` for the targets, after JAX lowered it in ``frame`` (a ResolveFrame) as program ``of``."""
+        """Lower ``call`` for the targets, after JAX lowered it in ``frame`` (a ResolveFrame) as program
+        ``of``."""
         for target in self.targets:
             jaxpr = jax_internals.known_or_none(jax_internals.ResolveFrame(frame).jaxpr)
             self._one(call, target, of, jaxpr, lambda t: jax_internals.lowered_again(frame, t.platform))
@@ -53,7 +54,8 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Queue ``lower()``, the ``Lowered`` of ``jaxpr`` for ``target``. Return the program's id, None if skipped."""
+        """Queue ``lower()``, the ``Lowered`` of ``jaxpr`` for ``target``. Return the program's id, None if
+        skipped."""
         return self._one(call, target, None, jaxpr, lambda _: jax_internals.retargeting_of(lower()))
 
     def _one(

@@ -1,8 +1,8 @@
 """Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time.
 
 Snapshots are taken at the first steps, then at steps twice as far apart each time, and between them when the
-number of arrays has grown; where nothing counts steps, at cache misses. A snapshot that the user requests, one
-at exit and one when memory runs out are always taken, and delay those after them.
+number of arrays has grown; where nothing counts steps, at cache misses. A snapshot that the user requests,
+one at exit and one when memory runs out are always taken, and delay those after them.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ class Sampler:
             self.budget.counted(look.seconds)
 
     def missed(self, frame: FrameType) -> None:
-        """Take a snapshot, if affordable, before a function of the user's is compiled and nothing counts steps."""
+        """Take a snapshot, if affordable, before a function of the user's is compiled and nothing counts
+        steps."""
         if self._step() is None and self.budget.elapsed >= self._wait:
             shield.attempt("arrays", self._at_miss, frame)
 
@@ -186,7 +187,8 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count how often each kind of unnamed array rose in number; those in ``searched`` are not suspected again."""
+        """Count how often each kind of unnamed array rose in number; those in ``searched`` are not suspected
+        again."""
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:
             if g.path is None:
@@ -207,7 +209,8 @@ class Sampler:
 
 
 def _error(leaving: bool) -> BaseException | None:
-    """Return the exception that ends the program or leaves the block; the interpreter keeps an uncaught one."""
+    """Return the exception that ends the program or leaves the block; the interpreter keeps an uncaught
+    one."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)

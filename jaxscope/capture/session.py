@@ -46,7 +46,8 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     """The options of a recording, named as on the command line.
 
     Attributes:
-      passing: a temporary recording ends when another starts: that of a ``block``, or of a ``suite`` of tests.
+      passing: a temporary recording ends when another starts: that of a ``block``, or of a ``suite`` of
+        tests.
       forced_devices: number of CPU devices that the environment was given for them.
       dry_run: end the program when its step is lowered.
     """
@@ -125,8 +126,8 @@ class Session:
             shield.attempt("host_copies", self._copies.install)
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
-        # JAX releases its backends in an exit handler that it registered when it was imported: before this one, so
-        # it runs after this one. The recording itself may end later (jaxscope run).
+        # JAX releases its backends in an exit handler that it registered when it was imported: before this
+        # one, so it runs after this one. The recording itself may end later (jaxscope run).
         atexit.register(self._leaving)
 
     def _leaving(self) -> None:
@@ -134,7 +135,8 @@ class Session:
             self._last_look(leaving=True)
 
     def rest(self) -> None:
-        """Write the counts and an end of the log, which is continued if the program goes on after its exit handlers."""
+        """Write the counts and an end of the log, which is continued if the program goes on after its exit
+        handlers."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
         self.writer.before = self._watch_for_the_end
@@ -213,7 +215,8 @@ class Session:
             self.sampler.now(sys._getframe())
 
     def compile_for(self, target: Target, traced: Any) -> str | None:
-        """Lower ``traced`` (a ``Traced``) for ``target`` and queue it. Return the program's id, None if skipped.
+        """Lower ``traced`` (a ``Traced``) for ``target`` and queue it. Return the program's id, None if
+        skipped.
 
         Raises:
           OSError: the queue cannot be written.
@@ -339,7 +342,8 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
 def stop(how: str = "stop", certain: bool = False) -> None:
     """End the recording of this process, if there is one.
 
-    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``): then the recording goes on.
+    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``): then the recording
+    goes on.
 
     Args:
       how: exit or stop.
@@ -360,7 +364,8 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 
 def start_from_environment(how: str = "run") -> Session | None:
-    """Begin the recording that ``jaxscope run`` requests by environment variables; None where there is no request."""
+    """Begin the recording that ``jaxscope run`` requests by environment variables; None where there is no
+    request."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

@@ -1,12 +1,12 @@
 """Keep exceptions of jaxscope away from the user's program.
 
-Every callback runs inside ``attempt``, under the name of a part of the recording. A part that fails is reported once,
-as a Degraded event with its reason. A part that fails STRIKES times without a success between is skipped, first for
-STRIKES calls and then for twice as many each time it fails again, until it succeeds. A part that this JAX does not
-have is switched off for good.
+Every callback runs inside ``attempt``, under the name of a part of the recording. A part that fails is
+reported once, as a Degraded event with its reason. A part that fails STRIKES times without a success between
+is skipped, first for STRIKES calls and then for twice as many each time it fails again, until it succeeds. A
+part that this JAX does not have is switched off for good.
 
-An exception raised by the program's own code, or because an array has been deleted, is not counted as a failure: the
-program's own call raises the same.
+An exception raised by the program's own code, or because an array has been deleted, is not counted as a
+failure: the program's own call raises the same.
 
 KeyboardInterrupt and SystemExit pass through, even when they arrive in our code.
 """
@@ -122,7 +122,8 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
 
 
 def enter(token: object) -> bool:
-    """Mark this thread as inside a callback; return False if it is already. Then call ``leave`` with the same token.
+    """Mark this thread as inside a callback; return False if it is already. Then call ``leave`` with the same
+    token.
 
     A repr of the user's may call JAX, whose events must not be recorded as the program's.
     """
@@ -138,6 +139,7 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """End the mark set with ``token``; do nothing if ``enter`` returned False, even if Ctrl-C hid its result."""
+    """End the mark set with ``token``; do nothing if ``enter`` returned False, even if Ctrl-C hid its
+    result."""
     if getattr(_local, "inside", None) is token:
         _local.inside = None

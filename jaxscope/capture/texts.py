@@ -25,12 +25,12 @@ COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
 
 
 def stablehlo(module: Any) -> str:
-    """The text of an MLIR module, with locations, constants elided."""
+    """Return the text of an MLIR module with locations, and with large constants elided."""
     return str(module.operation.get_asm(large_elements_limit=ELIDE_ABOVE, enable_debug_info=True))
 
 
 def elided(module: Any, text: str) -> bytes:
-    """A hash of the constants that ``text`` leaves out; empty where there are none.
+    """Return a hash of the constants that ``text`` leaves out; empty if there are none.
 
     Of the bytecode (6 ms for 4 MB): it holds the locations too, so that a program with large captured
     NumPy arrays is another program on another line. Two that differ in their constants never are one.
@@ -43,7 +43,7 @@ def elided(module: Any, text: str) -> bytes:
 
 
 def program_id(text: str, options: Any, platforms: Any, devices: Any, constants: bytes = b"") -> str:
-    """16 hex digits of the program's identity; see the module's docstring.
+    """Return 16 hex digits that identify the program; see the module's docstring.
 
     ``constants`` stands for those that the text leaves out.
     """
@@ -55,12 +55,13 @@ def program_id(text: str, options: Any, platforms: Any, devices: Any, constants:
 
 
 def hlo(executable: Any) -> str:
-    """The compiled text; of several modules (never seen on CPU, GPU or one-slice TPU) all."""
+    """Return the compiled text; of several modules (never seen on CPU, GPU or one-slice TPU) all texts."""
     return "\n\n".join(m.to_string() for m in executable.hlo_modules())
 
 
 def memory(executable: Any) -> Memory:
-    """Bytes on one device, from ``get_compiled_memory_stats``. Its peak is left out: wrong on CPU."""
+    """Return bytes on one device from ``get_compiled_memory_stats``, without its peak, which is wrong on
+    CPU."""
     stats = executable.get_compiled_memory_stats()
 
     def read(name: str) -> int | None:
@@ -77,7 +78,8 @@ def memory(executable: Any) -> Memory:
 
 
 def cost(executable: Any) -> dict[str, float]:
-    """XLA's cost analysis; a loop's body is counted once. Negative figures mean unknown: left out."""
+    """Return XLA's cost analysis, with loop bodies counted once; negative figures mean unknown and are left
+    out."""
     found = executable.cost_analysis()
     if isinstance(found, list):
         found = found[0] if found else {}

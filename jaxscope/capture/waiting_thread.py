@@ -1,7 +1,8 @@
 """Find the user's line that waits for another thread, where that thread's stack has no line of the user.
 
-``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of their own. The
-user's line that joins the thread or waits for the result is found in another thread's stack, by the Thread or Future.
+``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of their
+own. The user's line that joins the thread or waits for the result is found in another thread's stack, by the
+Thread or Future.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _MOST = 10_000  # results of one call
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines, innermost first, of the thread that waits for the work at ``frame``, else an empty list."""
+    """Return the user's lines, innermost first, of the thread that waits for the work at ``frame``, else an
+    empty list."""
     work = _work(frame)
     if not work:
         return []
@@ -37,8 +39,9 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 def tops() -> dict[int, FrameType]:
     """Return the innermost frame of each thread.
 
-    Garbage collection is disabled meanwhile: Python 3.11 creates frame objects here while it holds the lock of all
-    thread states. If that started a collection that frees a ``threading.local``, which needs the lock, it would deadlock.
+    Garbage collection is disabled meanwhile: Python 3.11 creates frame objects here while it holds the lock
+    of all thread states. If that started a collection that frees a ``threading.local``, which needs the lock,
+    it would deadlock.
     """
     collects = gc.isenabled()
     gc.disable()

@@ -1,6 +1,6 @@
-"""The command line: finds the verb, runs its handler, turns what went wrong into a message and an exit code.
+"""Run a command: find its module, call its handler, and turn errors into a message and an exit code.
 
-The only place that calls sys.exit. A verb's file is imported when it is asked for.
+This is the only module that calls sys.exit. A command's module is imported when the command is given.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from jaxscope import __version__
 from jaxscope.cli.help import Help
 from jaxscope.errors import JaxscopeError, UsageError
 
-MAX_WORDS = 300  # letters of an error that nobody expected
+MAX_WORDS = 300  # characters of an internal error
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
-# (verb, what for, an example); grouped by what somebody wants. Each is a module of this package.
+# (verb, purpose, example), in groups. Each verb is a module of this package.
 VERBS: dict[str, list[tuple[str, str, str]]] = {
     "Record a program": [
         (
@@ -65,7 +65,7 @@ _MODULES = {verb: verb for group in VERBS.values() for verb, _, _ in group} | HI
 
 
 class Parser(argparse.ArgumentParser):
-    """Complaints leave by the one door that all errors take; every help has the width of the terminal."""
+    """An argument parser that raises UsageError, and formats help for the width of the terminal."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", Help)
@@ -82,13 +82,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """The entry point. Exit code 2: wrong usage or an error of ours."""
+    """Run the command line and exit. Exit code 2: wrong usage or an internal error."""
     os.environ.pop("JAXSCOPE", None)  # jaxscope's own command line does not record itself
     sys.exit(command(sys.argv[1:] if argv is None else list(argv)))
 
 
 def command(argv: list[str]) -> int:
-    """Run one command line and return its exit code; raises nothing a person should see as a traceback."""
+    """Run one command line and return its exit code; errors are printed, not raised."""
     from jaxscope.report.console import tolerant
 
     for stream in (sys.stdout, sys.stderr):
@@ -120,7 +120,7 @@ def command(argv: list[str]) -> int:
 
 
 def _unexpected(e: Exception, argv: Sequence[str]) -> int:
-    """Say in one line that something of ours failed. Never exit code 1: for ``check`` that means a finding."""
+    """Print an internal error in one line and return exit code 2: 1 means a finding to ``check``."""
     if os.environ.get("JAXSCOPE_DEBUG") == "1":
         import traceback
 
@@ -139,7 +139,7 @@ def _unexpected(e: Exception, argv: Sequence[str]) -> int:
 
 
 def _drop_stdout() -> None:
-    # Python would complain once more at exit, when it flushes stdout.
+    # Otherwise Python prints the error again at exit, when it flushes stdout.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -164,7 +164,7 @@ def _dispatch(argv: list[str]) -> int:
     subparsers = parser.add_subparsers(dest="verb", parser_class=Parser)
     importlib.import_module(f"jaxscope.cli.{_MODULES[first]}").add_parser(subparsers)
     try:
-        # The verb's own parser, so that what it does not know is its own complaint.
+        # The verb's own parser, so that errors have its usage.
         args = subparsers.choices[first].parse_args(argv[1:])
     except SystemExit as e:  # --help
         return e.code if isinstance(e.code, int) else 0
@@ -172,7 +172,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def overview() -> str:
-    """The page that ``jaxscope --help`` prints."""
+    """Return the page that ``jaxscope --help`` prints."""
     lines = ["jaxscope: see why JAX recompiled, and what XLA made of your program.", ""]
     for title, verbs in VERBS.items():
         lines.append(title)

@@ -25,7 +25,8 @@ GRACE_S = 3.0  # between the program's end and the keeper's word on it
 
 
 class Left(NamedTuple):
-    """The interface closed before the end of the program was seen: words for the message, and our exit code."""
+    """The interface closed before the end of the program was seen: words for the message, and our exit
+    code."""
 
     words: str
     code: int = 0
@@ -81,7 +82,8 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _stop(kept: Kept, run: RunDir) -> Ended | Left:
-    """As Ctrl-C would, then as ``kill`` would; never SIGKILL: that is for the user to decide."""
+    """Stop the program as Ctrl-C would, then as ``kill`` would; never SIGKILL: that is for the user to
+    decide."""
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")
         try:
@@ -99,7 +101,7 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
-    """What the keeper wrote of the program's end; None: nothing, after ``patience`` seconds."""
+    """Return the program's end as the keeper wrote it; None if it did not within ``patience`` seconds."""
     from jaxscope.model.load import load
 
     until = time.monotonic() + patience
@@ -113,7 +115,7 @@ def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
 
 
 def _alive(pid: int) -> bool:
-    """The keeper reaps it at once: no zombie stays."""
+    """Return whether the program has ended: the keeper reaps it at once, so that it is never a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

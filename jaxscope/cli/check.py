@@ -122,7 +122,7 @@ def handle(args: argparse.Namespace) -> int:
     result = _checked(plan, run, directory)
     wrong = result.failing(strict=bool(plan.options.get("strict")))
     how = plan.options.get("output-format") or "full"
-    # People read on stderr what was not checked; other formats are read without it.
+    # Formats for people have the unchecked options on stderr; other formats need them as findings.
     unchecked = [] if how in FOR_PEOPLE else [_not_checked(e) for e in result.unchecked]
     failed = bool(wrong or result.unchecked)
     sys.stdout.write(written(run, directory, [*unchecked, *result.findings], how, failed=failed))
@@ -160,10 +160,10 @@ def _not_checked(e: UsageError) -> Finding:
 
 
 def _same_program(which: str | None, directory: RunDir) -> None:
-    """Require that ``latest``, which skips runs without records, does not mean an older run of another program.
+    """Require that ``latest``, which skips runs without records, is not an older run of another program.
 
     Raises:
-      UsageError: it does.
+      UsageError: it is.
     """
     if which not in (None, "", "latest"):
         return
@@ -183,7 +183,7 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
     """Check a run that has just ended, and print the findings on stderr.
 
     Args:
-      parts: the run and those under other settings, where they have been read.
+      parts: the run and those under other settings, if they have been read.
 
     Raises:
       UsageError: some options cannot be checked in this run; the findings of the others have been printed.
@@ -199,7 +199,7 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 
 
 def options(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of the check by their names in ``[tool.jaxscope.check]``: given, or configured."""
+    """Return the options of the check by their names in ``[tool.jaxscope.check]``: given, or configured."""
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")
@@ -209,7 +209,7 @@ def options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(directory: RunDir) -> list[str]:
-    """The script, or ``-m`` and the module; empty where it is unknown."""
+    """Return the script, or ``-m`` and the module; empty if unknown."""
     from jaxscope.check.plan import argv_of
 
     words = argv_of(directory)

@@ -82,7 +82,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Compile and print. 1: something does not fit, or does not compile."""
+    """Compile and print. Return 1 if something does not fit or does not compile."""
     if args.rest is not None:
         from jaxscope.cli import resume
 
@@ -90,7 +90,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.function is None or not args.target:
         what = "--target" if args.function is not None else "a function"
         raise UsageError(f"compile: {what} is missing", hint="jaxscope compile train.py:step --target v5e:4x4 --args shapes", slug="usage")  # fmt: skip
-    groups = targeting.wanted(args.target)
+    groups = targeting.grouped(args.target)
     specs = [_spec(word) for word in args.args]
     if len(groups) > 1:
         return _apart(args, groups)
@@ -107,7 +107,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
-    """Import the user's module and compile its function for each target. Returns where that was recorded."""
+    """Import the user's module and compile its function for each target. Return the run directory."""
     where = args.function.rpartition(":")
     sys.argv = [where[0]]  # ours are none of the module's
     module = _module(where[0] if where[1] else "", args.function)
@@ -123,7 +123,8 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """A process for each number of devices: JAX has one. The first is the run, the others lie within it."""
+    """Compile in one process for each number of devices, since JAX has one per process. The first process's run
+    contains the others."""
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
     words = [sys.executable, *command.interpreter_flags(), "-m", "jaxscope", "compile", args.function]
@@ -140,7 +141,7 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
             )
             sys.stderr.flush()
             code = subprocess.run([*words, *names, *more], check=False).returncode
-            if code not in (0, 1):  # it would be the same for the others, and is said
+            if code not in (0, 1):  # an error that has been printed, and would be the same for the others
                 return code if code > 0 else 128 - code
             worst = max(worst, code)
     return max(worst, _deliver(args, record))
@@ -184,7 +185,7 @@ def _environ() -> Any:
 
 
 def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | str:
-    """``f32[8]@data`` -> (dtype, shape, axes); a name as it is.
+    """Parse ``f32[8]@data`` to (dtype, shape, axes); return a name unchanged.
 
     Raises:
       UsageError: neither.
@@ -258,7 +259,7 @@ def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) 
     except TypeError as e:
         hint = "--args f32[8,128] i32[]: a shape for each; or --args shapes: a function of the module that returns them"
         raise UsageError(f"{name} with {len(arguments)} arguments: {e}", hint=hint, slug="usage") from e
-    except ValueError:  # nobody knows what it takes
+    except ValueError:  # its signature is unknown
         pass
 
 

@@ -1,7 +1,8 @@
-"""``[tool.jaxscope]`` in pyproject.toml and ``JAXSCOPE_*``: values for options missing from the command line.
+"""Read ``[tool.jaxscope]`` of pyproject.toml and ``JAXSCOPE_*``: values of options missing on the command
+line.
 
-The order: command line, environment, pyproject, default. Keys are the long options; one table below
-lists them. This module checks the types of options, and not what they do.
+The order is: command line, environment, pyproject, default. Keys are the names of the long options, listed in
+OPTIONS.
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One key: its type (bool, str, int, list of str; dict: a table of its own), where there are few its choices,
-    the least number; ``read`` where a value is spelled in a way of its own: ``read(key, value, where)``."""
+    """One key.
+
+    Attributes:
+      type: bool, str, int, list (of str) or dict (a table).
+      choices: the allowed values, if there are few.
+      least: the least number.
+      read: checks and converts a value in a special format: ``read(key, value, where)``.
+    """
 
     type: type
     choices: tuple[str, ...] = ()
@@ -34,7 +41,7 @@ class Option(msgspec.Struct, frozen=True):
     read: Callable[[str, Any, str], Any] | None = None
 
 
-# table -> key -> what it may be. The empty table is [tool.jaxscope] itself.
+# table -> key -> option. The empty name is [tool.jaxscope] itself.
 OPTIONS: dict[str, dict[str, Option]] = {
     "": {"wrapper-libraries": Option(list)},
     "run": {
@@ -67,14 +74,14 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "functions": Option(dict, read=lambda _, value, where: limits.functions(value, where)),
         "targets": Option(dict, read=lambda _, value, where: limits.targets(value, where)),
     },
-    "keys": {},  # the ids of tui's actions, asked for where the table is there
+    "keys": {},  # the ids of the terminal interface's actions, which ``_keys`` reads
 }
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
 class Config(msgspec.Struct, frozen=True):
-    """What pyproject.toml says. ``path`` is None where there is none with our table in it."""
+    """The options in pyproject.toml. ``path`` is None if there is no such file with our table."""
 
     path: Path | None
     values: dict[str, dict[str, Any]]
@@ -87,10 +94,11 @@ class Config(msgspec.Struct, frozen=True):
         default: Any = None,
         environ: Mapping[str, str] | None = None,
     ) -> Any:
-        """The value of ``key``: as ``given`` on the command line, else JAXSCOPE_KEY, else pyproject, else ``default``.
+        """Return the value of ``key``: ``given`` on the command line, else JAXSCOPE_KEY, pyproject or
+        ``default``.
 
         Raises:
-          UsageError: the environment variable does not hold what the option may be.
+          UsageError: the value of the environment variable is not allowed.
         """
         option = OPTIONS[table][key]
         if given is not None:
@@ -103,15 +111,16 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def variable_of(key: str) -> str:
-    """``JAXSCOPE_STEP_FUNCTION`` for ``step-function``."""
+    """Return ``JAXSCOPE_STEP_FUNCTION`` for ``step-function``."""
     return "JAXSCOPE_" + key.replace("-", "_").upper()
 
 
 def load(start: Path | None = None) -> Config:
-    """The configuration of the nearest pyproject.toml at or above ``start`` (default: the current directory).
+    """Return the configuration of the nearest pyproject.toml from ``start`` (default: the current directory)
+    upwards.
 
     Raises:
-      UsageError: it cannot be read, holds a key that does not exist, or a value of the wrong kind.
+      UsageError: it cannot be read, has an unknown key, or a value that is not allowed.
     """
     here = store.here() / (start or "")
     for folder in (here, *here.parents):
@@ -143,7 +152,10 @@ def _read(path: Path) -> Config:
                 raise UsageError(
                     f"{path}: [tool.jaxscope.{key}] is a table of options, not {value!r}", slug="config-value"
                 )
-            values[key] = _keys(path, value) if key == "keys" else {k: _checked(path, key, k, v) for k, v in value.items()}  # fmt: skip
+            if key == "keys":
+                values[key] = _keys(path, value)
+            else:
+                values[key] = {k: _checked(path, key, k, v) for k, v in value.items()}
         else:
             values[""][key] = _checked(path, "", key, value, tables)
     return Config(path, values)
@@ -200,7 +212,7 @@ def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
 
 
 def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """``[tool.jaxscope.keys]``: keys of the view by the id of what they do."""
+    """Read ``[tool.jaxscope.keys]``: keys of the terminal interface by the id of their action."""
     from jaxscope.tui import actions
 
     table = _flat(table)
@@ -219,7 +231,7 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
 
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """To TOML ``functions.star = "b"`` is a table in a table; to people it is one name."""
+    """Join the names of nested tables: TOML reads ``functions.star = "b"`` as a table in a table."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         found.update(_flat(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value})
@@ -245,12 +257,13 @@ def _one_of(value: str, option: Option) -> str:
 
 
 def check_spec(text: str) -> dict[str, Any]:
-    """``no-recompiles-after=2,max-compile-seconds=60``: names of [tool.jaxscope.check]; an option alone is true.
+    """Parse ``no-recompiles-after=2,max-compile-seconds=60``, with names of [tool.jaxscope.check].
 
-    A table is written with dots: ``max-collectives.all-gather=2``.
+    A name without a value is true; an entry of a table is written with a dot:
+    ``max-collectives.all-gather=2``.
 
     Raises:
-      UsageError: no such name, or a value it may not have.
+      UsageError: an unknown name, or a value that is not allowed.
     """
     known = {name: o for name, o in OPTIONS["check"].items() if o.type is not dict}
     found: dict[str, Any] = {}

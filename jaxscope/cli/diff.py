@@ -171,7 +171,7 @@ def _side(directory: RunDir, run: Run, name: str | None) -> Side:
 
 
 def _latest_of(side: Side) -> Side:
-    """The latest compilation of a side that names none, because the other side names one."""
+    """Return the latest compilation of a side that names none, because the other side names one."""
     if side.compilation is not None:
         return side
     for f in side.functions or ():

@@ -132,7 +132,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def in_vain(environ: Mapping[str, str]) -> list[str]:
-    """Return the accelerator plugins that are installed although no device file of such an accelerator exists.
+    """Return the accelerator plugins that are installed although no device file of such an accelerator
+    exists.
 
     JAX tries each of them before it falls back to the CPU. This function starts no device.
     """
@@ -171,7 +172,8 @@ def _version(package: str) -> tuple[str | None, str]:
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Return (why no compiler for targets of ``platform`` is installed, None) or (None, its name and version)."""
+    """Return (why no compiler for targets of ``platform`` is installed, None) or (None, its name and
+    version)."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"

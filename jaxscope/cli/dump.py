@@ -45,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Write the files and say which. Exit code 1 where there was nothing to write."""
+    """Write the files and print their names. Return 1 if there is nothing to write."""
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape
     from jaxscope.present.text import count

@@ -1,4 +1,4 @@
-"""The pages of ``--help`` at the width of the terminal: paragraphs, tables of examples and options."""
+"""Format ``--help`` for the width of the terminal: paragraphs, tables of examples and options."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import re
 import textwrap
 from typing import Any
 
-WIDEST = 110  # columns: longer lines are not read, however wide the terminal
+WIDEST = 110  # columns: longer lines are hard to read
 _TWO_COLUMNS = re.compile(r"( +)(\S.*?)( {2,})(\S.*)")
-ASIDE = 6  # columns before what is said of a command that leaves no room beside it
+INDENT = 6  # of a description below its command, where there is no room beside it
 
 
 class Help(argparse.HelpFormatter):
-    """Paragraphs are filled; an indented line is an example, or two columns of which the second is."""
+    """Fills paragraphs, and the second column of indented lines that have two."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -28,7 +28,7 @@ class Help(argparse.HelpFormatter):
 
 
 def filled(text: str, width: int) -> list[str]:
-    """``text`` in lines of at most ``width`` columns, where no word is longer; a command stays on one line."""
+    """Wrap ``text`` to ``width`` columns, without breaking words or commands."""
     found: list[str] = []
     for kind, lines in itertools.groupby(text.strip("\n").splitlines(), _kind):
         if kind == "paragraph":
@@ -45,7 +45,8 @@ def _kind(line: str) -> str:
 
 
 def _table(lines: list[str], width: int) -> list[str]:
-    """Two columns where the second has half of the width, else one below the other: of all lines alike."""
+    """Return two columns, or the second below the first in all lines if it would have less than half the
+    width."""
     rows = [_TWO_COLUMNS.fullmatch(line) for line in lines]
     starts = [m.start(4) for line, m in zip(lines, rows, strict=True) if m is not None and len(line) > width]
     below = any(at > width // 2 for at in starts)
@@ -55,7 +56,7 @@ def _table(lines: list[str], width: int) -> list[str]:
             found.append(line)
         elif below:
             found.append(f"{m[1]}{m[2]}")
-            found += [" " * ASIDE + part for part in _wrapped(m[4], width - ASIDE)]
+            found += [" " * INDENT + part for part in _wrapped(m[4], width - INDENT)]
         else:
             first, *rest = _wrapped(m[4], width - m.start(4))
             found += [line[: m.start(4)] + first, *(" " * m.start(4) + part for part in rest)]
@@ -63,5 +64,5 @@ def _table(lines: list[str], width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    # Names of options and files are not to be broken at their dashes: somebody may copy them.
+    # Names of options and files are not broken at dashes, so that they can be copied.
     return textwrap.wrap(text, max(20, width), break_on_hyphens=False, break_long_words=False)

@@ -45,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def mesh(text: str) -> list[tuple[str, int]]:
-    """``data=4,model=2`` -> axes and sizes.
+    """Parse ``data=4,model=2`` to axes and sizes.
 
     Raises:
       argparse.ArgumentTypeError: something else.

@@ -1,4 +1,5 @@
-"""``--live``: a line on stderr per recompile as it happens, of the program we run or of one that runs elsewhere."""
+"""``--live``: print a line on stderr for each recompile as it happens, of our program or of another
+process."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxscope.cli.stderr import say
+from jaxscope.cli.stderr import print_message
 from jaxscope.log.store import RunDir
 
 LIVE_S = 0.1
 
 
 def handle_follow(args: argparse.Namespace) -> int:
-    """Print a line per recompile of a process that is no child of ours, until it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may go on
+    """Print a line per recompile of a process that is not our child, until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may continue
     gone = threading.Event()
 
     def watch() -> None:
@@ -33,7 +34,7 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def live(record: RunDir) -> Callable[[threading.Event], None]:
-    """Prints what the log says, as it is written, until the program has ended."""
+    """Return a function that prints recompiles as the log is written, until its event is set."""
 
     def follow(ended: threading.Event) -> None:
         try:
@@ -48,18 +49,20 @@ def live(record: RunDir) -> Callable[[threading.Event], None]:
                     sys.stderr.flush()
                 if last:
                     return
-                last = ended.wait(LIVE_S)  # once more after the end: what was written in between
+                last = ended.wait(LIVE_S)  # one more poll after the end, for events written in between
         except OSError:
-            pass  # nobody reads our stderr any more
+            pass  # stderr is closed
         except Exception as e:
-            say(f"--live stopped because of an error: {type(e).__name__}: {e}; the recording continues")
+            print_message(
+                f"--live stopped because of an error: {type(e).__name__}: {e}; the recording continues"
+            )
 
     return follow
 
 
 def _alive(pid: int) -> bool:
     try:
-        # Who waits for our stderr to be closed before it waits for the program leaves a zombie meanwhile.
+        # The program is a zombie while its parent waits for our stderr to be closed.
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except (OSError, IndexError):
@@ -69,5 +72,5 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # somebody else's, and alive
+        return True  # a process of another user
     return True

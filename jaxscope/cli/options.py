@@ -1,4 +1,4 @@
-"""What ``jaxscope run`` may be asked: its options, and where they end and the program's words begin."""
+"""Define the options of ``jaxscope run``, and split them from the program's words."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ the program runs, PYTHONPATH begins with a directory of jaxscope, and they inher
 program as without jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
 """
 
-PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python that people put behind `run`
+PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python, which do not belong after `run`
 
 
 class OptionsParser(Parser):
-    """Our options alone: ``split`` has cut the program's words off before.
+    """Parses jaxscope's own options.
 
     Attributes:
-      ours: what it parses.
-      rest: the program's words.
+      ours: the words that it parses, for messages.
+      rest: the program's words, which ``split`` has removed, for messages.
     """
 
     ours: Sequence[str] = ()
@@ -71,7 +71,7 @@ class OptionsParser(Parser):
 
 
 def parser() -> OptionsParser:
-    """One entry an option. What is not given is None: then the configuration is asked."""
+    """Return the parser. An option that is not given is None, and is then read from the configuration."""
     parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
     where = parser.add_argument_group("where to record")
     where.add_argument(
@@ -167,7 +167,8 @@ def parser() -> OptionsParser:
 
 
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """Our options, and the program's words: from the first that is no option of ours, or behind ``--``."""
+    """Split ``words`` into our options and the program's words, which begin after ``--`` or at the first
+    other word."""
     takes_value = {
         name: action.nargs is None for action in parser._actions for name in action.option_strings
     }  # nargs 0: a flag
@@ -183,9 +184,9 @@ def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str],
 
 
 def configure(opts: argparse.Namespace) -> None:
-    """Fill in, from the environment and pyproject.toml, what the command line does not say."""
-    found = config.load()
+    """Fill in the options that are missing on the command line from the environment and pyproject.toml."""
+    configured = config.load()
     for key in config.OPTIONS["run"]:
         name = key.replace("-", "_")
-        setattr(opts, name, found.get("run", key, getattr(opts, name)))
-    opts.wrapper_libraries = found.get("", "wrapper-libraries")
+        setattr(opts, name, configured.get("run", key, getattr(opts, name)))
+    opts.wrapper_libraries = configured.get("", "wrapper-libraries")

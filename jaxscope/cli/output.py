@@ -1,5 +1,5 @@
-"""What the verbs that read a run share: which run and which functions of it are meant, and where the product goes
-(stdout, or the file of ``-o``, whole or not at all)."""
+"""Find the run and the functions named on the command line, and write a command's output to stdout or a
+file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from jaxscope.model.records import Function
     from jaxscope.model.run import Run
 
-NAMED = 6  # of the functions that one word means
+NAMED = 6  # functions listed in the message about an ambiguous name
 
 
 def chosen(which: str | None) -> RunDir:
-    """The run meant by RUN on the command line; says on stderr where the latest is not the newest.
+    """Return the run named RUN on the command line; print a note if the latest recorded run is not the
+    newest.
 
     Raises:
       RunNotFound: there is none.
@@ -36,15 +37,16 @@ def chosen(which: str | None) -> RunDir:
         newest = store.all_runs()[-1]
         if newest.path != found.path:
             sys.stderr.write(
-                f"{newest.path.name} is newer but recorded nothing (the program did not import jax); showing {found.path.name}\n"
+                f"{newest.path.name} is newer but recorded nothing (the program did not import jax);"
+                f" showing {found.path.name}\n"
             )
     return found
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """The functions that FUNCTION or FUNCTION#n on the command line means, and n.
+    """Return the functions that match FUNCTION or FUNCTION#n on the command line, and n.
 
-    Says on stderr which they are, where ``text`` is not the whole name of one alone.
+    Prints them on stderr unless ``text`` is the whole name of a single function.
 
     Raises:
       UsageError: there is none.
@@ -66,7 +68,8 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def deliver(text: str | Iterable[str], path: Path | None) -> None:
-    """Write ``text``, or its pieces one after the other, to ``path``, or to stdout where it is None or ``-``.
+    """Write ``text``, or its pieces, to ``path``, or to stdout if that is None or ``-``. A file is written
+    completely or not at all.
 
     Raises:
       JaxscopeError: the file cannot be written.

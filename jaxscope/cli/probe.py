@@ -16,7 +16,7 @@ from jaxscope.log import files, reader, store
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
-SECONDS = 300  # until the program is given up
+SECONDS = 300  # until the program is stopped
 PROGRAM = """\
 import sys
 import jax, numpy as np
@@ -43,7 +43,7 @@ with jaxscope.record(sys.argv[1]):
     jax.jit(scaled, static_argnums=1).lower(result["scaled"], 3).compile()
     float(result["scaled"][0])
 """
-# What the log has of that program, at least once each.
+# Fields that the log of that program has at least once.
 FIELDS: dict[str, tuple[str, ...]] = {
     "BackendSeen": ("platform", "devices"),
     "FunctionSeen": ("name", "file", "line", "signature"),
@@ -64,13 +64,13 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "ArraysSeen": ("groups",),
     "Transferred": ("count", "bytes", "seconds"),
 }  # fmt: skip
-# Known, and nothing in that program: an empty list is what they are.
+# Fields whose known value in that program is empty.
 MAY_BE_EMPTY = frozenset({"Traced.effects", "Missed.full", "Missed.cleared"})
 
 
 class Field(NamedTuple):
-    """A field of the log, ``Event.name``. ``needs``: names of JAX that it is read from, where it is not filled; those
-    that this JAX does not have come first."""
+    """A field of the log, ``Event.name``. ``needs``: if it is not filled, the names of JAX that it is read
+    from, those that this JAX does not have first."""
 
     name: str
     filled: bool
@@ -108,7 +108,7 @@ def probe() -> list[Field]:
 
 
 def fields(events: Iterable[Any]) -> list[Field]:
-    """Return every field that the program should fill, of the events it recorded."""
+    """Return every field that the program should fill, and whether ``events`` fill it."""
     filled: set[str] = set()
     for event in events:
         kind = type(event).__name__

@@ -1,4 +1,4 @@
-"""Show the progress of a long read in a line on stderr. Nothing where stderr is no terminal, or in CI."""
+"""Show the progress of a long read in a line on stderr, unless stderr is no terminal or this is CI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLEAR = "\r\x1b[K"
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[Progress | None]:
-    """Gives a ``progress(done, total)`` to be called while ``what`` is read."""
+    """Yield a function ``progress(done, total)`` to call while ``what`` is read."""
     automatic = gc.isenabled()
     gc.disable()  # what is read stays: looking through it for garbage takes as long as reading it
     try:

@@ -1,4 +1,5 @@
-"""``jaxscope compile --rest RUN``: compile the jobs of a run that have no result because the compiler's process ended."""
+"""``jaxscope compile --rest RUN``: compile the jobs of a run that have no result because the compiler's
+process ended."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def handle(which: str) -> int:
-    """Compile it, in ``which`` and the runs within it. 1: something is still not compiled.
+    """Compile the remaining jobs of ``which`` and the runs within it. Return 1 if some are still not
+    compiled.
 
     Raises:
       RunNotFound: there is no such run.
-      UsageError: the compiler is not installed, or its variables are not those of the run.
+      UsageError: the compiler is not installed, or its environment variables differ from the run's.
     """
     from jaxscope.model.load import load, state
     from jaxscope.present.targets import waiting as waiting_for
@@ -51,7 +53,7 @@ def handle(which: str) -> int:
         worker = targeting.begin(run, dict(os.environ))
         if worker is None:
             return 1
-        if state(read, run) == "running":  # more may come: it goes on beside the program
+        if state(read, run) == "running":  # the worker continues while the program may add jobs
             worker.returncode = 0
             continue
         targeting.end(run, worker, wait=True, quiet=False, env=dict(os.environ))
@@ -66,9 +68,10 @@ def handle(which: str) -> int:
 
 
 def require_same_flags(run: RunDir, which: str) -> None:
-    """Check that the compiler's own variables are what they were when ``run`` was made.
+    """Check that the compiler's environment variables have the values recorded in ``run``.
 
-    A run may come from somebody else, and such flags can make the compiler write files: they are never taken from it.
+    They are not set from the run: it may come from another person, and such flags can make the compiler write
+    files.
 
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.

@@ -56,7 +56,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def listed(rule: Rule, width: int | None) -> list[str]:
-    """One rule of the list; in a terminal of ``width`` columns its summary is wrapped, None: it is one line."""
+    """One rule of the list; in a terminal of ``width`` columns its summary is wrapped, None: it is one
+    line."""
     head = f"{rule.code}  {rule.name:<24} {rule.severity:<8} "
     if width is None:
         return [head + rule.summary]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxscope.cli import check, live, options, sweep, sweep_values, targeting, view
-from jaxscope.cli.stderr import say
+from jaxscope.cli.stderr import print_message
 from jaxscope.cli.sweep import Round
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, program_events, runner
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from jaxscope.report.variants import Ended
 
 CHECK_FAILED = 3
-LAST_WORDS = 10_000  # bytes
+END_BYTES = 10_000  # of the program's output
 
 
 def add_parser(subparsers: Any) -> None:
     """Add ``run`` and the hidden ``_follow``; each leaves its ``handler`` in the parsed arguments."""
-    # No prefix character: to argparse everything behind `run` is a positional, kept as it is. Its own
-    # REMAINDER would take the program's options for ours wherever one of them comes before the script's
-    # name is settled (-m, -c), and Pythons differ on what becomes of `--`.
+    # Without a prefix character, argparse keeps all words after `run` as positionals. Its own REMAINDER would
+    # parse the program's options before the script's name is known (-m, -c), and versions of Python treat
+    # `--` differently.
     verb = subparsers.add_parser("run", help="record a program as it runs", add_help=False, prefix_chars="\0")
     verb.add_argument("words", nargs=argparse.REMAINDER)
     verb.set_defaults(handler=handle)
@@ -57,19 +57,19 @@ def handle(args: argparse.Namespace) -> int:
         return 2
     try:
         opts = parser.parse_args(sweep_values.joined(ours))
-    except SystemExit:  # --help; a complaint is a UsageError
+    except SystemExit:  # --help; errors are UsageErrors
         return 0
     program = command.parse(words)
     if opts.tui and not view.on_a_terminal():
-        say("--tui needs a terminal and there is none: the program runs without it")
+        print_message("--tui needs a terminal and there is none: the program runs without it")
     options.configure(opts)
-    every = sweep.asked(opts, program)
-    first = every[0]
-    wishes = None if opts.check is None else check.options(sweep.checks(opts.check, every))
-    if wishes is not None and first.targets:
-        opts.wait_targets = True  # what is not compiled yet is not checked
+    rounds = sweep.rounds_of(opts, program)
+    first = rounds[0]
+    limits = None if opts.check is None else check.options(sweep.checks(opts.check, rounds))
+    if limits is not None and first.targets:
+        opts.wait_targets = True  # a program that is not compiled yet cannot be checked
     if opts.detach:
-        if wishes is not None:
+        if limits is not None:
             raise UsageError(
                 "--check has to wait for the end of the program, but --detach returns at once",
                 hint="leave out --check, and when the program has ended: jaxscope check",
@@ -77,21 +77,24 @@ def handle(args: argparse.Namespace) -> int:
             )
         return _detach(first, opts)
     record = _make_run(first, opts)
-    if record is not None and len(every) < 2 and _to_be_shown(program, opts):
-        return _attach(first, opts, record, wishes)
-    ended = sweep.all_of(
-        every, record, lambda each, where: _once(each, opts, where), options=lambda each: _wishes(opts, each)
+    if record is not None and len(rounds) < 2 and _opens_view(program, opts):
+        return _attach(first, opts, record, limits)
+    ended = sweep.run_all(
+        rounds,
+        record,
+        lambda each, where: _once(each, opts, where),
+        options=lambda each: _recording_options(opts, each),
     )
     read = _read(record)
-    with contextlib.suppress(KeyboardInterrupt, OSError):  # the end counts, terminal or not
+    with contextlib.suppress(KeyboardInterrupt, OSError):  # the exit code is returned in any case
         if program.is_python_itself():
-            say(
+            print_message(
                 f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
                 f"jaxscope run {' '.join(words[1:3])}",
             )
         elif record is not None and not opts.quiet:
             _report(record, ended, read)
-    return _checked(record, ended, wishes, read)
+    return _checked(record, ended, limits, read)
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
@@ -121,7 +124,7 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
         raise UsageError(
             f"there is no program {program.words[0]!r}", hint="see: jaxscope run --help", slug="no-program"
         )
-    # Here an unusable directory is an error: the program's output would have nowhere to go.
+    # Here an unusable directory is an error: the program's output is written there.
     record = _create(each, opts)
     env = _environment(record, opts, each)
     from jaxscope.launch import keeper
@@ -131,21 +134,23 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
     keeper.start(program.argv, env, record, beside=live.live(record) if opts.live else None)
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
-        say(
+        print_message(
             f"{program.shown} keeps running without this terminal; its output: {record.output}",
             _how_to_see(record),
         )
     return 0
 
 
-def _to_be_shown(program: Command, opts: argparse.Namespace) -> bool:
-    """Return whether to open the terminal interface: on request, or by default if nothing else needs the terminal."""
+def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
+    """Return whether to open the terminal interface: on request, or by default if nothing else needs the
+    terminal."""
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
     return bool(opts.tui) and view.on_a_terminal()
 
 
-def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[str, Any] | None) -> int:
+def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[str, Any] | None) -> int:
+    """Run the program with the terminal interface open."""
     from jaxscope.cli import attach
     from jaxscope.present.text import WITH_INPUT, wanted_input
 
@@ -153,28 +158,28 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, wishes: dict[
     worker = targeting.begin(record, env) if each.targets else None
     left = attach.attach(program.argv, env, record)
     if isinstance(left, attach.Left):
-        say(
+        print_message(
             f"{program.shown} {left.words}; its output: {record.output}",
             _how_to_see(record).replace("report", "view", 1),
-            None if wishes is None else "not checked; when the program has ended: jaxscope check",
+            None if limits is None else "not checked; when the program has ended: jaxscope check",
         )
         return left.code
     if worker is not None:
         targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
-    if not left.succeeded and wanted_input(_last_words(record)):
-        say("the program reads from stdin, and has no stdin while the view is open", WITH_INPUT)
+    if not left.succeeded and wanted_input(_end_of_output(record)):
+        print_message("the program reads from stdin, and has no stdin while the view is open", WITH_INPUT)
     read = _read(record)
     if not opts.quiet:
-        say(f"the program's output: {record.output}")
+        print_message(f"the program's output: {record.output}")
         _report(record, left, read, unseen=True)
-    return _checked(record, left, wishes, read)
+    return _checked(record, left, limits, read)
 
 
-def _last_words(record: RunDir) -> str:
+def _end_of_output(record: RunDir) -> str:
     try:
         with files.open_regular(record.output, within=record.path) as f:
-            f.seek(max(0, os.fstat(f.fileno()).st_size - LAST_WORDS))
-            return f.read(LAST_WORDS).decode("utf-8", "replace")
+            f.seek(max(0, os.fstat(f.fileno()).st_size - END_BYTES))
+            return f.read(END_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -192,7 +197,7 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
     except LogError as e:
         if opts.out or opts.check is not None:
             raise  # --out names this directory, and --check cannot pass without a recording
-        say(
+        print_message(
             f"not recording: {e.message}",
             f"{e.hint}; the program runs without being recorded" if e.hint else None,
         )
@@ -201,22 +206,22 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
 
 def _create(each: Round, opts: argparse.Namespace) -> RunDir:
     name, where = opts.name or (None if opts.out else each.program.stem), Path(opts.out) if opts.out else None
-    wished = _wishes(opts, each)
+    recording_options = _recording_options(opts, each)
     run = store.create(
         where,
         name=name,
         overwrite=bool(opts.overwrite),
         argv=each.program.words,
-        options=wished,
+        options=recording_options,
         **each.meta(),
     )
-    first = Heartbeat(run.heartbeat, hold=False)  # of us, until somebody watches
+    first = Heartbeat(run.heartbeat, hold=False)  # of this process, until the runner or the keeper watches
     first.beat()
     first.close()
     return run
 
 
-def _wishes(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
+def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
     """Return the recording options that were given, by their names on the command line."""
     values = {
         "ir": opts.ir,
@@ -232,12 +237,12 @@ def _wishes(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
 
 
 def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[str, str]:
-    wished = _wishes(opts, each)
-    env = command.environment(record.path, wished, sweep_values.environment(each.settings))
+    recording_options = _recording_options(opts, each)
+    env = command.environment(record.path, recording_options, sweep_values.environment(each.settings))
     if each.targets:
         forced = targeting.force(env, each.targets)
         if forced is not None:
-            env["JAXSCOPE_OPTIONS"] = json.dumps({**wished, "forced-devices": forced})
+            env["JAXSCOPE_OPTIONS"] = json.dumps({**recording_options, "forced-devices": forced})
     return env
 
 
@@ -261,13 +266,13 @@ def _report(
         if not _something(record, ended, read):
             from jaxscope.launch import recording_check
 
-            say(*recording_check.say(recording_check.look(record, ended.pid), ended))
+            print_message(*recording_check.explain(recording_check.look(record, ended.pid), ended))
             return
         from jaxscope.report import text
 
         summary = text.summary(record, read().parts, unseen=unseen)
     except Exception as e:  # the recording itself is complete: report only the failed summary
-        say(
+        print_message(
             f"recorded in {record.path}, but the summary failed: {type(e).__name__}: {e}",
             _how_to_see(record),
         )
@@ -288,11 +293,11 @@ def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], E
 def _checked(
     record: RunDir | None,
     ended: program_events.Ended,
-    wishes: dict[str, Any] | None,
+    limits: dict[str, Any] | None,
     read: Callable[[], Ended],
 ) -> int:
     """Return the program's exit code, or CHECK_FAILED if the program succeeded and the check failed."""
-    if wishes is None or not ended.succeeded:
+    if limits is None or not ended.succeeded:
         return ended.leave()
     try:
         # A program without jax has nothing to check, and a program that could not be recorded looks the same.
@@ -302,12 +307,12 @@ def _checked(
                 hint="check a program that imports jax in the Python that jaxscope run starts",
                 slug="not-recorded",
             )
-        passed = check.passes(record, wishes, read().parts)
+        passed = check.passes(record, limits, read().parts)
     except JaxscopeError as e:
-        say(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
+        print_message(f"--check: {escape(e.message)}", escape(e.hint) if e.hint else None)
         return CHECK_FAILED
     except Exception as e:  # an unfinished check has not passed
-        say(f"--check failed with an error: {type(e).__name__}: {escape(e)}")
+        print_message(f"--check failed with an error: {type(e).__name__}: {escape(e)}")
         return CHECK_FAILED
     return 0 if passed else CHECK_FAILED
 

@@ -1,4 +1,4 @@
-"""``jaxscope runs``: what is recorded under .jaxscope/runs, and getting rid of it."""
+"""``jaxscope runs``: list the recorded runs, and remove them."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def add_parser(subparsers: Any) -> None:
     clear = verbs.add_parser(
         "gc",
         help="remove old runs",
-        description="Remove old runs; --keep or --older-than says which. Without either, nothing is removed: those "
+        description="Remove old runs, selected by --keep or --older-than. Without either, nothing is removed: those "
         f"beyond the {KEEP} newest are listed. A run that is still going on stays.",
     )
     clear.add_argument("--keep", type=_natural, metavar="N", help="keep the N newest")
     clear.add_argument("--older-than", type=_natural, metavar="DAYS", help="remove only what is older")
-    clear.add_argument("--dry-run", action="store_true", help="say what would be removed")
+    clear.add_argument("--dry-run", action="store_true", help="print what would be removed")
     clear.add_argument("-y", "--yes", action="store_true", help="do not ask")
     clear.set_defaults(handler=handle_gc)
 
@@ -90,7 +90,7 @@ def handle_list(args: argparse.Namespace) -> int:
 
 
 def print_table(runs: Sequence[RunDir]) -> None:
-    """A line a run; columns as wide as they must be, nothing cut. On a narrow terminal a run has several."""
+    """Print one line for each run, without cutting any column; on a narrow terminal several lines."""
     from jaxscope.report.console import terminal_width
 
     rows = [
@@ -114,7 +114,7 @@ def print_table(runs: Sequence[RunDir]) -> None:
 
 
 def _rows(directory: RunDir) -> list[Row]:
-    """A run, and below it those within it: ``RUN/NAME`` names one."""
+    """Return the row of a run, then those of the runs within it (``RUN/NAME``)."""
     within = [row(sub) for sub in store.sub_runs(directory)]
     return [row(directory), *(r._replace(name=f"  /{r.name}") for r in within)]
 
@@ -167,7 +167,7 @@ def handle_rm(args: argparse.Namespace) -> int:
 
 
 def handle_gc(args: argparse.Namespace) -> int:
-    """Remove old runs, never one that is still going on. One that cannot be removed is passed over, and is exit code 2."""
+    """Remove old runs that have ended. Return 2 if one cannot be removed; the others are removed."""
     from jaxscope.present.text import count, size
 
     limited = args.keep is not None or args.older_than is not None
@@ -222,7 +222,8 @@ def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
 
 
 def _remove(found: RunDir) -> bool:
-    """Remove it and say so; what is not jaxscope's stays, and is named. False: somebody else has removed it.
+    """Remove a run and print it, with the files that are not jaxscope's and stay. False: it is already
+    removed.
 
     Raises:
       LogError: it cannot be removed.
@@ -239,12 +240,13 @@ def _remove(found: RunDir) -> bool:
     if left:
         named = ", ".join(escape(name) for name in sorted(left)[:SHOWN])
         more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
-        sys.stderr.write(f"  what jaxscope did not write stays there: {named}{more}\n")
+        sys.stderr.write(f"  files that jaxscope did not write are kept: {named}{more}\n")
     return True
 
 
 def _going_on(found: RunDir) -> bool:
-    """Does a process write in it, or in a run within it? Where this machine cannot know, it has a day's grace."""
+    """Return whether a process writes in it or in a run within it; if unknown, whether it did in the last
+    day."""
     from jaxscope.model.load import going_on, load
 
     for each in (found, *store.sub_runs(found)):
@@ -252,7 +254,7 @@ def _going_on(found: RunDir) -> bool:
         if queue.waiting() and not queue.abandoned():
             return True
         if time.time() - each.started > OLD_S and not removal.in_use(each.path):
-            continue  # spares reading old logs
+            continue  # old logs need not be read
         run = load(each)
         known = going_on(run, each)
         if known or (known is None and time.time() - _last_sign(run, each) < DAY_S):
@@ -261,7 +263,7 @@ def _going_on(found: RunDir) -> bool:
 
 
 def _last_sign(run: Run, directory: RunDir) -> float:
-    """When the latest event, count or heartbeat came; what the future holds is no sign."""
+    """Return the time of the latest event, count or heartbeat; times in the future are ignored."""
     times = [directory.started, *(p.last_ns / 1e9 for p in run.processes.values())]
     beat = beat_of(directory.heartbeat)
     if beat is not None:

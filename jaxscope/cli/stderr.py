@@ -1,4 +1,4 @@
-"""Messages of commands on stderr: what happened, then what to do."""
+"""Print the messages of commands on stderr."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import contextlib
 import sys
 
 
-def say(*lines: str | None) -> None:
-    """Write one message to stderr: what happened, then what to do."""
+def print_message(*lines: str | None) -> None:
+    """Write one message to stderr: what happened, then what to do. None is skipped."""
     messages = [line for line in lines if line]
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed, or none
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed, or None
         sys.stderr.write("".join(f"{'  ' if n else 'jaxscope: '}{line}\n" for n, line in enumerate(messages)))
         sys.stderr.flush()

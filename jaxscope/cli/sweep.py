@@ -1,4 +1,5 @@
-"""The rounds of ``jaxscope run``: one execution of the program for each setting and each device count of the targets.
+"""The rounds of ``jaxscope run``: one execution of the program for each setting and each device count of the
+targets.
 
 The first round is recorded in the run directory, the others in directories within it. Without --vary and with
 targets of one device count there is one round.
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxscope.cli import config, sweep_values, targeting
-from jaxscope.cli.stderr import say
+from jaxscope.cli.stderr import print_message
 from jaxscope.cli.sweep_values import Setting
 from jaxscope.errors import UsageError
 from jaxscope.launch.command import Command
@@ -23,7 +24,8 @@ from jaxscope.present.escape import escape
 
 
 class Round(NamedTuple):
-    """One execution of the program. ``label`` is unique; the flags of ``settings`` are in the words of ``program``."""
+    """One execution of the program. ``label`` is unique; the flags of ``settings`` are in the words of
+    ``program``."""
 
     label: str
     program: Command
@@ -44,13 +46,14 @@ class Round(NamedTuple):
         return {"settings": dict(self.settings)} if self.settings else {}
 
 
-def asked(opts: argparse.Namespace, program: Command) -> list[Round]:
+def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
     """Return all rounds, those of one setting together.
 
     Raises:
-      UsageError: as ``targeting.asked`` and ``sweep_values.settings``; or the options cannot be combined.
+      UsageError: as ``targeting.of_options`` and ``sweep_values.settings``; or the options cannot be
+        combined.
     """
-    groups = targeting.asked(opts) or [[]]
+    groups = targeting.of_options(opts) or [[]]
     combinations = sweep_values.settings(opts.vary or [])
     found = []
     for settings in combinations:
@@ -60,11 +63,16 @@ def asked(opts: argparse.Namespace, program: Command) -> list[Round]:
                 label += f"{'@' if label else ''}{targets[0].devices}"
             found.append(Round(label, sweep_values.program(program, settings), settings, targets))
     if len(found) > 1:
-        _several(opts, program, len(groups) > 1)
+        _require_repeatable(opts, program, len(groups) > 1)
     return found
 
 
-def _several(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
+def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
+    """Check that the program can be run several times.
+
+    Raises:
+      UsageError: it cannot, with these options or because it is read from stdin.
+    """
     what = (
         "targets with different device counts need one run each"
         if sizes
@@ -92,7 +100,7 @@ def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
     return {"target": names, **found} if names else found
 
 
-def all_of(
+def run_all(
     rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
 ) -> Ended:
     """Run all rounds in order. Return how the first failed one ended, or else the last one.
@@ -116,7 +124,7 @@ def all_of(
             break
         if ended.interrupted:
             if left:
-                say(f"interrupted: {left} of {len(rounds)} not run")
+                print_message(f"interrupted: {left} of {len(rounds)} not run")
             return ended if failed is None else failed
     assert ended is not None
     return ended if failed is None else failed

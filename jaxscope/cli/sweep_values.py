@@ -1,7 +1,5 @@
-"""``jaxscope run --vary NAME=a,b``: one environment variable or flag of the script's, and the values it is run with.
-
-Owns the spelling of --vary and what becomes of the script's words. Starts nothing.
-"""
+"""Parse ``jaxscope run --vary NAME=a,b``, and put the values into the program's environment or command
+line."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from typing import NamedTuple
 from jaxscope.errors import UsageError
 from jaxscope.launch.command import Command
 
-MOST = 64  # runs, one after the other: more are a mistake of the keyboard
+MOST = 64  # runs, one after the other: more are probably a typing error
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FLAG = re.compile(r"-[^\s=,'\"-][^\s=,'\"]*|--[^\s=,'\"-][^\s=,'\"]*")
 _SHORT = re.compile(r"-[A-Za-z0-9]")
@@ -25,7 +23,8 @@ _HINT = (
 
 
 class Setting(NamedTuple):
-    """``MESH=64x4``: an environment variable, or with a dash a flag of the script's, and a value."""
+    """``MESH=64x4``: an environment variable, or a flag of the script if the name begins with a dash, and a
+    value."""
 
     name: str
     value: str
@@ -36,10 +35,12 @@ class Setting(NamedTuple):
 
 
 def settings(words: Sequence[str]) -> list[list[Setting]]:
-    """Every combination of the values of all ``--vary``, the last one varying fastest; ``[[]]`` where there is none.
+    """Return all combinations of the values of all ``--vary``, the last one varying fastest; ``[[]]`` without
+    any.
 
     Raises:
-      UsageError: a word that is no NAME=VALUES, a name twice, or more than ``MOST`` combinations.
+      UsageError: a word is not NAME=VALUES, a name is given twice, or there are more than ``MOST``
+        combinations.
     """
     axes = [_axis(word) for word in words]
     names = [axis[0].name for axis in axes]
@@ -53,7 +54,8 @@ def settings(words: Sequence[str]) -> list[list[Setting]]:
     runs = math.prod(len(axis) for axis in axes)
     if runs > MOST:
         raise UsageError(
-            f"--vary needs {' x '.join(str(len(axis)) for axis in axes)} = {runs:,} runs, more than the limit of {MOST}",
+            f"--vary needs {' x '.join(str(len(axis)) for axis in axes)} = {runs:,} runs,"
+            f" more than the limit of {MOST}",
             hint="give fewer values",
             slug="usage",
         )
@@ -61,7 +63,7 @@ def settings(words: Sequence[str]) -> list[list[Setting]]:
 
 
 def _axis(word: str) -> list[Setting]:
-    """One --vary: its name with each of its values, each once."""
+    """Return the distinct settings of one --vary."""
     name, equals, rest = word.partition("=")
     if not equals:
         raise UsageError(f"--vary {word!r} has no values", hint=_HINT, slug="usage")
@@ -77,7 +79,7 @@ def _axis(word: str) -> list[Setting]:
 
 
 def values(text: str) -> list[str]:
-    r"""``64x4,'1,2',3\,4`` -> ``64x4``, ``1,2``, ``3,4``: separated by commas; quotes, or a backslash, keep one.
+    r"""Split ``64x4,'1,2',3\,4`` into ``64x4``, ``1,2``, ``3,4``: quotes or a backslash keep a comma.
 
     Raises:
       UsageError: an empty value that is not written as ``''``, or a quote that is not closed.
@@ -93,7 +95,7 @@ def values(text: str) -> list[str]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """The value that begins at ``at``, and where it ends: at a comma or the end."""
+    """Return the value that begins at ``at``, and the position of the comma or the end after it."""
     quote = text[at : at + 1]
     if quote and quote in "'\"":
         end = text.find(quote, at + 1)
@@ -101,21 +103,21 @@ def _value(text: str, at: int) -> tuple[str, int]:
             raise UsageError(f"--vary: {text[at:]!r} has no closing {quote}", hint=_HINT, slug="usage")
         if text[end + 1 : end + 2] in ("", ","):
             return text[at + 1 : end], end + 1
-    made = ""
+    value = ""
     while at < len(text) and text[at] != ",":
         if text[at] == "\\" and text[at + 1 : at + 2] in (",", "\\"):
             at += 1
-        made += text[at]
+        value += text[at]
         at += 1
-    if not made:
+    if not value:
         raise UsageError(
             f"--vary: an empty value in {text!r}", hint="an empty value is written ''", slug="usage"
         )
-    return made, at
+    return value, at
 
 
 def program(given: Command, chosen: Sequence[Setting]) -> Command:
-    """``given`` with the flags of ``chosen``: in their place where the script's words have them, else at the end."""
+    """Return ``given`` with the flags of ``chosen``, which replace the script's own or are appended."""
     first = 2 if given.words[0] in ("-m", "-c") else 1
     words, arguments = given.words[:first], given.words[first:]
     for setting in chosen:
@@ -127,7 +129,7 @@ def program(given: Command, chosen: Sequence[Setting]) -> Command:
 def _with_flag(arguments: list[str], setting: Setting) -> list[str]:
     name, value = setting
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    # -b=32 is the value "=32" to getopt and click.
+    # getopt and click parse -b=32 as the value "=32".
     spelled = [name, value] if _SHORT.fullmatch(name) else [f"{name}={value}"]
     for at in reversed(range(end)):  # the last one counts, for every parser of flags
         word = arguments[at]
@@ -144,12 +146,12 @@ def _with_flag(arguments: list[str], setting: Setting) -> list[str]:
 
 
 def environment(chosen: Sequence[Setting]) -> dict[str, str]:
-    """The environment variables of ``chosen``."""
+    """Return the environment variables of ``chosen``."""
     return {s.name: s.value for s in chosen if not s.is_flag}
 
 
 def joined(words: Sequence[str]) -> list[str]:
-    """``--vary --mesh=a,b`` as one word: argparse takes what begins with a dash for an option of ours."""
+    """Join ``--vary --mesh=a,b`` to one word: argparse would parse the second as an option of ours."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--vary":

@@ -8,25 +8,24 @@ from __future__ import annotations
 import argparse
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxscope.cli.stderr import say
+from jaxscope.cli.stderr import print_message
 from jaxscope.errors import UsageError
 from jaxscope.launch.program_events import Ended
 from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
 RESTARTS = 3  # of a worker that ends without having compiled anything
-# Of XLA's CPU backend ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices than that a step with several collectives
-# may have every thread wait for a device that none is left for; XLA then ends the process after 40 s.
+# Of XLA's CPU backend ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices, the threads of a step with
+# several collectives may all wait for devices without a thread; XLA then aborts the process after 40 s.
 THREADS = 256
 _DRY = "with --dry-run the script ends before its step runs (name the step with --step-function or watch(step=True))"
 
 
-def wanted(names: Sequence[str]) -> list[list[Any]]:
+def grouped(names: Sequence[str]) -> list[list[Any]]:
     """Return the distinct targets of ``--target``, grouped by device count, since a run has one device count.
 
     Raises:
@@ -46,13 +45,13 @@ def wanted(names: Sequence[str]) -> list[list[Any]]:
     return list(found.values())
 
 
-def asked(opts: argparse.Namespace) -> list[list[Any]]:
+def of_options(opts: argparse.Namespace) -> list[list[Any]]:
     """Return the targets of ``jaxscope run``, grouped by device count.
 
     Raises:
-      UsageError: as ``wanted``; or --dry-run without a target.
+      UsageError: as ``grouped``; or --dry-run without a target.
     """
-    groups = wanted(opts.target or [])
+    groups = grouped(opts.target or [])
     if opts.dry_run and not groups:
         raise UsageError(
             "--dry-run needs a target to compile for",
@@ -61,7 +60,7 @@ def asked(opts: argparse.Namespace) -> list[list[Any]]:
         )
     many = max((targets[0].devices for targets in groups), default=0)
     if many > THREADS and not opts.dry_run and not opts.quiet:
-        say(
+        print_message(
             f"a step with several collectives on {many:,} CPU devices may hang: XLA has {THREADS} threads for them and"
             " aborts the process after 40 s",
             f"programs lowered before that are still compiled for the target; {_DRY}",
@@ -72,9 +71,9 @@ def asked(opts: argparse.Namespace) -> list[list[Any]]:
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
     """Print the likely reason after XLA's own output if the program was aborted with too many CPU devices."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
-        say(
-            f"the program was aborted, probably by XLA: it does so when collectives of {targets[0].devices:,} CPU devices wait for"
-            f" one of its {THREADS} threads",
+        print_message(
+            "the program was aborted, probably by XLA: it does so when collectives of"
+            f" {targets[0].devices:,} CPU devices wait for one of its {THREADS} threads",
             f"programs lowered before that are still compiled for the target; {_DRY}",
         )
 
@@ -110,7 +109,8 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
     """Start the worker that compiles the queued programs. Print a message and return None if it cannot start.
 
-    ``env`` is the program's environment (default: this process's); its compiler flags apply to the worker, too.
+    ``env`` is the program's environment (default: this process's); its compiler flags apply to the worker,
+    too.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
@@ -119,8 +119,8 @@ def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Po
     try:
         return worker.start(record, env)
     except OSError as e:
-        sys.stderr.write(
-            f"jaxscope: cannot start the compiler's process, so nothing is compiled for the target: {e.strerror or e}\n"
+        print_message(
+            f"cannot start the compiler's process, so nothing is compiled for the target: {e.strerror or e}"
         )
         return None
 
@@ -133,7 +133,8 @@ def end(
     quiet: bool,
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """Close the queue after the end of the program, and ``wait`` for the remaining jobs. Return whether Ctrl-C came.
+    """Close the queue after the end of the program, and ``wait`` for the remaining jobs. Return whether
+    Ctrl-C came.
 
     After Ctrl-C the worker continues in the background. A worker that was killed is started again as long as
     that compiles more programs.
@@ -143,33 +144,31 @@ def end(
 
     queue = Queue(record)
     queue.close()
-    fruitless, before = 0, None
+    without_progress, left_before = 0, None
     reported: tuple[int, tuple[int, ...]] | None = None
     started: subprocess.Popen[bytes] | None = worker
     try:
         while started is not None:
             left = len(queue.waiting())
-            ended = started.poll()
-            if ended is not None and left:
-                fruitless = fruitless + 1 if left == before else 1
-                before = left
-                how = f"signal {-ended}" if ended < 0 else f"exit code {ended}"
-                what = "started again" if fruitless <= RESTARTS else f"{left} not compiled"
-                sys.stderr.write(
-                    f"jaxscope: the process that compiles for the target ended ({how}): {what}\n"
-                )
-                if fruitless > RESTARTS:
+            code = started.poll()
+            if code is not None and not left:
+                return False
+            if code is not None:
+                without_progress = without_progress + 1 if left == left_before else 1
+                left_before = left
+                how = f"signal {-code}" if code < 0 else f"exit code {code}"
+                what = "started again" if without_progress <= RESTARTS else f"{left} not compiled"
+                print_message(f"the process that compiles for the target ended ({how}): {what}")
+                if without_progress > RESTARTS:
                     return False
                 started = begin(record, env)
-            elif ended is not None:
-                return False
             elif not wait:
                 break
             elif left and not quiet:
                 behind = queue.behind()
                 if (left, behind) != reported:
                     why = f": {waiting(behind)}" if behind else ""
-                    sys.stderr.write(f"jaxscope: {left} left to compile for the target{why}\n")
+                    print_message(f"{left} left to compile for the target{why}")
                     reported = left, behind
             if wait:
                 time.sleep(PROGRESS_S)

@@ -1,4 +1,4 @@
-"""``jaxscope targets``: the machines that can be compiled for, with their figures and where those stand."""
+"""``jaxscope targets``: list the accelerators to compile for, with their figures and the sources of these."""
 
 from __future__ import annotations
 

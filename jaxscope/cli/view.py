@@ -1,4 +1,4 @@
-"""``jaxscope view``: the terminal interface on a run that is over, or one that goes on."""
+"""``jaxscope view``: open the terminal interface on a run that has ended, or on one in progress."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Show it."""
+    """Open the interface."""
     directory = (begun() if args.run in (None, "latest") else None) or chosen(args.run)
     if not on_a_terminal():
         sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
@@ -53,7 +53,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def begun() -> RunDir | None:
-    """The newest run, where its program goes on and has not come to its import of jax: it is what one waits for."""
+    """Return the newest run if its program is running and has not imported jax yet."""
     runs = store.all_runs()
     if not runs or runs[-1].recorded:
         return None
@@ -64,15 +64,15 @@ def begun() -> RunDir | None:
 
 
 def on_a_terminal() -> bool:
-    """Return whether the interface can be drawn. Textual reads from stdin and draws on stderr. A terminal whose
-    TERM is empty, dumb or unknown would print the control codes as text."""
+    """Return whether the interface can be drawn. Textual reads from stdin and draws on stderr. A terminal
+    whose TERM is empty, dumb or unknown would print the control codes as text."""
     if os.environ.get("TERM", "").strip() in ("", "dumb", "unknown"):
         return False
     return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def by_default() -> bool:
-    """Is this a person at a terminal that can be drawn on, and are we in its foreground?"""
+    """Return whether we are in the foreground of a terminal that can be drawn on."""
     if not on_a_terminal():
         return False
     if os.environ.get("CI") or "JPY_PARENT_PID" in os.environ:  # a notebook's `!command` runs on a terminal
@@ -86,8 +86,9 @@ def by_default() -> bool:
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
     """Show the interface until the user leaves it, and return how.
 
-    ``terminated``: by SIGTERM or with the terminal. ``detach`` or ``stop``: the answer of the user, if the program is
-    ``owned`` and still runs according to ``alive``; it is returned even if the interface fails afterwards.
+    ``terminated``: by SIGTERM or with the terminal. ``detach`` or ``stop``: the answer of the user, if the
+    program is ``owned`` and still runs according to ``alive``; it is returned even if the interface fails
+    afterwards.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.

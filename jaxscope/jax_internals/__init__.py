@@ -1,7 +1,7 @@
-"""EVERY private name of JAX that is used: read here and nowhere else.
+"""Read every private name of JAX that jaxscope uses; no other package does.
 
-What is missing on this JAX costs the fields it gives, never the recording: ``table`` says what is there and why not,
-``jaxscope doctor`` prints it, and the log has it as Degraded.
+A name that this JAX lacks costs only the fields of the log that it fills: ``table`` lists the names with reasons,
+``jaxscope doctor`` prints them, and the log has a Degraded event for each missing part.
 """
 
 from jaxscope.jax_internals.arrays import array_class as array_class

@@ -1,4 +1,4 @@
-"""What an array is made of, without a look at its contents."""
+"""Read the properties of an array without reading its contents."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jaxscope.jax_internals.objects import JittedFunction
 
 @functools.cache
 def array_class() -> Any:
-    """The class of concrete arrays."""
+    """Return the class of concrete arrays."""
     return attributes.ARRAY.needed()
 
 
 def is_on(array: Any, devices: Any) -> bool:
-    """Does ``array`` lie on just these devices (JAX's own list of them), in this order?"""
+    """Return whether ``array`` is on exactly these devices (JAX's own list of them), in this order."""
     return bool(array.sharding._internal_device_list == devices)
 
 
@@ -28,7 +28,7 @@ def committed(value: Any) -> bool | None:
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """The type of what was given to ``.lower()``, where JAX 0.10 and 0.12 keep but a ``MetaTy`` of it; else None.
+    """Return the type of an argument of ``.lower()``, of which JAX 0.10 and 0.12 keep only a ``MetaTy``; else None.
 
     One without a sharding was made from a ``jax.ShapeDtypeStruct`` or a NumPy array (``is_np_array``).
     """
@@ -40,14 +40,14 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 
 def clients() -> list[Any]:
-    """The backends that the program has started; asking JAX for its live arrays would start one."""
+    """Return the backends that the program has started; asking JAX for its live arrays would start one."""
     if attributes.BACKENDS.module not in sys.modules:
         return []
     return list(attributes.BACKENDS.needed().values())
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """What tells one live array from another besides its aval, in 1 us; all of it hashable.
+    """Return the properties that distinguish a live array besides its aval, in 1 us; all are hashable.
 
     Returns (sharding, its place, committed, stack, layout). The place is (device, memory kind) where there
     is one device, because such arrays have a sharding object each, else the sharding. The stack that made
@@ -66,17 +66,17 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def made_at(array: Any) -> Any:
-    """jaxlib's record of the stack that made an array: ``frames``, innermost first; None where there is none."""
+    """Return jaxlib's record of the stack that created an array (``frames``, innermost first); None if there
+    is none."""
     return getattr(array, "traceback", None)
 
 
 def buffers(array: Any) -> list[tuple[int, int]] | None:
-    """(device, address) of the memory of each part that this process has; None: not known without waiting.
+    """Return (device, address) of each shard of this process; None if unknown without waiting.
 
-    The parts of an array on several devices are made from a clone of it, which shares its memory and is
-    dropped: an array keeps the parts that were asked of itself, alive, as long as it lives. A buffer's
-    address is known while it is being computed on a CPU (read and checked on 0.10.2 and 0.12.0.1); nothing is
-    assumed of other devices.
+    The shards of an array on several devices are taken from a clone of it, which shares its memory and is released: an
+    array keeps the shards that were taken from itself alive. On CPU a buffer has its address while it is being computed
+    (checked on 0.10.2 and 0.12.0.1); other devices wait.
 
     Raises:
       RuntimeError: deleted meanwhile, or no addresses on this platform.
@@ -93,7 +93,8 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
 
 
 def held_array(value: Any) -> Any:
-    """What a typed key (``_base_array``) or a Ref (``_refs``, ``_buf``) stands for; None for anything else."""
+    """Return the array inside a typed key (``_base_array``) or a Ref (``_refs``, ``_buf``); None for anything
+    else."""
     for name in ("_base_array", "_refs", "_buf"):
         try:
             return object.__getattribute__(value, name)
@@ -109,7 +110,7 @@ def given_to_jit(value: Any) -> Any:
 
 
 def wrapped_function(value: Any) -> Any:
-    """The user's function in a jitted one."""
+    """Return the user's function in a jitted one."""
     try:
         return object.__getattribute__(value, "__wrapped__")
     except AttributeError:

@@ -1,4 +1,5 @@
-"""What jaxscope reads from this JAX: whether it is there, what is lost where it is not, and why."""
+"""List the parts of JAX that jaxscope reads: whether this JAX has each, and which fields of the log it
+fills."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ TESTED = ((0, 10), (0, 12))
 
 
 def untested(version: str) -> str | None:
-    """Return what to say of a JAX outside the tested versions; None: it is within."""
+    """Return a warning for a JAX outside the tested versions; None for a tested one."""
     parts = version.split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None
@@ -42,7 +43,8 @@ class Seam(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Whether a seam is there. ``reason``: why not; ``fills``: fields of the log that are lost, ``Event.field``."""
+    """Whether this JAX has a seam. ``reason``: why not; ``fills``: fields of the log that are lost,
+    ``Event.field``."""
 
     name: str
     gives: str
@@ -200,7 +202,8 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """(what is missing, fields of the log that are lost) of one thing that a seam needs; None: it is there."""
+    """Return (missing names, fields of the log that are lost) of one need of a seam; None if nothing is
+    missing."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills
@@ -232,7 +235,8 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return (whether this JAX has it, its name) of every private name that ``Event.field`` of the log is read from."""
+    """Return (whether this JAX has it, its name) of every private name that ``Event.field`` of the log is
+    read from."""
     found: list[tuple[bool, str]] = []
     for kind in (*frames.FRAMES, *objects.OBJECTS):
         for name in kind.names:

@@ -1,8 +1,8 @@
-"""What JAX keeps under private names, declared as data: locals of its frames, fields of its objects, attributes
-of its modules.
+"""What JAX keeps under private names, declared as data: locals of its frames, fields of its objects,
+attributes of its modules.
 
-Each declaration serves the check (does this JAX have it?) and the read. A read gives a value or a ``Missing``:
-what is missing never becomes 0, an empty list or False.
+Each declaration serves the check (does this JAX have it?) and the read. A read gives a value or a
+``Missing``: what is missing never becomes 0, an empty list or False.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Missing(enum.Enum):
-    """Why a read gave no value."""
+    """The reason why a read gave no value."""
 
     UNKNOWN = "this JAX has no such name"
     UNSET = "the local variable has no value yet"
@@ -31,7 +31,7 @@ class Missing(enum.Enum):
 
 
 def known(value: Any) -> bool:
-    """Did the read give a value?"""
+    """Return whether the read gave a value."""
     return not isinstance(value, Missing)
 
 
@@ -92,14 +92,15 @@ class _Read:
 
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
-        """Return which of ``fields`` (all that are required) this JAX does not have, as a sentence; None: none."""
+        """Return which of ``fields`` (all that are required) this JAX does not have, as a sentence; None:
+        none."""
         names = [cls.names[f] for f in (fields if fields is not None else cls.required())]
         lost = [n for n in names if not cls._has(n)]
         return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
 
 
 class JaxFrame(_Read):
-    """Local variables of one function of JAX.
+    """The local variables of one function of JAX.
 
     Attributes:
       module, function: where the function is defined; ``function`` is also its name on the stack.
@@ -148,7 +149,8 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the function itself; None: this JAX does not have it, or another function defines it anew."""
+        """Return the function itself; None: this JAX does not have it, or another function defines it
+        anew."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))
@@ -167,7 +169,7 @@ class JaxFrame(_Read):
 
 
 class JaxObject(_Read):
-    """Attributes of one class of JAX's objects.
+    """The attributes of one class of JAX's objects.
 
     Attributes:
       module, kind: the class, for the check; several names where it has been renamed.
@@ -208,7 +210,7 @@ _NO_CODE = (lambda: None).__code__
 
 
 def _gives(kind: Any, name: str) -> bool:
-    """Have instances of ``kind`` an attribute of this name?"""
+    """Return whether instances of ``kind`` have an attribute of this name."""
     assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
     return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
 

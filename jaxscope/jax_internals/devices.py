@@ -1,4 +1,4 @@
-"""Devices of a mesh or a sharding as text: their ids, in their order."""
+"""Convert the devices of a mesh or a sharding to text: their ids, in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST = 200  # characters of devices in another order than their ids'
 
 
 def device_ranges(ids: list[int]) -> str:
-    """``[0,1,2,3,8]`` -> ``0-3,8``; the order is the mesh's, so it is kept."""
+    """Return ``0-3,8`` for ``[0,1,2,3,8]``, in the order of the ids."""
     parts: list[str] = []
     start = previous = None
     for i in [*ids, None]:
@@ -23,8 +23,9 @@ def device_ranges(ids: list[int]) -> str:
 
 
 def of_mesh(mesh: Any) -> str | None:
-    """The ids of its devices, told apart also where the text is cut; None: it has none (AbstractMesh, an empty one)."""
-    try:  # an AbstractMesh says so with ValueError
+    """Return the ids of its devices, with a checksum if they are too long; None if it has none (an
+    AbstractMesh)."""
+    try:  # the property of an AbstractMesh raises ValueError
         ids = [d.id for d in mesh.devices.flat]
     except (AttributeError, ValueError):
         return None

@@ -1,7 +1,7 @@
 """Read the local variables of a Python frame and leave the frame as it was.
 
-Knows nothing of JAX. The one module, beside ``capture``'s walk over the variables of the program, that touches
-``frame.f_locals``.
+Knows nothing of JAX. The one module, beside ``capture``'s walk over the variables of the program, that
+touches ``frame.f_locals``.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LOCALS_ARE_A_SNAPSHOT = _snapshots()
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
     """Return those of the local variables ``names`` that have a value in a function's frame.
 
-    Nothing stays alive because of the reading. A module's or a class's frame gives nothing: its locals are its
-    namespace.
+    Nothing stays alive because of the reading. A module's or a class's frame gives nothing: its locals are
+    its namespace.
     """
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}
@@ -58,5 +58,5 @@ def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
 
 
 def has_local(code: CodeType, name: str) -> bool:
-    """Does the function have a local variable of this name, with or without a value?"""
+    """Return whether the function has a local variable of this name, with or without a value."""
     return name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars

@@ -1,7 +1,7 @@
 """The frames of JAX whose local variables are read, one dataclass each.
 
-Read in the sources of JAX 0.10.2 and 0.12.0.1 and checked by tests on both. The shape of a miss, innermost frame
-first, is::
+Read in the sources of JAX 0.10.2 and 0.12.0.1 and checked by tests on both. The shape of a miss, innermost
+frame first, is::
 
     jit:   _trace_for_jit < _infer_params < cache_miss < api_boundary < caller
            _pjit_call_impl_python < _run_python_pjit < cache_miss < ...
@@ -56,7 +56,7 @@ class TransformFrame(JaxFrame):
 
 @declared
 class TraceFrame(JaxFrame):
-    """The tracing phase of one jitted function. ``elapsed_time_ctx``: nobody else holds it."""
+    """The tracing phase of one jitted function. ``elapsed_time_ctx``: no other object refers to it."""
 
     module, function = PJIT, "_trace_for_jit"
     fun: Any = private("Traced.captured", KEY, "Missed.function")
@@ -73,7 +73,7 @@ TraceFrame.names["jit_info"] = "ji"
 
 @declared
 class ImplFrame(JaxFrame):
-    """A call whose executable is not known: it is lowered and compiled below."""
+    """A call without a known executable: it is lowered and compiled in frames further in."""
 
     module, function = PJIT, "_pjit_call_impl_python"
     args: Any = private(KEY)
@@ -84,7 +84,7 @@ class ImplFrame(JaxFrame):
 
 @declared
 class LowerAheadOfTimeFrame(JaxFrame):
-    """``Traced.lower``: to ahead-of-time lowering what ImplFrame is to a call."""
+    """``Traced.lower``: does for ahead-of-time lowering what ImplFrame does for a call."""
 
     module, owner, function = "jax._src.stages", "Traced", "lower"
     lo: Any = private("Lowered.asked", "Lowered.asked_in", "Lowered.asked_out")
@@ -92,7 +92,7 @@ class LowerAheadOfTimeFrame(JaxFrame):
 
 @declared
 class ResolveFrame(JaxFrame):
-    """The lowering phase, its arguments' shardings resolved: they are what ``_pjit_lower`` takes."""
+    """The lowering phase with resolved shardings of its arguments, which ``_pjit_lower`` takes."""
 
     module, function = PJIT, "_resolve_and_lower"
     args: Any = private(KEY)
@@ -112,7 +112,7 @@ class ResolveFrame(JaxFrame):
 
 @declared
 class LowererFrame(JaxFrame):
-    """The same a frame further in."""
+    """The lowering phase, one frame further in than ResolveFrame."""
 
     module, function = PJIT, "_pjit_lower"
     jaxpr: Any = private("Missed.function")
@@ -122,7 +122,7 @@ class LowererFrame(JaxFrame):
 
 @declared
 class LoweringFrame(JaxFrame):
-    """From a jaxpr to StableHLO."""
+    """The conversion of a jaxpr to StableHLO."""
 
     module, function = PXLA, "_cached_lowering_to_hlo"
     lowering_result: Any = private("Lowered.program")
@@ -135,7 +135,7 @@ class LoweringFrame(JaxFrame):
 
 @declared
 class CompileFrame(JaxFrame):
-    """From StableHLO to an executable."""
+    """The compilation of StableHLO to an executable."""
 
     module, function = PXLA, "_cached_compilation"
     computation: Any = private("Compiled.program", "Compiled.dropped_arguments")
@@ -146,7 +146,7 @@ class CompileFrame(JaxFrame):
 
 @declared
 class ExecutableFrame(JaxFrame):
-    """What is made of the executable: the shardings of arguments and results."""
+    """The wrapping of an executable: the shardings of arguments and results."""
 
     module, owner, function = PXLA, "UnloadedMeshExecutable", "from_hlo"
     hlo: Any = private("Missed.function")
@@ -167,7 +167,7 @@ class ExecutableFrame(JaxFrame):
 
 @declared
 class DevicePutFrame(JaxFrame):
-    """Parts of one array are put on their devices."""
+    """The copy of the shards of one array to their devices."""
 
     module, function = PXLA, "batched_device_put"
     aval: Any = private("Transferred.bytes")
@@ -177,7 +177,7 @@ class DevicePutFrame(JaxFrame):
 
 @declared
 class DeviceCopyFrame(JaxFrame):
-    """Arguments of a call are copied to devices where their sharding has its twin."""
+    """The copy of a call's arguments to other devices with the same sharding."""
 
     module, function = "jax._src.array", "_array_shard_arg"
     batch_xs: Any = private("Transferred.bytes")
@@ -186,7 +186,7 @@ class DeviceCopyFrame(JaxFrame):
 
 @declared
 class ValueFrame(JaxFrame):
-    """An array is brought to the host. ``i``: which part of it, where that is done part by part."""
+    """The copy of an array to the host. ``i``: the number of the shard, if it is copied shard by shard."""
 
     module, owner, function = "jax._src.array", "ArrayImpl", "_value"
     i: Any = private("Transferred.count")

@@ -1,4 +1,4 @@
-"""Where JAX announces what it does, and gauges of its caches."""
+"""Connect to JAX's events and hooks, and read the fill levels of its caches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxscope.jax_internals.base import known, known_or_none
 
 
 class Gauge(NamedTuple):
-    """JAX's bounded caches of call signatures at this moment.
+    """The state of JAX's bounded caches of call signatures.
 
     ``misses`` counts since the caches were last cleared: ``jax.clear_caches()`` and ``f.clear_cache()``
     both set it to 0 (0.10.2 and 0.12.0.1). ``full`` has (entries, capacity) of those at least NEARLY_FULL.
@@ -24,7 +24,7 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """How full the caches are; about 1 us."""
+    """Return how full the caches are; takes about 1 us."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -37,7 +37,8 @@ def cache_gauge() -> Gauge:
 
 
 def is_eager(function: Any) -> bool:
-    """A primitive applied outside jit: ``dispatch.xla_primitive_callable`` marks its function."""
+    """Return whether it is a primitive applied outside jit, which ``dispatch.xla_primitive_callable``
+    marks."""
     return getattr(function, "_apply_primitive", False) is True
 
 
@@ -54,18 +55,19 @@ def has_test_slot() -> bool:
 
 
 def is_listening(listener: Any) -> bool:
-    """Is ``listener`` still told of durations? True where this JAX cannot say."""
+    """Return whether ``listener`` is still registered for durations; True if this JAX does not show that."""
     registered = attributes.DURATION_LISTENERS.get()
     return not known(registered) or listener in registered()
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """``called(function)`` after each fast-path call of a jitted function, about 0.5 us a call.
+    """Call ``called(function)`` after each fast-path call of a jitted function, about 0.5 us a call.
 
-    ``_post_hook_state`` exists for ``jax_debug_nans`` and ``jax_debug_infs``; a hook already there is chained. Whenever
-    one of the two settings changes, JAX puts the hook it needs itself in our place, often None: also where it sets them
-    aside for itself, as in the derivative of ``relu`` or an eager ``shard_map``. So their own hooks are chained as well,
-    and ours put on top again, in the thread where it happened. Returns how to undo it.
+    ``_post_hook_state`` exists for ``jax_debug_nans`` and ``jax_debug_infs``; a hook already there is
+    chained. Whenever one of the two settings changes, JAX puts the hook it needs itself in our place, often
+    None: also where it sets them aside for itself, as in the derivative of ``relu`` or an eager
+    ``shard_map``. So their own hooks are chained as well, and ours put on top again, in the thread where it
+    happened. Returns how to undo it.
 
     Raises:
       LookupError: no such hook on this JAX.
@@ -94,7 +96,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
             put(bare if current is None else on_top_of(current))
 
     def here() -> None:
-        local = state.get_local()  # a thread of which nothing was said has neither None nor a hook
+        local = state.get_local()  # neither None nor a hook in a thread where it was never set
         if local is None or callable(local):
             put_on(local, state.set_local)
 
@@ -117,7 +119,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 
 def _checks() -> list[Any]:
-    """The settings whose changes set the hook."""
+    """Return the settings whose changes set the hook."""
     found = [attributes.DEBUG_NANS.needed(), attributes.DEBUG_INFS.needed()]
     for flag in found:
         if not hasattr(flag, "_update_global_hook") or not hasattr(flag, "_update_thread_local_hook"):
@@ -126,7 +128,10 @@ def _checks() -> list[Any]:
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
-    """Call these after what JAX does when ``flag`` has changed for all threads, or for this one; returns how to undo it."""
+    """Call ``everywhere`` or ``here`` after JAX's own hook when ``flag`` changes for all threads or for one.
+
+    Returns a function that undoes this.
+    """
     before = flag._update_global_hook, flag._update_thread_local_hook
 
     def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:
@@ -140,11 +145,11 @@ def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[],
 
         return hook
 
-    mine = chained(before[0], everywhere), chained(before[1], here)
-    flag._update_global_hook, flag._update_thread_local_hook = mine
+    ours = chained(before[0], everywhere), chained(before[1], here)
+    flag._update_global_hook, flag._update_thread_local_hook = ours
 
     def undo() -> None:
-        if (flag._update_global_hook, flag._update_thread_local_hook) == mine:
+        if (flag._update_global_hook, flag._update_thread_local_hook) == ours:
             flag._update_global_hook, flag._update_thread_local_hook = before
 
     return undo

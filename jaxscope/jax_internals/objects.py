@@ -57,7 +57,7 @@ TracedFunction.names = {"params": "_params"}
 
 @declared
 class Jaxpr(JaxObject):
-    """What a trace makes. ``consts`` are the arrays that it captured."""
+    """The result of a trace. ``consts`` are the arrays that it captured."""
 
     module, kind = "jax._src.core", "Jaxpr ClosedJaxpr"  # 0.12, 0.10
     consts: Any = private("Traced.captured")
@@ -88,7 +88,7 @@ LoweringResult.names = {"mlir_module": "module"}
 
 @declared
 class ArgumentsInfo(JaxObject):
-    """What ``from_hlo`` knows of all arguments, also of those that XLA drops."""
+    """The data that ``from_hlo`` has of all arguments, also of those that XLA drops."""
 
     module, kind = "jax._src.interpreters.pxla", "AllArgsInfo"
     in_avals: Any = private("Compiled.dropped_arguments", "Compiled.in_shardings")
@@ -96,7 +96,7 @@ class ArgumentsInfo(JaxObject):
 
 @declared
 class Computation(JaxObject):
-    """A lowered module and what its compilation needs besides."""
+    """A lowered module and the further inputs of its compilation."""
 
     module, kind = "jax._src.interpreters.pxla", "MeshComputation"
     name: Any = private("Retargeted.module")

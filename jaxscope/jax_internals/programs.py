@@ -1,4 +1,4 @@
-"""What a trace, a lowering and a compilation hold: constants, names, results, shardings."""
+"""Read the results of a trace, a lowering and a compilation: constants, names, results, shardings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
 
 
 def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
-    """Was ``jaxpr`` traced from the function that jit was given with the options ``info``?"""
+    """Return whether ``jaxpr`` was traced from the function that jit was given with the options ``info``."""
     traced = debug_info(jaxpr).func_src_info
     return known(traced) and known(info.fun_sourceinfo) and bool(traced == info.fun_sourceinfo)
 
@@ -62,8 +62,8 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
-    """Return (in, out) as jit was given them, spread over the flat arguments and results, with None for each that
-    was left open; None: not known.
+    """Return (in, out) as jit was given them, spread over the flat arguments and results, with None for each
+    that was left open; None: not known.
 
     The frames further in have the arguments' own shardings filled in. Ahead of time they stand in the
     parameters of ``Traced.lojax`` (0.10.2 and 0.12.0.1).
@@ -114,8 +114,10 @@ def in_shardings_by_position(
 
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """What the program takes its arguments as: those asked or committed as they are, the others as XLA chose, in
-    the user's mesh axes where JAX finds them. One for each argument kept, captured constants first."""
+    """Return the shardings of the kept arguments, captured constants first, in the user's mesh axes if JAX finds them.
+
+    Requested and committed shardings are kept; XLA chooses the others.
+    """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
     if not all(map(known, needed)):
@@ -160,7 +162,7 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
-    """Results of a program for one device are SingleDeviceSharding, whatever the executable calls them."""
+    """Return a SingleDeviceSharding for a program on one device, whatever the executable reports."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

@@ -1,4 +1,4 @@
-"""The same trace lowered once more for another platform."""
+"""Lower a trace again for another platform."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, Computation, LoweredFu
 
 
 class Retargeting(NamedTuple):
-    """A lowering for another platform: the module, and what its compilation needs besides.
+    """A lowering for another platform: the module, and the further inputs of its compilation.
 
     Attributes:
       devices: ids in mesh order; None where the mesh has no devices (AbstractMesh).
@@ -47,7 +47,7 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
 
     Raises:
       LookupError: this JAX does not have what is needed.
-      Exception: what JAX says of a trace that cannot be lowered for the platform.
+      Exception: JAX cannot lower the trace for the platform.
     """
     local = ResolveFrame(frame)
     given = {name: getattr(local, name) for name in (*_POSITIONAL, "lowering_parameters")}
@@ -68,7 +68,7 @@ CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 
 
 def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
-    """Names of CALLBACKS that ``jaxpr`` holds, at any depth; at most ``most`` equations are looked at."""
+    """Return the CALLBACKS in ``jaxpr``, at any depth; visits at most ``most`` equations."""
     found: set[str] = set()
     waiting = [jaxpr]
     while waiting and most > 0:

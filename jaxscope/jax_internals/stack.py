@@ -1,4 +1,4 @@
-"""JAX's frames up to the call in progress, what they say of the call, and the settings around it."""
+"""Find JAX's frames of the call in progress, and read the call and the settings in effect."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ Stack = dict[str, FrameType]  # the innermost frame of each of JAX's functions, 
 
 
 def in_jax(frame: FrameType) -> bool:
-    """Is it a frame of JAX's own code?"""
+    """Return whether it is a frame of JAX's own code."""
     return root(module_of(frame)) == "jax"
 
 
 def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
     """Return JAX's frames from here up to the call in progress.
 
-    Returns the innermost frame by function name, and the frame of the call itself (one of ``call_frames``), None
-    where the work was asked for ahead of time (``Traced.lower``, ``Lowered.compile``). The walk ends where JAX was
-    entered.
+    Returns the innermost frame by function name, and the frame of the call itself (one of ``call_frames``),
+    None for work ahead of time (``Traced.lower``, ``Lowered.compile``). The walk ends where JAX was entered.
     """
     by_name: Stack = {}
     calls = call_frames()
@@ -54,16 +53,16 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
                 return by_name, f
         elif below in ENTRANCES:
             break
-        # else our own listener, or a function that somebody put in the place of one of JAX's
+        # else our own listener, or a function that replaces one of JAX's
         below = name
     return by_name, None
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Does the phase whose end is announced at ``frame`` end in an exception?
+    """Return whether the phase whose end is announced at ``frame`` ended in an exception.
 
-    Then its ``with`` statement is being left by that exception, whose traceback has a frame between here and the
-    call.
+    Then its ``with`` statement is being left by that exception, whose traceback has a frame between here and
+    the call.
     """
     error = sys.exc_info()[1]
     if error is None:
@@ -83,23 +82,24 @@ def phase_raised(frame: FrameType) -> bool:
 
 
 def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
-    """Is it a frame of this function of JAX?"""
+    """Return whether it is a frame of this function of JAX."""
     return frame.f_code.co_name == kind.function and in_jax(frame)
 
 
 def function_identity(frame: FrameType) -> int:
-    """Return the ``id()`` of the function that the call at ``frame`` runs, of its trace under a transform; 0: unknown."""
+    """Return the ``id()`` of the function that the call at ``frame`` runs, of its trace under a transform; 0:
+    unknown."""
     names = CallFrame.names["fun"], AheadOfTimeFrame.names["jit_func"], TransformFrame.names["jaxpr"]
     values = read(frame, names)
     return next((id(values[name]) for name in names if name in values), 0)
 
 
 def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
-    """Return what the frames say of the call in progress; what they do not say is left out.
+    """Return the data of the call in progress from the frames, without what they lack.
 
-    ``fun``: the function given to jit. ``jit_info``, ``args``, ``kwargs``: its options (JitInfo) and arguments as
-    they were passed, all three or none. ``flat``: the flat arguments. ``jaxpr``, ``module``: what was made of it
-    before. ``around``: the same dictionary of the call that a transform intercepted.
+    ``fun``: the function given to jit. ``jit_info``, ``args``, ``kwargs``: its options (JitInfo) and
+    arguments as they were passed, all three or none. ``flat``: the flat arguments. ``jaxpr``, ``module``:
+    what was made of it before. ``around``: the same dictionary of the call that a transform intercepted.
     """
     found = _of_call(frame, TraceFrame.on(stack)) if frame is not None else {}
     impl, resolve, lowerer = ImplFrame.on(stack), ResolveFrame.on(stack), LowererFrame.on(stack)
@@ -150,7 +150,8 @@ def backend(stack: Stack) -> Any:
 
 
 def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
-    """Return (function, args, kwargs, numbers of static arguments) of the ``jax.pmap`` at ``frame``; None: unknown.
+    """Return (function, args, kwargs, numbers of static arguments) of the ``jax.pmap`` at ``frame``; None:
+    unknown.
 
     From JAX 0.10 on it calls a jitted shard_map; the user's function is two closures away (wrapped ->
     infer_params -> wrapped_fun, a WrappedFun).
@@ -168,7 +169,8 @@ def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
 
 
 def held_by_trace(frame: FrameType) -> Any:
-    """Return an object that lives as long as a trace's frame, and nobody else holds; None where there is none."""
+    """Return an object that lives as long as a trace's frame, and nobody else holds; None where there is
+    none."""
     return known_or_none(TraceFrame(frame).elapsed_time_ctx)
 
 
@@ -187,8 +189,8 @@ def context_settings() -> dict[str, str]:
     device = attributes.DEFAULT_DEVICE.needed().value
     if device is not None:
         settings["jax_default_device"] = str(device)
-    # What jax.set_mesh sets is named there without its devices, and the executable is compiled for these. (The public
-    # jax.sharding.get_mesh refuses to say inside a trace.)
+    # What jax.set_mesh sets is named there without its devices, and the executable is compiled for these.
+    # (The public jax.sharding.get_mesh raises an error inside a trace.)
     where = devices.of_mesh(attributes.CONCRETE_MESH())
     if where is not None:
         settings[MESH_DEVICES] = where
@@ -209,7 +211,7 @@ def _short(value: object) -> str:
 
 
 def _content(value: object) -> str:
-    """The plain fields of an object, one level of dicts opened; calls no ``__repr__`` of the program."""
+    """Return the plain fields of an object, with one level of dicts; calls no ``__repr__`` of the program."""
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     fields = {name: getattr(value, name, None) for name in names}
     return ", ".join(f"{name}={_plain(field)}" for name, field in fields.items())
@@ -222,8 +224,8 @@ def _plain(value: object) -> str:
 
 
 def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
-    """Return the nearest frame of one of these functions of JAX, at most eight frames up: others may listen to
-    JAX's event in between."""
+    """Return the nearest frame of one of these functions of JAX, at most eight frames up: others may listen
+    to JAX's event in between."""
     for _ in range(8):
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
             return frame
@@ -232,5 +234,5 @@ def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
 
 
 def inside_trace(frame: FrameType) -> bool:
-    """Does another trace stand further up?"""
+    """Return whether another trace is further up the stack."""
     return any(f.f_code.co_name in TRACER_FRAMES and in_jax(f) for f in walk(frame))

@@ -1,1 +1,1 @@
-"""Starting a program under observation, and staying with it to its end. What it records is capture's business."""
+"""Start a program under observation, and stay with it to its end; ``capture`` records."""

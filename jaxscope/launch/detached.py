@@ -1,7 +1,7 @@
-"""A forked process of our own that shares nothing with its parent by accident.
+"""Fork a process that shares no descriptor and no signal handling with its parent unintentionally.
 
-Owns the fork: signals blocked, standard streams on /dev/null, every other descriptor closed but the
-ones asked for, and never a return into the caller's code. Knows nothing of what the process does.
+Signals are blocked, standard streams are /dev/null, all descriptors but the given ones are closed, and the
+process never returns into the caller's code.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 
 
 def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
-    """Run ``body`` in a forked process, to be called while this process has one thread.
+    """Run ``body`` in a forked process. Call it while this process has one thread.
 
-    Every signal that can be blocked is blocked in it. What ``body`` raises ends the process quietly.
+    Every signal that can be blocked is blocked in it. An exception of ``body`` ends the process silently.
 
     Args:
       keep: descriptors that stay open; a standard stream not among them is /dev/null.
@@ -28,7 +28,7 @@ def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
       OSError: no process could be made.
     """
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # what is still buffered would be written twice
+        with contextlib.suppress(Exception):  # buffered output would be written twice
             stream.flush()
     pid = os.fork()
     if pid:
@@ -42,7 +42,7 @@ def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
 
 
 def _close_all_but(keep: set[int]) -> None:
-    # A copy of a pipe's end kept open here by accident would hide the end of file from its reader.
+    # An open copy of a pipe's end would hide the end of file from its reader.
     try:
         # /dev/fd is there on Linux and macOS; a closerange up to RLIMIT_NOFILE may be a million calls.
         found = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208

@@ -1,4 +1,4 @@
-"""``JAXSCOPE=record python train.py``: recording without the command line, in a program that imports jaxscope.
+"""Record a program by ``JAXSCOPE=record python train.py``, without the command line, if it imports jaxscope.
 
 Owns the wait for jax: importing jax ourselves would be too early for a program that sets XLA_FLAGS
 between its import of jaxscope and its import of jax. Nothing is written before jax is imported.
@@ -62,10 +62,10 @@ def _end() -> None:
 
 
 def _follow(directory: str) -> None:
-    """A process that prints a line per recompile on our stderr and ends with us.
+    """Start a process that prints a line per recompile on our stderr and ends with us.
 
-    Started through a shell that is gone at once, so that it is nobody's child: a program that waits
-    for its own children must not meet one it does not know.
+    It is started by a shell that ends at once, so that it is not a child of the program, which may wait for all its
+    children.
     """
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
     env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}

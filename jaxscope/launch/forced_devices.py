@@ -1,7 +1,7 @@
 """Force CPU devices in place of the devices of a target, in the environment of the program.
 
-XLA_FLAGS and not ``jax_num_cpu_devices``: whatever the script sets itself, as a flag or as a setting, wins over
-this flag without an error (JAX 0.10 and 0.12), and child processes inherit it.
+XLA_FLAGS and not ``jax_num_cpu_devices``: whatever the script sets itself, as a flag or as a setting, wins
+over this flag without an error (JAX 0.10 and 0.12), and child processes inherit it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ SETTING = "JAX_NUM_CPU_DEVICES"
 
 
 def force(env: dict[str, str], devices: int) -> int | None:
-    """Set ``devices`` CPU devices in ``env``. Return None, without a change of the number, if ``env`` sets one already.
+    """Set ``devices`` CPU devices in ``env``. Return None, without a change of the number, if ``env`` sets
+    one already.
 
     JAX is kept to the CPU unless the environment says otherwise: it would take a real accelerator first.
     """

@@ -1,13 +1,10 @@
-"""A process that does nothing but be in our process group, and so knows what the group was sent.
+"""Find out which signals were sent to our whole process group, by a process that only waits for signals.
 
-Owns two answers. Did a signal that reached us reach the whole group, or us alone? ``kill PID`` and a
-container's stop reach us alone: the signal must be forwarded to the program. Ctrl-C, ``timeout`` and Slurm reach every
-process: the program has the signal already, and a second one would be harm (a second KeyboardInterrupt
-breaks the clean-up of the first). The kernel does not say which it was, but a third process with all
-signals blocked finds it pending, or not. And: was the runner killed with SIGKILL? Then the program is
-killed too, as ``kill -9`` on the program itself would have done.
-
-Knows nothing of the program but its process id.
+``kill PID`` and a container's stop signal only this process: the signal must be forwarded to the program.
+Ctrl-C, ``timeout`` and Slurm signal every process of the group: the program has the signal already, and a
+second one would do harm (a second KeyboardInterrupt breaks the clean-up of the first). The kernel does not
+report which it was, but a third process of the group with all signals blocked, the witness, finds the signal
+pending or not. The witness also kills the program if the runner was killed by SIGKILL.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ PATIENCE_S = 1.0
 
 
 class Witness:
-    """The runner's end of the witness."""
+    """The runner's end of the connection to the witness process."""
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link
@@ -34,7 +31,7 @@ class Witness:
 
     @classmethod
     def start(cls) -> Witness | None:
-        """None where no process can be made: then nobody knows, and signals are forwarded."""
+        """Start the witness; None if no process can be created: then all signals are forwarded."""
         try:
             ours, theirs = socket.socketpair()
         except OSError:
@@ -50,11 +47,11 @@ class Witness:
         return cls(ours, pid)
 
     def guard(self, program: int) -> None:
-        """From now on the program does not outlive a runner that was killed."""
+        """Let the witness kill the program if the runner is killed."""
         self._say(GUARD + program.to_bytes(PID_BYTES, "little"))
 
     def seen(self) -> set[int]:
-        """The signals that have reached the whole group since the last question."""
+        """Return the signals that have reached the whole group since the last call."""
         answer = b""
         if self._say(ASK) and self._link is not None:
             try:
@@ -70,7 +67,7 @@ class Witness:
         return {number for number in range(1, MASK_BYTES * 8) if mask >> number & 1}
 
     def leave(self) -> None:
-        """The program has ended: the witness goes too."""
+        """End the witness after the program has ended."""
         self._say(LEAVE)
         self._lose()
         with contextlib.suppress(OSError):
@@ -99,7 +96,7 @@ def _testify(link: socket.socket) -> None:
             mask = 0
             for number in signal.sigpending():
                 mask |= 1 << number
-                # The answer may be long past when the next question comes: each signal is told once.
+                # Removed, so that it is not reported again.
                 signal.sigwait([number])
             link.sendall(mask.to_bytes(MASK_BYTES, "little"))
         elif word == GUARD:
@@ -107,6 +104,6 @@ def _testify(link: socket.socket) -> None:
         elif word == LEAVE:
             return
         else:
-            if program:  # end of file without a farewell: the runner was killed
+            if program:  # end of file without LEAVE: the runner was killed
                 os.kill(program, signal.SIGKILL)
             return

@@ -1,9 +1,9 @@
-"""Keeps a program whose starter may go away: owns its pseudo-terminal, its output and its end.
+"""Run a program whose starter may end: own its pseudo-terminal, its output and the record of its end.
 
-A session of its own, so that no terminal's hangup reaches it. stdout and stderr are one
-pseudo-terminal, always drained into ``output.log``: a program whose terminal nobody reads stops at its
-next print, and one whose terminal is closed dies of it. Screens and commands only attach, by the files
-in the run directory. Never writes to the terminal it was started from.
+The keeper has its own session, so that no terminal's hangup reaches it. The program's stdout and stderr are
+one pseudo-terminal, always copied to ``output.log``: a program blocks at its next print if its terminal is
+not read, and ends if it is closed. Views and commands read the files in the run directory. Never writes to
+the terminal that started it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Kept(NamedTuple):
 
 
 def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
-    """Start ``argv`` under a keeper of its own and return as soon as it runs.
+    """Start ``argv`` under a new keeper and return as soon as the program runs.
 
-    To be called while this process has one thread. The keeper's own stderr is ``output.log``, and so is
-    that of ``beside``, which runs in a thread of the keeper while the program does.
+    Call it while this process has one thread. The stderr of the keeper, and of ``beside``, which runs in a
+    thread of the keeper while the program runs, is ``output.log``.
 
     Raises:
-      JaxscopeError: the program could not be started, or its output not be kept.
+      JaxscopeError: the program could not be started, or its output cannot be written.
     """
     try:
         log = files.append(run.output, within=run.path)
@@ -56,7 +56,7 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
             slug="output-unwritable",
         ) from e
     ours, theirs = os.pipe()
-    # A terminal is looked for before the fork: the keeper has none.
+    # The terminal is found before the fork: the keeper has none.
     like = next((fd for fd in (2, 1, 0) if os.isatty(fd)), None)
     pty, terminal = open_terminal(like=like)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
@@ -92,7 +92,7 @@ def _keep(
     woken = _listen()
     started = time.monotonic()
     try:
-        # A process group of its own: a screen's "stop" reaches the program's children, and not us.
+        # A new process group: "stop" in a view reaches the program's children, and not the keeper.
         pid = spawn(
             argv,
             env,
@@ -121,8 +121,8 @@ def _keep(
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     status = _drain_until_the_end(pid, pty, woken, run, listener)
     end = Ended.from_status(pid, status, time.monotonic() - started)
-    # With our copy closed the pseudo-terminal ends when the last child of the program that still writes
-    # to it does: the program's end is written down before, their output afterwards.
+    # With our copy closed, the pseudo-terminal ends with the last child of the program that has it open. The
+    # program's end is recorded before, the output of such children afterwards.
     os.close(terminal)
     open_still = _drain(pty, QUIET_S, listener)
     program_events.write_end(run, end)
@@ -134,7 +134,7 @@ def _keep(
 
 
 def _listen() -> int:
-    """Pass on what we are sent, and be woken by it. A hangup is for the terminal we do not have.
+    """Receive signals by a pipe that wakes the keeper. A hangup is ignored: the keeper has no terminal.
 
     Handlers, not ignored signals: those the program would inherit.
     """
@@ -148,7 +148,7 @@ def _listen() -> int:
 
 
 def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: Listener) -> int:
-    """The program's wait status."""
+    """Copy the program's output until it ends. Return its wait status."""
     beat_at, heartbeat = 0.0, Heartbeat(run.heartbeat)  # held until this process ends
     while True:
         now = time.monotonic()
@@ -179,7 +179,7 @@ def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
 
 
 def _write_down(data: bytes, listener: Listener) -> None:
-    # A full disk loses output; it must not stop the program, which waits for us to read.
+    # A full disk loses output; it must not block the program, which waits for us to read.
     with contextlib.suppress(OSError):
         os.write(2, data)
     listener.hear(data)

@@ -1,7 +1,7 @@
-"""What the process that watches the program writes into the run directory: a pulse, and the end.
+"""Write the heartbeat and the end of the program into the run directory.
 
-Owns how often the heartbeat comes, the ``ProgramExited`` event, and how we take our leave as the program took its own.
-Must not know whether a runner or a keeper is watching.
+Owns how often the heartbeat comes, the ``ProgramExited`` event, and how we take our leave as the program took
+its own. Must not know whether a runner or a keeper is watching.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Ended(NamedTuple):
     Attributes:
       pid: the program's process id.
       seconds: from its start, by the monotonic clock.
-      interrupted: somebody meant the program, and whatever was to come after it, to end: Ctrl-C, kill.
+      interrupted: a signal (Ctrl-C, kill) requested the end of the program and of everything after it.
     """
 
     pid: int
@@ -36,13 +36,13 @@ class Ended(NamedTuple):
 
     @classmethod
     def from_status(cls, pid: int, status: int, seconds: float) -> Ended:
-        """``status`` as ``os.waitpid`` gives it."""
+        """Create it from the ``status`` of ``os.waitpid``."""
         code = os.waitstatus_to_exitcode(status)
         return cls(pid, code if code >= 0 else None, -code if code < 0 else None, seconds)
 
     @property
     def how(self) -> str:
-        """In words: ``exit code 3``, ``SIGTERM``."""
+        """Return ``exit code 3`` or ``SIGTERM``."""
         if self.signal is None:
             return f"exit code {self.exit_code}"
         try:
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
         return self.exit_code == 0
 
     def leave(self) -> int:
-        """The exit code to leave with; where a signal ended the program, the same signal ends us."""
+        """Return the exit code; if a signal ended the program, end this process by the same signal."""
         if self.signal is None:
             return self.exit_code or 0
         for stream in (sys.stdout, sys.stderr):
@@ -76,7 +76,7 @@ def write_end(run: RunDir, ended: Ended) -> None:
     from jaxscope.schema.events import ProgramExited
 
     if not run.events.is_dir():
-        return  # the program removed its own run directory; nobody is waiting for this event
+        return  # the program removed its own run directory: the event is not needed
     event = ProgramExited(
         program_pid=ended.pid, exit_code=ended.exit_code, signal=ended.signal, seconds=ended.seconds
     )
@@ -86,7 +86,7 @@ def write_end(run: RunDir, ended: Ended) -> None:
 
 
 def _no_core_dump() -> None:
-    """The program's core is its own; ours would be a second, meaningless one in the same place."""
+    """Disable our core dump: the program's own is in the same place."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     # 1, not 0: where core_pattern is a pipe (systemd-coredump, apport), Linux ignores 0 and takes 1 for
     # "none" (do_coredump in fs/coredump.c); a file of one byte is below the smallest core and not written.

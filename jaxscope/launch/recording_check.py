@@ -21,10 +21,11 @@ _SOMETHING = (events.Missed, events.Traced, events.Lowered, events.Compiled)
 
 
 class Evidence(NamedTuple):
-    """
+    """The state of a recording.
+
     Attributes:
       booted: our start-up file ran in the program itself.
-      marks: what it noted there or in any child: boot, jax, no jaxscope, failed.
+      marks: written by it there or in any child: boot, jax, no jaxscope, failed.
       started: a process began recording.
       something: at least one call missed a cache.
     """
@@ -54,7 +55,7 @@ def look(run: RunDir, program: int) -> Evidence:
     return Evidence((run.path / "boot" / str(program)).exists(), frozenset(marks), started, something)
 
 
-def say(seen: Evidence, ended: Ended) -> list[str]:
+def explain(seen: Evidence, ended: Ended) -> list[str]:
     """Return why there is nothing to report and what to do; empty if something was recorded.
 
     Also empty if the start-up file failed, since it printed the reason itself.

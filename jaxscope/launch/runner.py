@@ -1,8 +1,7 @@
-"""Runs the program in a Python of its own, in our process group, on our terminal, and waits for it.
+"""Run the program in another Python process, in our process group and on our terminal, and wait for it.
 
-Owns the rule that whoever started us sees what plain python would have shown them: standard streams
-untouched, signals passed on exactly once, Ctrl-Z, the end of the program as our end. Knows nothing of
-what is recorded, and writes only the signs of life (vitals).
+The user sees the same as with plain python: standard streams unchanged, signals forwarded exactly once,
+Ctrl-Z, and the program's end as our end. Writes only the heartbeat and the end of the program.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ Beside = Callable[[threading.Event], None]
 
 _HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # Linux yes, macOS no
 
-# What can neither be held nor passed on with any sense: faults of the process itself, SIGPIPE and SIGXFSZ
-# (Python ignores them), stops by the terminal for reading or writing in the background.
+# Signals that are neither held nor forwarded: faults of the process itself, SIGPIPE and SIGXFSZ (Python
+# ignores them), stops by the terminal for reading or writing in the background.
 _OURS = [
     "KILL",
     "STOP",
@@ -48,11 +47,11 @@ _OURS = [
 if not _HAS_SIGINFO:
     _OURS.append("ALRM")  # our own clock there
 FORWARDED = signal.valid_signals() - {getattr(signal, f"SIG{name}", 0) for name in _OURS}
-# Sent to end a program, and not, like SIGKILL from the kernel, because of what it did.
+# Sent by a user or a scheduler to end a program.
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
-SETTLE_S = 0.05  # systemd and Slurm send to one process after the other; by then they are through
+SETTLE_S = 0.05  # systemd and Slurm signal one process after the other, and have finished by then
 TOGETHER_S = 1.0
 LINGER_S = 2.0
 
@@ -70,15 +69,15 @@ def run(
     Args:
       record: where the heartbeat and the end are written; None: nowhere.
       tee: copy the program's stderr into ``output.log`` on its way.
-      beside: runs in a thread while the program does; is given the event that tells of the end.
+      beside: runs in a thread while the program runs; receives an event that is set at its end.
 
     Raises:
-      JaxscopeError: the program could not be started at all.
+      JaxscopeError: the program could not be started.
     """
     held: set[int] = {*FORWARDED, signal.SIGCHLD, signal.SIGALRM}
-    # Held before the program exists and before any thread does: none can slip through, and a thread
-    # inherits the mask. No handler is installed, so what we inherited as ignored (nohup, a shell's `&`)
-    # the program inherits as ignored.
+    # Blocked before the program and any thread exist, so that no signal is missed, and threads inherit the
+    # mask. No handler is installed: the program inherits the signals that we ignore (nohup, a shell's `&`) as
+    # ignored.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     copy = witness = None
     try:
@@ -91,21 +90,21 @@ def run(
         if witness:
             witness.guard(pid)
         if record is not None:
-            import jaxscope.log.writer  # noqa: F401  for the end, and now, while the program starts anyway
+            import jaxscope.log.writer  # noqa: F401  needed at the end; imported while the program starts
         ended = threading.Event()
         thread = _start_beside(beside, ended)
         watch = _Watch(pid, held, witness, record)
         status = watch.until_the_end()
         end = Ended.from_status(pid, status, time.monotonic() - started)
-        # The program may end of it before we have heard of it, or hear it and end as it likes.
-        heard = watch.heard | signal.sigpending() | {end.signal}
+        # The program may end by a signal before we receive it, or handle it and end in another way.
+        received = watch.received | signal.sigpending() | {end.signal}
         ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
-        end = end._replace(interrupted=bool(ends & heard))
+        end = end._replace(interrupted=bool(ends & received))
         if copy:
             copy.finish()
         if record is not None:
             program_events.write_end(record, end)
-        watch.over()
+        watch.close()
         ended.set()
         if thread:
             thread.join(LINGER_S)
@@ -120,7 +119,7 @@ def run(
 def spawn(
     argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: Any
 ) -> int:
-    """``posix_spawn`` with signals as Python's own subprocess module sets them.
+    """Call ``posix_spawn`` with signals as Python's own subprocess module sets them.
 
     Raises:
       JaxscopeError: the system refused.
@@ -144,13 +143,13 @@ def spawn(
             slug="spawn",
         ) from e
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        # Inherited from a parent that never waits; with it the kernel would throw the exit code away.
+        # Inherited from a parent that never waits; the kernel would then discard the exit code.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return pid
 
 
 class _Watch:
-    """Waits for the end of ``pid``, and passes on what it must hear."""
+    """Waits for the end of ``pid``, and forwards signals to it."""
 
     def __init__(self, pid: int, held: set[int], witness: Witness | None, record: RunDir | None) -> None:
         self.pid = pid
@@ -159,10 +158,10 @@ class _Watch:
         self.heartbeat = Heartbeat(record.heartbeat) if record is not None else None
         self.seen: dict[int, float] = {}  # signal -> when the group had it
         self.passed_on = 0
-        self.heard: set[int | None] = set()
+        self.received: set[int | None] = set()
 
     def until_the_end(self) -> int:
-        """The wait status."""
+        """Forward signals until the program ends. Return its wait status."""
         beat_at = 0.0
         while True:
             now = time.monotonic()
@@ -170,70 +169,70 @@ class _Watch:
                 beat_at = now + program_events.HEARTBEAT_S
                 if self.heartbeat is not None:
                     self.heartbeat.beat()
-            # Asked each time round, not only on SIGCHLD: several of them may be one by the time we look.
+            # In every iteration, not only on SIGCHLD: several pending SIGCHLD are delivered as one.
             pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
             if pid and os.WIFSTOPPED(status):
                 self._stop_too(os.WSTOPSIG(status))
             elif pid:
                 return status
             else:
-                self._hear(_next_signal(self.held, beat_at - now))
+                self._forward(_next_signal(self.held, beat_at - now))
 
-    def over(self) -> None:
-        """The end is written down: nobody watches any more."""
+    def close(self) -> None:
+        """Release the heartbeat: the end has been written."""
         if self.heartbeat is not None:
             self.heartbeat.close()
 
-    def _hear(self, arrived: tuple[int, bool | None, int] | None) -> None:
-        """Pass a signal on, unless the program has it already.
+    def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
+        """Forward a signal, unless the program already has it.
 
-        A second SIGINT or SIGTERM would be harm, a lost one too: see witness.
+        A second SIGINT or SIGTERM would do harm, and so would a lost one: see ``group_signals``.
         """
         if arrived is None or arrived[0] not in FORWARDED:
             return
         number, from_terminal, sender = arrived
         if sender != self.pid:
-            self.heard.add(number)
+            self.received.add(number)
         if not from_terminal:
             time.sleep(SETTLE_S)
-            _forget({number} & signal.sigpending())  # two that came together are one, as for any process
+            _forget({number} & signal.sigpending())  # two at the same time count as one, as for any process
         in_group = self._group_had(number)
-        if number not in _STOPS:  # of a stop we are yet to see the effect
+        if number not in _STOPS:  # the effect of a stop is still to come
             self.seen.pop(number, None)
-        # One the program itself sends to its parent was never meant to come back to it.
+        # A signal that the program sends to its parent must not be sent back.
         if not (from_terminal or in_group or sender == self.pid):
             self.passed_on = number
             with contextlib.suppress(OSError):
                 os.kill(self.pid, number)
 
     def _group_had(self, number: int) -> bool:
-        """Whether the whole group was sent ``number`` just now."""
+        """Return whether the whole group was sent ``number`` just now."""
         now = time.monotonic()
         if self.witness:
             self.seen.update(dict.fromkeys(self.witness.seen(), now))
         return now - self.seen.get(number, -TOGETHER_S) < TOGETHER_S
 
     def _stop_too(self, number: int) -> None:
-        """The program was stopped: so are we, or the shell would wait on. Returns when continued.
+        """Stop this process after the program was stopped, so that the shell returns. Returns when continued.
 
-        Not where it was stopped alone (cpulimit, a debugger): who continues it does not continue us.
+        Not if only the program was stopped (cpulimit, a debugger): it is continued without us.
         """
         if self.witness and number != self.passed_on and not self._group_had(number):
             time.sleep(SETTLE_S)
             if not self._group_had(number):
                 return
         if number == signal.SIGSTOP:
-            return  # sent to the whole group, it has stopped us already
+            return  # sent to the whole group, it has stopped this process already
         self.passed_on = 0
         self.seen.pop(number, None)
-        # The terminal's Ctrl-Z may be waiting for us as well: sent while held, the two are one stop.
+        # The terminal's Ctrl-Z may be pending for us too: sent while it is blocked, both are one stop.
         os.kill(os.getpid(), number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
         signal.pthread_sigmask(signal.SIG_BLOCK, self.held)
 
 
 def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
-    """The next of the held signals: its number, whether the kernel sent it, the sender's process id.
+    """Return the next of the held signals: its number, whether the kernel sent it, the sender's process id.
 
     None after ``seconds``. Without siginfo (macOS) the second is None and the third 0.
     """
@@ -241,7 +240,7 @@ def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int]
         info = signal.sigtimedwait(held, max(seconds, 0.0))
         # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).
         return (info.si_signo, info.si_code > 0, info.si_pid) if info else None
-    # macOS drops a held SIGCHLD as long as it has no handler: look for the end ten times a second.
+    # macOS drops a blocked SIGCHLD without a handler: check for the end ten times a second.
     signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.01), 0.1))
     number = signal.sigwait(held)
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,8 +1,8 @@
-"""The program's stderr, passed through unchanged and written down beside it.
+"""Copy the program's stderr to ours unchanged, and to a file.
 
-What XLA's C++ prints while compiling goes to descriptor 2 and nowhere else. A process of its own copies
-it, so that children the program leaves behind can go on writing after the program and the runner ended.
-What the bytes mean is the listener's business.
+XLA's C++ code prints to descriptor 2 while it compiles. A separate process copies it, so that children of the
+program can continue to write after the program and the runner have ended. ``xla_warnings.Listener`` finds
+warnings in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUIET_S = 0.3
 
 
 class Tee:
-    """The runner's end: ``write_end`` becomes the program's stderr."""
+    """The runner's end of the copy: ``write_end`` becomes the program's stderr."""
 
     def __init__(self, pid: int, write_end: int, log: str) -> None:
         self.pid = pid
@@ -38,7 +38,8 @@ class Tee:
 
     @classmethod
     def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
-        """None where stderr is closed, or nothing can be set up: the program's stderr is then left alone.
+        """Start copying; None if stderr is closed or copying is not possible: then the program writes to
+        stderr directly.
 
         ``env``: the program's environment.
         """
@@ -64,11 +65,11 @@ class Tee:
         return cls(pid, write_end, str(run.output))
 
     def handed_over(self) -> None:
-        """The program has its copy of the writing end; ours would hide the end of file."""
+        """Close our copy of the writing end after the program has its own: it would hide the end of file."""
         os.close(self.write_end)
 
     def finish(self) -> None:
-        """Wait until everything is through. Children that still hold stderr keep the copier, not us."""
+        """Wait until all output is copied; not for children of the program that still hold stderr."""
         size, changed = -1, time.monotonic()
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             now = time.monotonic()
@@ -81,7 +82,7 @@ class Tee:
 
 
 def open_terminal(*, like: int | None) -> tuple[int, int]:
-    """A pseudo-terminal (our end, the program's end) of the size of the terminal ``like``.
+    """Open a pseudo-terminal (our end, the program's end) of the size of the terminal ``like``.
 
     It passes bytes on as they are: what arrives at our end has no carriage returns added.
     """
@@ -110,14 +111,14 @@ def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, termina
     while data := read_some(source):
         with contextlib.suppress(OSError):  # the disk is full: the program's stderr still goes through
             os.write(log, data)
-        # Where nobody reads our stderr any more this raises, the process ends, and the program's next
-        # write fails as it would have failed without us.
+        # If our stderr is closed, this raises and the process ends, so that the program's next write fails as
+        # it would without jaxscope.
         _write_all(STDERR, data)
         listener.hear(data)
 
 
 def read_some(fd: int) -> bytes:
-    """What there is; empty at the end, which Linux reports on a pseudo-terminal as EIO."""
+    """Read the available bytes; empty at the end, which Linux reports on a pseudo-terminal as EIO."""
     try:
         return os.read(fd, CHUNK)
     except OSError:
@@ -129,5 +130,5 @@ def _write_all(fd: int, data: bytes) -> None:
     while view:
         try:
             view = view[os.write(fd, view) :]
-        except BlockingIOError:  # the descriptor is shared, and somebody made it non-blocking
+        except BlockingIOError:  # the descriptor is shared with a process that made it non-blocking
             select.select([], [fd], [])

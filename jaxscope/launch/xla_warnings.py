@@ -1,7 +1,6 @@
 """Read the program's stderr as it passes, and record the warnings that XLA prints only there.
 
-Owns the recognition of such a line in a stream of bytes, and the log it is written to. Never keeps the bytes
-waiting: whoever passes them on hands over a copy, and nothing raised here reaches them.
+The bytes are a copy: reading them does not delay the output, and no exception of this module affects it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 
 # Printed by spmd_partitioner.cc through absl's log, one write a message: JAX 0.10.2 and 0.12.0.1 say
 # "W1121 14:11:54.249111    2316 spmd_partitioner.cc:656] [SPMD] Involuntary full rematerialization. The ...",
-# before 2025 "2024-12-21 17:32:07.609345: E external/xla/.../spmd_partitioner.cc:613] [spmd] Involuntary ...".
+# before 2025 "2024-12-21 17:32:07.609345: E external/xla/.../spmd_partitioner.cc:613] [spmd] Involuntary
+# ...".
 MARK = b"nvoluntary full rematerialization"
 _ABSL = re.compile(
     rb"[IWEF](?P<mon>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<us>\d{6}) +(?P<tid>\d{1,10}) "
@@ -32,7 +32,7 @@ WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 
 
 class Listener:
-    """Hears the program's stderr in the process that passes it on."""
+    """Finds XLA's warnings in the program's stderr, in the process that copies it."""
 
     def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
         self._rest = b""
@@ -49,7 +49,7 @@ class Listener:
                 self._writer.open()
 
     def hear(self, data: bytes) -> None:
-        """The next bytes. Never raises."""
+        """Read the next bytes. Never raises."""
         if self._writer is None:
             return
         try:
@@ -92,13 +92,13 @@ class Listener:
 
 
 def _muted(env: Mapping[str, str]) -> str | None:
-    """The setting of the program's environment that keeps XLA from printing warnings."""
+    """Return the environment variable of the program that keeps XLA from printing warnings."""
     level = env.get("TF_CPP_MIN_LOG_LEVEL", "")
     return f"TF_CPP_MIN_LOG_LEVEL={level}" if level.isdecimal() and int(level[:4]) >= WARNING_LEVEL else None
 
 
 def _stamp(fields: dict[str, bytes], now: int) -> int | None:
-    """When the line was printed, from its own words (local time); None where that is not near ``now``."""
+    """Parse the time in a line (local time); None if it is not near ``now``."""
     f = {k: int(v) for k, v in fields.items()}
     year = time.localtime(now / 1e9).tm_year
     for y in (f.get("y", year), year - 1):  # printed before midnight of New Year
@@ -113,7 +113,7 @@ def _stamp(fields: dict[str, bytes], now: int) -> int | None:
 
 
 def _process_of(tid: bytes | None) -> int | None:
-    """The process of the thread that printed, where it still runs (Linux)."""
+    """Return the process of the thread that printed, if it still runs (Linux)."""
     if tid is None:
         return None
     try:

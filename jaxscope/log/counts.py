@@ -1,9 +1,9 @@
-"""Numbers that grow on every call, in a small mapped file beside a process's log: ``<pid>-<id>.counts``.
+"""Store counts that grow on every call in a small mapped file beside a process's log: ``<pid>-<id>.counts``.
 
-A count is in the kernel's hands as soon as it is stored, like an event, but without a system call: a
-killed program loses none, and a reader sees those of a program that no longer calls. The file is a row
-of unsigned 64-bit little-endian numbers; which is which, the log says (``cell`` of Called and others). The first is
-for other processes: it says which one counts the steps (``step_now``).
+A stored count is in the kernel's page cache without a system call: a killed program loses none, and readers
+see the current value. The file is an array of unsigned 64-bit little-endian numbers; events in the log have
+their indices (``cell`` of Called and others). The first number is for other processes: the index of the count
+of steps (``step_now``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x40086602, 0x00800000
 
 
 class Cells:
-    """The counts of this process. Pages stay mapped: a late call may still store its number.
+    """The counts of this process. Pages stay mapped: a late call may still store its count.
 
     Raises (``take``): OSError where the file cannot be made, or not be mapped.
     """
@@ -39,7 +39,7 @@ class Cells:
         self._taken = 0
 
     def take(self) -> tuple[int, memoryview, int]:
-        """A cell of its own for a number: (cell, page, index); store with ``page[index] = number``."""
+        """Reserve a cell: (cell, page, index); store a number with ``page[index] = number``."""
         page, index = divmod(self._taken, PAGE // WIDTH)
         if page == len(self._pages):
             self._pages.append(_page(self._path, page))
@@ -48,7 +48,7 @@ class Cells:
 
 
 def _page(path: Path, number: int) -> memoryview:
-    run = path.parent.parent  # the file lies in its directory events
+    run = path.parent.parent  # the file is in the run's directory ``events``
     if sys.byteorder != "little" or (number + 1) * PAGE > MAX_BYTES:
         raise OSError(27, "no room for more counts")
     fd = files.descriptor(path, os.O_RDWR | os.O_CREAT, within=run)
@@ -56,10 +56,10 @@ def _page(path: Path, number: int) -> memoryview:
         if number == 0 and sys.platform == "linux":
             try:
                 fcntl.ioctl(fd, _FS_IOC_SETFLAGS, _FS_NOCOW_FL.to_bytes(WIDTH, "little"))
-            except OSError:  # a file system that does not know of it
+            except OSError:  # not supported by this file system
                 pass
-        # The blocks must be there before the page is mapped: a store to a page that a full disk has no
-        # room for is SIGBUS, not an exception.
+        # Blocks are allocated before the page is mapped: on a full disk, a store to a page without a block
+        # raises SIGBUS, not an exception.
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(fd, number * PAGE, PAGE)
         elif os.pwrite(fd, bytes(PAGE), number * PAGE) != PAGE:
@@ -70,8 +70,8 @@ def _page(path: Path, number: int) -> memoryview:
 
 
 def _mapped(fd: int, offset: int) -> memoryview:
-    # Python's own mmap keeps a duplicate of the descriptor and closes it at the end, even where the
-    # program has closed it (os.closerange) and got the number for a file of its own.
+    # Python's own mmap keeps a duplicate of the descriptor and closes it at the end, even if the program has
+    # closed it (os.closerange) and the number now belongs to another file.
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (
@@ -85,10 +85,10 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """The step that the process of ``log`` is in; 0 where it has counted none yet.
+    """Return the step that the process of ``log`` is in; 0 before its first.
 
-    Its first number says where the steps are counted (writer.Writer.steps_in): twice the cell, and one more for
-    marks, which stand at the ends of steps.
+    The first number is twice the cell that counts the steps, plus one if it counts marks, which are at the
+    ends of steps (writer.Writer.steps_in).
     """
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
@@ -96,7 +96,7 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """The numbers beside ``log`` as they are now; empty where there are none."""
+    """Return the current counts beside ``log``; empty if there are none."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

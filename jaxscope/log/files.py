@@ -1,13 +1,13 @@
-"""Every file that this package writes, and every file of a run directory that it reads, is opened here.
+"""Open every file that this package writes, and every file of a run directory that it reads.
 
-A run directory may come from somebody else, and so may the repository that one works in. Two rules keep both harmless:
-what is read is a regular file (a pipe would keep its reader waiting, a device has no end), and what is written is a
-new file of a random name that then takes the place of the old one, so that a link of that name is replaced and never
-followed. A pipe or a device is not replaced: in /dev and below /proc (``-o /dev/stdout``) it is written to, elsewhere
-it is an error. With ``within``, the directory of a run, no directory below it is reached through a link either: nothing
-outside of it is read or changed.
+A run directory, or the repository, may come from another person. Two rules keep both harmless: only regular
+files are read (a pipe would block its reader, a device has no end), and a file is written under a random name
+and then renamed, so that a link of the final name is replaced and never followed. A pipe or a device is not
+replaced: in /dev and below /proc (``-o /dev/stdout``) it is written to, elsewhere it is an error. With ``within``,
+the directory of a run, no directory below it is reached through a link either: nothing outside of it is read or
+changed.
 
-``path`` is ``within`` with more behind it. All functions raise OSError, also for a name that no file can have.
+``path`` is a path below ``within``. All functions raise OSError, also for an impossible file name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-PRIVATE = 0o600  # the mode of a run's files; one that the user asked for (-o) gets SHARED, less the umask
+PRIVATE = 0o600  # the mode of a run's files; the user's output file (-o) gets SHARED, less the umask
 SHARED = 0o666
 PRIVATE_DIRECTORY, SHARED_DIRECTORY = 0o700, 0o777
 MOST_NAMES = 1_000_000  # in one directory
@@ -31,7 +31,7 @@ _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 def write(
     path: Path, data: bytes | str | Iterable[str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
-    """Put ``data`` into ``path``, whole or not at all. Text is written in UTF-8, a lone surrogate as an escape.
+    """Write ``data`` to ``path``, completely or not at all, in UTF-8; a lone surrogate is escaped.
 
     Args:
       mode: of the new file, less the umask.
@@ -77,7 +77,7 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open a regular file for reading. Without ``within`` a link is followed: the reader has named the file.
+    """Open a regular file for reading. Without ``within`` links are followed: the user has named the file.
 
     Raises:
       OSError: it is not there, is no regular file, or a link leads to it below ``within``.
@@ -86,21 +86,22 @@ def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
 
 
 def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
-    """The content of a regular file of at most ``most`` bytes.
+    """Return the content of a regular file of at most ``most`` bytes.
 
     Raises:
       OSError: as ``open_regular``, and EFBIG where it is larger.
     """
     with open_regular(path, within=within) as f:
         if os.fstat(f.fileno()).st_size <= most:
-            data = f.read(most + 1)  # a file under /proc says 0
+            data = f.read(most + 1)  # a file under /proc has size 0
             if len(data) <= most:
                 return data
     raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
 
 
 def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """A descriptor of a regular file. With O_CREAT a missing one is made; a link is never followed then.
+    """Open a regular file and return its descriptor. With O_CREAT a missing one is created; no link is
+    followed then.
 
     Raises:
       OSError: as ``open_regular``.
@@ -108,7 +109,7 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
     links = within is None and not flags & os.O_CREAT
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
     with _directory(path, within) as (directory, name):
-        # Looked at before it is opened: opening some devices does something.
+        # Checked before it is opened: opening some devices has an effect.
         with contextlib.suppress(FileNotFoundError):
             _regular(os.stat(name, dir_fd=directory, follow_symlinks=links), path)
         fd = os.open(name, flags, mode, dir_fd=directory)
@@ -121,12 +122,12 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """A descriptor whose writes go to the end of ``path``; the file is made where it is missing."""
+    """Return a descriptor whose writes are appended to ``path``, which is created if it is missing."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
-    """Put ``data`` behind what is in ``path``; the file is made where it is missing."""
+    """Append ``data`` to ``path``, which is created if it is missing."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -135,7 +136,7 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
-    """Make ``path`` where it is missing, and set the time of its last change to now."""
+    """Create ``path`` if it is missing, and set the time of its last change to now."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -146,7 +147,7 @@ def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> Non
 def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
-    """Make ``path`` where it is missing; with ``parents`` also those above it, below ``within``.
+    """Create the directory ``path`` if it is missing; with ``parents`` also those above it, below ``within``.
 
     Raises:
       OSError: it cannot be made, or below ``within`` it is a link or no directory.
@@ -166,19 +167,19 @@ def make_directory(
 
 
 def remove(path: Path, *, within: Path | None = None) -> None:
-    """Remove a file; a link is removed, not what it leads to."""
+    """Remove a file; a link is removed, not its target."""
     with _directory(path, within) as (directory, name):
         os.unlink(name, dir_fd=directory)
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
-    """Give a file another name in the same directory; a file of that name is replaced."""
+    """Rename a file in its directory; a file with the new name is replaced."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
-    """What is known of a regular file: its size and times.
+    """Return the size and times of a regular file.
 
     Raises:
       OSError: as ``open_regular``.
@@ -188,7 +189,7 @@ def status(path: Path, *, within: Path | None = None) -> os.stat_result:
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Could ``open_regular`` open it?"""
+    """Return whether ``open_regular`` can open it."""
     try:
         status(path, within=within)
     except OSError:
@@ -197,7 +198,7 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
-    """The names in a directory, in no order; MOST_NAMES of them where there are more.
+    """Return the names in a directory, unordered; at most MOST_NAMES.
 
     Raises:
       OSError: it is no directory, or a link leads to it below ``within``.
@@ -216,7 +217,8 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
-    """A descriptor of the directory that ``path`` lies in, and its name there. Errors are of ``path``."""
+    """Yield a descriptor of the directory of ``path``, and the file's name. Errors have ``path`` as file
+    name."""
     opened: list[int] = []
     try:
         try:
@@ -236,7 +238,7 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
 
 
 def _below(path: Path, within: Path | None) -> tuple[str, ...]:
-    """The names on the way from ``within`` to ``path``, the last one alone where there is no ``within``."""
+    """Return the names on the way from ``within`` to ``path``; without ``within`` the last one only."""
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

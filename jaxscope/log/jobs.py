@@ -1,10 +1,10 @@
 """The queue of programs to compile for targets: files under ``targets/`` of a run.
 
 ``<id>.mlir`` is the module, ``<id>.job`` what its compilation needs besides; both are gone when the result is
-in the log, and ``<id>.done`` marks that. If the compiler's process died, both stay, the job as ``<id>.lost``, so that it
-can be queued again. Every file is written under another name and then renamed, so that no reader sees a part of it.
-The worker polls for jobs, the program's side polls for results. ``alive`` is touched while a worker runs, and
-``behind`` names the processes of other runs for which that worker waits.
+in the log, and ``<id>.done`` marks that. If the compiler's process died, both stay, the job as ``<id>.lost``,
+so that it can be queued again. Every file is written under another name and then renamed, so that no reader
+sees a part of it. The worker polls for jobs, the program's side polls for results. ``alive`` is touched while
+a worker runs, and ``behind`` names the processes of other runs for which that worker waits.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What became of a job.
+    """The result of a job.
 
     Attributes:
       id: of the job.
-      outcome: ok, exhausted (it does not fit), failed, crashed, late or missing (no such compiler is installed).
+      outcome: ok, exhausted (it does not fit), failed, crashed, late or missing (no such compiler is
+        installed).
       seconds: the compiler took; None where it never ended.
       text: blob of the compiled HLO.
       text_bytes: its size.
@@ -91,7 +92,7 @@ class Queue:
         self.path = run.path / "targets"
 
     def put(self, job: Job, module: bytes) -> bool:
-        """Queue ``job``; False where it is there already, or has been.
+        """Queue ``job``; return False if it is or was queued already.
 
         Raises:
           OSError: the disk is full or the directory not writable.
@@ -104,10 +105,10 @@ class Queue:
         return True
 
     def waiting(self) -> list[Path]:
-        """The job files there are, the oldest first."""
+        """Return the job files, the oldest first."""
         found = []
         for path in self._all(".job"):
-            with contextlib.suppress(OSError):  # somebody finished it under us
+            with contextlib.suppress(OSError):  # another process has finished it
                 found.append((files.status(path, within=self._run).st_mtime_ns, path.name, path))
         return [path for _, _, path in sorted(found)]
 
@@ -127,7 +128,7 @@ class Queue:
         return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
     def module(self, id: str) -> bytes:
-        """The module's bytecode.
+        """Return the module's bytecode.
 
         Raises:
           OSError: it is gone.
@@ -135,11 +136,11 @@ class Queue:
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
     def answer(self, result: Result) -> None:
-        """Write ``result`` where ``result_of`` finds it."""
+        """Write ``result``, for ``result_of`` to read."""
         self._write(self._file(result.id, "result"), msgspec.json.encode(result))
 
     def result_of(self, id: str) -> Result | None:
-        """The result of a job; None: not yet."""
+        """Return the result of a job; None: there is none yet."""
         try:
             found = _RESULTS.decode(files.read(self._file(id, "result"), MAX_JOB, within=self._run))
         except (OSError, msgspec.MsgspecError):
@@ -147,7 +148,7 @@ class Queue:
         return found if found.id == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
-        """Forget a job whose result is in the log; ``keep``: so that it can be asked for again."""
+        """Remove a job whose result is in the log; ``keep``: so that it can be queued again."""
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
         with contextlib.suppress(OSError):
@@ -158,7 +159,7 @@ class Queue:
                 files.remove(self._file(id, kind), within=self._run)
 
     def again(self) -> int:
-        """Put back what was lost, and forget how often anything was tried. How many jobs wait then."""
+        """Queue lost jobs again and reset the numbers of attempts. Return the number of waiting jobs."""
         for path in self._all(".lost"):
             with contextlib.suppress(OSError):
                 files.rename(path, f"{path.stem}.job", within=self._run)
@@ -170,7 +171,7 @@ class Queue:
         return len(waiting)
 
     def tried(self, id: str) -> int:
-        """How often somebody has begun with a job before; counts this time. 0 where the disk is full."""
+        """Count an attempt at a job, and return the number of earlier ones; 0 if the disk is full."""
         path = self._file(id, "tried")
         try:
             before = files.status(path, within=self._run).st_size
@@ -181,7 +182,7 @@ class Queue:
         return before
 
     def beat(self) -> None:
-        """Say that somebody compiles, or is about to."""
+        """Mark that a process compiles, or is about to."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
@@ -206,7 +207,8 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """The jobs that wait for a process that has ended: it has given no sign of life since, nor has who put them."""
+        """Return the jobs whose compiler's process has ended: neither it nor their writer has given a sign of
+        life."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()
@@ -218,11 +220,11 @@ class Queue:
         return frozenset() if alive else frozenset(p.stem for p in waiting if self._before(p, oldest))
 
     def lost(self) -> list[str]:
-        """The jobs that their compiler did not survive."""
+        """Return the jobs whose compiler crashed."""
         return [path.stem for path in self._all(".lost")]
 
     def close(self) -> None:
-        """Say that no more jobs will come."""
+        """Mark that no more jobs will come."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "closed", within=self._run)
@@ -232,7 +234,7 @@ class Queue:
         return self._is(self.path / "closed")
 
     def make(self) -> None:
-        """Make the directory.
+        """Create the directory.
 
         Raises:
           OSError: it cannot be made, or a link stands in its place.

@@ -1,8 +1,8 @@
-"""Whether the process that writes a file is alive: a lock that the kernel releases at its death, else a heartbeat.
+"""Find out whether the process that writes a file is alive: by a lock that ends with it, else a heartbeat.
 
-A held lock proves on any machine that the process is alive. A free lock proves that it is gone only on the machine that
-took the lock: a shared file system may keep the locks of each machine apart, or support no locks. On other machines the
-heartbeat decides: a line with the machine and the time, written every second.
+A held lock proves on any machine that the process is alive. A free lock proves that it is gone only on the
+machine that took the lock: a shared file system may keep the locks of each machine apart, or support no
+locks. On other machines the heartbeat decides: a line with the machine and the time, written every second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def machine() -> str:
 
 
 def lock(fd: int) -> bool:
-    """Hold a lock on the open file ``fd`` until it is closed or this process ends. False: none can be had there.
+    """Hold a lock on the open file ``fd`` until it is closed or this process ends. False: none can be had
+    there.
 
     A forked child must close its copy of ``fd``: the lock lasts as long as one of them is open.
     """
@@ -74,7 +75,8 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """As ``locked``, for a lock that the machine ``where`` took if ``took``. None if unknown on this machine."""
+    """Return the same as ``locked`` for a lock that machine ``where`` took if ``took``; None if unknown
+    here."""
     found = locked(path)
     if found is False and not (took and where == machine()):
         return None
@@ -101,7 +103,8 @@ class Heartbeat:
         self._locked = False
 
     def beat(self) -> None:
-        """Write the current time. Ignore errors of the file system: watching continues without the heartbeat."""
+        """Write the current time. Ignore errors of the file system: watching continues without the
+        heartbeat."""
         with contextlib.suppress(OSError):
             if self._fd is None:
                 self._fd = files.descriptor(self._path, os.O_RDWR | os.O_CREAT, within=self._path.parent)

@@ -1,7 +1,7 @@
-"""Events back from a run directory: decoded, merged by time, followed while they are written.
+"""Read events from a run directory: decode, merge by time, follow the logs while they are written.
 
-Tolerates what a log in the real world has: a torn last line (kill -9), a line damaged in the
-middle, kinds from a newer version, processes that appear later. Knows nothing of their meaning.
+Tolerates an incomplete last line (kill -9), damaged lines, events of a newer version, and processes that
+appear later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """What is kept of an event of a kind that is not known: a newer version's, or nobody's."""
+    """The fields that are kept of an event of an unknown kind."""
 
     kind: str
 
@@ -33,28 +33,26 @@ class _Timed(_Kind):
 
 _decoder = msgspec.json.Decoder(AnyEvent)
 _timed_decoder, _kind_decoder = msgspec.json.Decoder(_Timed), msgspec.json.Decoder(_Kind)
-_ALIKE, _LONG = (
-    bytes.maketrans(b"123456789", b"0" * 9),
-    b"0" * 21,
-)  # no number of ours is as long; a name may be
+# A run of 21 digits: no number that we write is as long, but a name may have one.
+_AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 21
 MOST = 10**21
-MAX_KIND = 200  # letters
-MAX_KEPT_BYTES = 1 << 16  # of an event of a kind that is not known; of a longer one its kind and time alone
+MAX_KIND = 200  # characters
+MAX_KEPT_BYTES = 1 << 16  # of an event of an unknown kind; of a longer one only kind, time and pid are kept
 CHUNK = 1 << 20  # bytes read at a time, of all logs together
 LEAST = 1 << 16  # of one of many
-# What is read of a log: more is damaged or hostile. The longest line that capture writes, the key of a call with
-# 100,000 arguments, has about 10 MB and 1 million values.
+# A log that exceeds these limits is damaged or hostile. The longest line that capture writes, the key of a
+# call with 100,000 arguments, has about 10 MB and 1 million values.
 MAX_LINE_BYTES = 32 << 20
 MAX_VALUES = 2_000_000  # of one line
 MAX_LOG_BYTES = (1 << 30) + (64 << 20)  # the writer ends at 1 GiB
-MAX_GROWTH = 640 << 20  # bytes of memory that the events of one look may take
+MAX_GROWTH = 640 << 20  # bytes of memory that the events of one reading may take
 
 
 def decode(line: bytes) -> AnyEvent | Unknown | None:
-    """One line of a log. None: not an event at all (damaged)."""
+    """Decode one line of a log; None for a damaged one."""
     try:
         event: AnyEvent = _decoder.decode(line)
-        if _LONG in line.translate(_ALIKE) and not _sound(msgspec.to_builtins(event)):
+        if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(event)):
             return None
         return event
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -69,7 +67,7 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
         return None
     for decoder in (_timed_decoder, _kind_decoder):
         try:
-            found = decoder.decode(line)  # the rest may be anything, of any size: it is passed over
+            found = decoder.decode(line)  # other fields are skipped, whatever their size
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             continue
         raw = {"t_ns": found.t_ns, "pid": found.pid} if isinstance(found, _Timed) else {}
@@ -78,7 +76,7 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
 
 
 def main_log(run: RunDir) -> Path | None:
-    """The log of the process that the user started; None where there is none (yet)."""
+    """Return the log of the process that the user started; None if there is none yet."""
     for path in run.logs():
         try:
             with files.open_regular(path, within=run.path) as f:
@@ -91,27 +89,27 @@ def main_log(run: RunDir) -> Path | None:
 
 
 class _File:
-    """Reads one log to the last whole line, again and again. A line that is too long counts as damaged."""
+    """Reads the complete new lines of one log, repeatedly. A line that is too long counts as damaged."""
 
     def __init__(self, path: Path, within: Path, room: Callable[[], bool] = lambda: True) -> None:
         self.path = path
         self.offset = 0
         self.damaged = 0
-        self.room = room  # is there memory for more?
+        self.room = room  # returns whether there is memory for more
         self._within = within
-        self._torn = -1  # size of the file when it had no whole line more
-        self._skipping = False  # the line at ``offset`` has begun before, and is too long
-        self._full = False  # nothing more is read
-        self.last = False  # has the event that its recording stopped been read?
+        self._torn = -1  # size of the file when it had no further complete line
+        self._skipping = False  # ``offset`` is inside a line that is too long
+        self._full = False  # a limit is reached: nothing more is read
+        self.last = False  # the event that its recording stopped has been read
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
-        """The events that are new."""
+        """Return the new events."""
         return [event for piece in self.pieces(progress) for event in piece]
 
     def pieces(
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
-        """The events that are new, those of about ``size`` bytes at a time; between them the file is not open."""
+        """Yield the new events, those of about ``size`` bytes at a time; the file is closed in between."""
         before = self.offset
         while lines := self._lines(size):
             events: list[AnyEvent | Unknown] = []
@@ -126,7 +124,8 @@ class _File:
             yield [last]
 
     def _stopped(self) -> AnyEvent | Unknown | None:
-        """The event that the recording stopped, where the log itself had no room for it; None: as before."""
+        """Return the event that the recording stopped, if the log itself had no room for it; None if already
+        read."""
         if self.last:
             return None
         try:
@@ -138,7 +137,8 @@ class _File:
         return event
 
     def _lines(self, size: int) -> list[bytes]:
-        """Whole lines from ``offset`` on, at least one where there is one; past those that are too long."""
+        """Return complete lines from ``offset``, at least one if there is one; skip those that are too
+        long."""
         try:
             with files.open_regular(self.path, within=self._within) as f:
                 end = os.fstat(f.fileno()).st_size
@@ -185,7 +185,7 @@ class _File:
 
 
 def _sound(value: object) -> bool:
-    """Is every whole number in plain data one that can be divided? 10^400 is no size, no time and no count."""
+    """Return whether all integers in plain data are below MOST: 10^400 is no size, time or count."""
     if isinstance(value, int):
         return abs(value) < MOST
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -193,12 +193,12 @@ def _sound(value: object) -> bool:
 
 
 def _values(line: bytes) -> int:
-    """About how many values a line of JSON holds; 0 of a short one, which cannot hold many."""
+    """Estimate the number of values in a line of JSON; 0 for a short line, which cannot have many."""
     return sum(map(line.count, (b",", b"[", b"{"))) if len(line) > CHUNK else 0
 
 
 def _room() -> Callable[[], bool]:
-    """Tells whether this process has grown by less than MAX_GROWTH since."""
+    """Return a function that tests whether this process has grown by less than MAX_GROWTH since."""
     unit = 1 if sys.platform == "darwin" else 1024
 
     def used() -> int:
@@ -211,9 +211,9 @@ def _room() -> Callable[[], bool]:
 class Reader:
     """Follows a run's logs.
 
-    ``entries`` returns what is new since the last call as (log, event), in order of time across
-    processes (within a process always in the order written); ``log`` is the name of the file, which
-    tells a recycled process id from its predecessor. ``damaged`` counts lines that were no events.
+    ``entries`` returns the events since the last call as (log, event), in order of time across processes
+    (within a process in the order written). ``log`` is the name of the file: two processes may have had one
+    process id. ``damaged`` counts lines that are no events.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -225,13 +225,14 @@ class Reader:
         return sum(f.damaged for f in self._files.values())
 
     def poll(self) -> list[AnyEvent | Unknown]:
-        """``entries`` without the logs' names."""
+        """Return ``entries`` without the logs' names."""
         return [event for _, event in self.entries()]
 
     def entries(
         self, progress: Callable[[int, int], None] | None = None
     ) -> list[tuple[str, AnyEvent | Unknown]]:
-        """What is new; ``progress(done, total)`` is told the bytes read so far."""
+        """Return the new events with their logs; calls ``progress(done, total)`` with the bytes read so
+        far."""
         counted = self._begin(progress)
         batches = [(path.stem, f.read(counted)) for path, f in self._files.items()]
         batches = [b for b in batches if b[1]]
@@ -251,7 +252,7 @@ class Reader:
     def stream(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
-        """``entries``, one after the other, without holding all of them in memory."""
+        """Yield ``entries`` one by one, without all of them in memory."""
         counted = self._begin(progress)
         size = max(CHUNK // max(1, len(self._files)), LEAST)
         if len(self._files) == 1:
@@ -275,7 +276,7 @@ class Reader:
             yield log, event
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-        """Look for logs; what counts the bytes read from now on, and says so to ``progress``."""
+        """Look for new logs. Return a function that counts bytes read and calls ``progress``."""
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path))
         room = _room()
@@ -293,7 +294,7 @@ class Reader:
         return counted
 
     def counts(self) -> dict[str, memoryview]:
-        """By log, the numbers that grow between its events, as they are now."""
+        """Return the current counts beside each log."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:
@@ -307,5 +308,5 @@ class Reader:
 
 
 def read(run: RunDir) -> Iterator[AnyEvent | Unknown]:
-    """Every event there is now."""
+    """Yield all events recorded so far."""
     yield from Reader(run).poll()

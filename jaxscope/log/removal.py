@@ -1,7 +1,7 @@
-"""Removing a run: the files that jaxscope wrote, by their names, and the directory where nothing else is in it.
+"""Remove a run: the files that jaxscope wrote, by their names, and the directory if nothing else is in it.
 
-The names that a run directory can hold are a closed list. What has another name was put there by somebody else and stays,
-and so does what a link leads to: every directory is opened without following one.
+The names in a run directory are a closed list. Files with other names are not jaxscope's and stay, and so do the targets
+of links: every directory is opened without following one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_run(path: Path) -> bool:
-    """Is ``path`` itself, no link, a directory that jaxscope made? Other tools have a meta.json, too."""
+    """Return whether ``path`` is a directory created by jaxscope, not a link; other tools have a meta.json
+    too."""
     if path.is_symlink():
         return False
     try:
@@ -52,7 +53,8 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Does a process of this machine still write in the run directory ``path``, or watch its program?"""
+    """Return whether a process of this machine writes in the run directory ``path`` or watches its
+    program."""
     beat = liveness.beat_of(path / "heartbeat")
     if beat is not None and beat.going:
         return True
@@ -64,7 +66,7 @@ def in_use(path: Path) -> bool:
 
 
 def foreign(path: Path) -> Iterator[str]:
-    """What lies in the run directory ``path`` that jaxscope did not write, each by its path from there."""
+    """Yield the paths, relative to the run directory ``path``, of files that jaxscope did not write."""
     with contextlib.suppress(OSError):
         fd = os.open(path, _OPEN)
         try:
@@ -74,7 +76,8 @@ def foreign(path: Path) -> Iterator[str]:
 
 
 def remove(path: Path) -> list[str]:
-    """Remove the run in ``path``. What is left there, which jaxscope did not write; empty: the directory is gone, too.
+    """Remove the run in ``path``. Return the files that jaxscope did not write; empty: the directory is
+    removed.
 
     Raises:
       LogError: it is no run.
@@ -101,14 +104,14 @@ Each = Callable[[str, int], None]
 
 def _unless_gone(action: Callable[..., None]) -> Each:
     def act(name: str, at: int) -> None:
-        with contextlib.suppress(FileNotFoundError):  # somebody else removes it, too
+        with contextlib.suppress(FileNotFoundError):  # another process removes it, too
             action(name, dir_fd=at)
 
     return act
 
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Go through a run: ``file`` and ``directory`` of what is ours, the paths of what is not."""
+    """The contents of a run: ``file`` and ``directory`` of jaxscope's, and the paths of others."""
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
             if above or name != META:
@@ -138,7 +141,7 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """The runs within a run."""
+    """Yield the runs within a run."""
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):
             yield above + name

@@ -1,4 +1,4 @@
-"""What looks like a secret in a command line or a setting is not written down: by the option's name, by the value's shape.
+"""Remove secrets from command lines and settings, by the option's name or the value's form.
 
 A marker stands in its place. It errs towards leaving out: nothing is computed from what it hides.
 """
@@ -45,7 +45,7 @@ _CLASSES = re.compile(r"[a-z]+|[A-Z]+|\d+|[+/]+")
 
 
 def named_like_one(name: str) -> bool:
-    """Does an option or a variable of this name hold a secret?"""
+    """Return whether an option or a variable of this name holds a secret."""
     parts = [part.casefold() for part in _PART.findall(name)]
     if any(part in _SECRET for part in parts) or "".join(parts[-2:]) in _SECRET:
         return True
@@ -59,7 +59,7 @@ def _surely(name: str) -> bool:
 
 
 def value(name: str, text: str) -> str:
-    """``text`` as it may be written down, the value of ``name``."""
+    """Return ``text``, the value of ``name``, without secrets."""
     if text and named_like_one(name):
         parts = [part.casefold() for part in _PART.findall(name)]
         harmless = parts[-1:] == ["key"] and _NUMBER.fullmatch(text)  # ``--key 0`` is a random seed
@@ -68,7 +68,7 @@ def value(name: str, text: str) -> str:
 
 
 def words(argv: Sequence[str]) -> list[str]:
-    """A command line as it may be written down."""
+    """Return a command line without secrets."""
     found: list[str] = []
     before = ""  # the option whose value may come next
     for word in argv:
@@ -86,7 +86,7 @@ def words(argv: Sequence[str]) -> list[str]:
 
 
 def without(text: str) -> str:
-    """``text`` without what has the shape of a secret."""
+    """Return ``text`` without parts that have the form of a secret."""
     text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
     for pattern in (_QUOTED, _QUERY):
         text = pattern.sub(_of_its_name, text)
@@ -109,7 +109,7 @@ def _of_its_name(match: re.Match[str]) -> str:
 
 
 def _random(run: str) -> bool:
-    """Do letters and digits change places as nobody would write them?"""
+    """Return whether letters and digits alternate more often than in words."""
     kinds = _CLASSES.findall(run)
     mixed = any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
     return mixed and len(kinds) > len(run) / 3.5

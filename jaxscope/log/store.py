@@ -1,16 +1,14 @@
-"""A run directory: its path, its name, and the texts in it, each stored once.
+"""Manage a run directory: its path, its name, and the texts in it, each stored once.
 
-    .jaxscope/runs/train-20260102-030405-a1b2/
-        meta.json            what was started: name, argv, options
-        events/<pid>-<id>.jsonl   one append-only log per process (log.writer)
-        events/<pid>-<id>.counts  its numbers that grow between events (log.counts)
-        events/<pid>-<id>.stopped room for the event that its recording stopped; gone after an orderly end
-        blobs/<sha256>.zst   StableHLO and HLO texts
-        output.log           the program's output, where a keeper owned its terminal
-        heartbeat            written every second, and locked, while somebody watches the program (log.alive)
-        sub/<label>/         the same program once more (other devices, another setting), a run of its own
-
-Knows nothing of what the events mean.
+.jaxscope/runs/train-20260102-030405-a1b2/
+    meta.json            name, argv and options of the run
+    events/<pid>-<id>.jsonl   one append-only log per process (log.writer)
+    events/<pid>-<id>.counts  its numbers that grow between events (log.counts)
+    events/<pid>-<id>.stopped room for the event that its recording stopped; gone after an orderly end
+    blobs/<sha256>.zst   StableHLO and HLO texts
+    output.log           the program's output, where a keeper owned its terminal
+    heartbeat            written every second, and locked, while a process watches the program
+    (log.liveness) sub/<label>/         another run of the same program (other devices, another setting)
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from jaxscope.log import files, removal, secret_values
 HOME = ".jaxscope"
 SCHEMA = 1  # of meta.json and the logs
 ZSTD_LEVEL = 1  # the program waits: half the time of level 3, a sixth larger
-# What is read of a run: a file that holds more is damaged or hostile. docs/limits.md has them all.
+# Limits of what is read of a run: a larger file is damaged or hostile. docs/limits.md lists all limits.
 MAX_TEXT_BYTES = 128 << 20  # of a text; with ``everything`` LARGEST_TEXT
 LARGEST_TEXT = 2 << 30
 MAX_TEXT_LINES = 4_000_000
@@ -50,7 +48,8 @@ LAST_BYTES = 512
 
 
 def here() -> Path:
-    """The current directory. Where it has been removed, a path at which nothing is and nothing can be made."""
+    """Return the current directory; if it was removed, a path where nothing exists and nothing can be
+    created."""
     try:
         return Path.cwd()
     except OSError:
@@ -58,7 +57,7 @@ def here() -> Path:
 
 
 def runs_home(start: Path | None = None) -> Path:
-    """``.jaxscope/runs`` under ``start`` (default: $JAXSCOPE_HOME, else the current directory)."""
+    """Return ``.jaxscope/runs`` under ``start`` (default: $JAXSCOPE_HOME, else the current directory)."""
     if start is None:
         home = os.environ.get("JAXSCOPE_HOME")
         start = Path(home) if home else here() / HOME
@@ -67,7 +66,7 @@ def runs_home(start: Path | None = None) -> Path:
 
 
 def clean_name(text: str) -> str:
-    """A file name made of ``text``: letters and digits of any script, dot, dash and underscore; never empty.
+    """Make a file name of ``text``: letters and digits of any script, dot, dash and underscore; never empty.
 
     At most 120 bytes: file systems take 255, and endings follow.
     """
@@ -89,7 +88,8 @@ def create(
     """Create a run directory that other users cannot read.
 
     Args:
-      path: where: a directory that is not there yet, or is empty; None makes a new one under ``runs_home()`` from
+      path: where: a directory that is not there yet, or is empty; None makes a new one under ``runs_home()``
+        from
         ``name`` and the time.
       name: what the run is called; default: from the path.
       overwrite: a run that ``path`` holds is removed first.
@@ -108,7 +108,7 @@ def create(
         if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
             files.write(home / ".gitignore", "*\n", mode=files.SHARED)
         files.make_directory(path)
-        with contextlib.suppress(PermissionError):  # an empty one that was there, and is somebody else's
+        with contextlib.suppress(PermissionError):  # an existing empty directory of another user
             path.chmod(files.PRIVATE_DIRECTORY)
         record = {"schema": SCHEMA, "name": stem if name is None else name, "started": now, **_harmless(meta)}
         _write_first(path / removal.META, (json.dumps(record, indent=1) + "\n").encode())
@@ -124,7 +124,7 @@ def create(
 
 
 def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
-    """``meta`` without what looks like a secret."""
+    """Return ``meta`` without secrets."""
     argv, settings = meta.get("argv"), meta.get("settings")
     found = dict(meta)
     if isinstance(argv, list):
@@ -138,7 +138,7 @@ def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_room(path: Path, *, overwrite: bool) -> None:
-    """See that ``path`` is not there, or is empty.
+    """Require that ``path`` does not exist or is empty; with ``overwrite`` remove the run in it.
 
     Raises:
       LogError: it holds something else than a run, or a run that is to stay.
@@ -176,10 +176,10 @@ def _make_room(path: Path, *, overwrite: bool) -> None:
 
 
 def _write_first(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet: of two who make the same run one gets it.
+    """Write a file that must not exist: of two processes that create the same run, one succeeds.
 
     Raises:
-      OSError: somebody else was first, or there is no room.
+      OSError: the file exists, or there is no room.
     """
     fd = files.descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, within=path.parent)
     try:
@@ -191,13 +191,13 @@ def _write_first(path: Path, data: bytes) -> None:
 
 
 def fresh(name: str) -> Path:
-    """A directory for a new run called ``name`` under ``runs_home()``; it is not made."""
+    """Return the path of a new run called ``name`` under ``runs_home()``, without creating it."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime())
     return runs_home() / f"{clean_name(name)}-{stamp}-{secrets.token_hex(2)}"
 
 
 class RunDir:
-    """One run's directory. Cheap: holds a path, opens files only when asked."""
+    """The directory of one run. Opens files only when they are read."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = here() / path
@@ -206,7 +206,8 @@ class RunDir:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What was started; read once, as it never changes. Empty where it cannot be read."""
+        """Return the contents of ``meta.json``, read once, as it never changes; empty if it cannot be
+        read."""
         if not self._meta:
             with contextlib.suppress(OSError, ValueError, RecursionError):
                 value = json.loads(files.read(self.path / "meta.json", MAX_META_BYTES, within=self.path))
@@ -215,18 +216,19 @@ class RunDir:
 
     @property
     def name(self) -> str:
+        """Return the name in ``meta.json``, else that of the directory."""
         name = self.meta.get("name")
         return name if isinstance(name, str) and name else self.path.name
 
     @property
     def started(self) -> float:
-        """When the run started, in seconds since 1970; 0 if unknown."""
+        """Return when the run started, in seconds since 1970; 0 if unknown."""
         value = self.meta.get("started")
         return float(value) if isinstance(value, (int, float)) and 0 < value < LATEST else 0.0
 
     @property
     def settings(self) -> list[tuple[str, str]]:
-        """The environment variables and flags that this run was given by ``--vary``, with their values."""
+        """Return the environment variables and flags that ``--vary`` set for this run, with their values."""
         found = self.meta.get("settings")
         pairs = found.items() if isinstance(found, dict) else ()
         return [(name, value) for name, value in pairs if isinstance(value, str)]
@@ -244,7 +246,7 @@ class RunDir:
         return self.path / "heartbeat"
 
     def logs(self) -> list[Path]:
-        """The event logs there are, one per process, oldest name first."""
+        """Return the event logs, one per process, in order of their names."""
         try:
             found = [self.events / name for name in files.names(self.events, within=self.path)]
             return sorted(p for p in found if p.suffix == ".jsonl")
@@ -253,7 +255,7 @@ class RunDir:
 
     @property
     def recorded(self) -> bool:
-        """Did a process of the program record? Not where jax was never imported."""
+        """Return whether a process of the program recorded; False if jax was never imported."""
         for path in self.logs():
             try:
                 with files.open_regular(path, within=self.path) as f:
@@ -264,7 +266,7 @@ class RunDir:
         return False
 
     def put_text(self, text: str) -> tuple[str, int]:
-        """Store ``text`` once. Returns its sha256 and its size in bytes of UTF-8.
+        """Store ``text`` once. Return its sha256 and its size in bytes of UTF-8.
 
         Raises:
           OSError: the disk is full or the directory not writable.
@@ -278,7 +280,7 @@ class RunDir:
         return blob, len(data)
 
     def text(self, blob: str) -> str:
-        """The text stored under ``blob``. Raises as ``data`` does."""
+        """Return the text stored under ``blob``. Raises as ``data`` does."""
         data = self.data(blob)
         try:
             return data.decode("utf-8", "surrogatepass")
@@ -286,7 +288,7 @@ class RunDir:
             return data.decode("utf-8", "backslashreplace")
 
     def data(self, blob: str, most: int = MAX_TEXT_BYTES) -> bytes:
-        """The text stored under ``blob``, in UTF-8 (a lone surrogate as the three bytes that it would be).
+        """Return the text stored under ``blob`` in UTF-8 (a lone surrogate as three bytes).
 
         Raises:
           LogError: not there, damaged, or larger than ``most`` bytes or MAX_TEXT_LINES.
@@ -313,7 +315,7 @@ class RunDir:
         return total
 
     def remove(self) -> list[str]:
-        """Delete what jaxscope wrote here, and the directory where that was all.
+        """Delete the files that jaxscope wrote, and the directory if it is empty then.
 
         Returns:
           What is left, by its path from here.
@@ -326,7 +328,7 @@ class RunDir:
 
 
 def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
-    """A compressed text, a piece at a time: what a few bytes claim to hold takes no memory before it is there.
+    """Decompress a text piece by piece, so that a hostile file takes no memory before its limit is noticed.
 
     Raises:
       LogError: it holds more than ``most`` bytes, or, unless ``everything`` is wanted, MAX_TEXT_LINES lines.
@@ -347,12 +349,14 @@ def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
 
 
 def _is_run(path: Path, within: Path | None = None) -> bool:
-    """Is there a ``meta.json`` in ``path``? ``within``: the run that it lies in, where no link counts."""
+    """Return whether ``path`` has a ``meta.json``. ``within``: the run that contains it, in which links do
+    not count."""
     return files.is_regular(path / "meta.json", within=within or path)
 
 
 def sub_run(run: RunDir, label: str | int) -> Path:
-    """Where the same program is recorded once more, a run of its own within ``run``: a directory that is not there yet."""
+    """Return a new directory for another recording of the same program, a run within ``run``; it does not
+    exist yet."""
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / "sub"
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
@@ -365,7 +369,8 @@ def _endings() -> Iterator[str]:
 
 
 def sub_runs(run: RunDir) -> list[RunDir]:
-    """The runs within ``run``, in the order in which they were started; one within another has none."""
+    """Return the runs within ``run`` in the order in which they were started; empty for a run within
+    another."""
     if parent_of(run) is not None:
         return []
     try:
@@ -377,14 +382,15 @@ def sub_runs(run: RunDir) -> list[RunDir]:
 
 
 def parent_of(run: RunDir) -> RunDir | None:
-    """The run that ``run`` lies within; None: it is one of its own."""
+    """Return the run that contains ``run``; None if it is in none."""
     above = run.path.parent.parent
     inside = run.path.parent.name == "sub" and _is_run(above)
     return RunDir(above) if inside else None
 
 
 def address(run: RunDir) -> str:
-    """What ``find`` knows it by: a name under ``runs_home()``, with ``/`` and more of a run within another, or its path."""
+    """Return a text by which ``find`` finds the run: a name (``RUN/NAME`` for a run within another) or a
+    path."""
     parent = parent_of(run)
     if parent is not None:
         return f"{address(parent)}/{_name_within(run, [parent, *sub_runs(parent)])}"
@@ -392,7 +398,7 @@ def address(run: RunDir) -> str:
 
 
 def all_runs(home: Path | None = None) -> list[RunDir]:
-    """The runs under ``home`` (default ``runs_home()``), oldest first."""
+    """Return the runs under ``home`` (default ``runs_home()``), oldest first."""
     home = runs_home() if home is None else home
     try:
         found = [RunDir(p) for p in home.iterdir() if _is_run(p)]
@@ -403,13 +409,14 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 
 
 def find(which: str | None = None) -> RunDir:
-    """The run meant by ``which``: a directory, a name, the beginning of one, or latest (None). Of several runs with one
-    name it is the newest.
+    """Return the run ``which``: a directory, a name, the beginning of one, or latest (None).
 
-    ``RUN/NAME`` is a run within another: ``latest/MESH=4x4`` by its setting, ``latest/16`` by its directory. The latest is the newest in which something was recorded, where there is one.
+    Of several runs with one name it is the newest. The latest is the newest run that recorded anything, if
+    there is one. ``RUN/NAME`` is a run within another: ``latest/MESH=4x4`` by its setting, ``latest/16`` by
+    its directory.
 
     Raises:
-      RunNotFound: none, with the nearest names there are; or the beginning of several names.
+      RunNotFound: there is none (the hint has similar names), or several names begin so.
     """
     runs = all_runs()
     if which in (None, "", "latest"):
@@ -461,7 +468,7 @@ def find(which: str | None = None) -> RunDir:
 
 
 def _within(which: str) -> RunDir | None:
-    """The run within another that ``RUN/NAME`` means; None: there is no such RUN.
+    """Return the run within another that ``RUN/NAME`` names; None: there is no such RUN.
 
     Raises:
       RunNotFound: RUN is there, and nothing of that name in it.
@@ -497,12 +504,13 @@ def _within(which: str) -> RunDir | None:
 
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
-    """Its settings, where they can be typed and no other of ``every`` has the same, else its directory."""
+    """Return its settings, if they are printable and no other of ``every`` has the same, else its directory's
+    name."""
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
     return label if label.isprintable() and label and alone else run.path.name
 
 
 def label_of(run: RunDir) -> str:
-    """``MESH=4x4 --remat=full``: the settings it was given by ``--vary``; empty where none."""
+    """Return the settings of ``--vary``, ``MESH=4x4 --remat=full``; empty if there are none."""
     return " ".join(f"{name}={value}" for name, value in run.settings)

@@ -1,11 +1,11 @@
-"""The append-only event log of one process: one ``write`` an event, whole or not at all.
+"""Write the append-only event log of one process: one ``write`` per event, completely or not at all.
 
-There is no buffer and no thread: an event is in the kernel's hands when ``emit`` returns, so that
-``kill -9`` loses no event that was emitted, and every phase edge is on disk before the phase begins.
-Events are rare (some per cache miss, never one per warm call): measured about 20 us each.
+There is no buffer and no thread: when ``emit`` returns, the kernel has the event, so that ``kill -9`` loses
+none, and the beginning of a phase is written before the phase runs. Events are rare (some per cache miss,
+none per warm call) and take about 20 us each.
 
-A disk that is full, or a directory that vanished, ends the recording with one line on stderr, and as the log's last
-event. Where the log takes no more, that event stands in a file that was made for it when there was room.
+If the disk is full or the directory was removed, the recording ends with a line on stderr and a last event.
+If the log has no room for it, that event is written to a file that was created for it at the beginning.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ E = TypeVar("E", bound=Event)
 
 
 class Redaction(Protocol):
-    """Leaves out what may not be written."""
+    """Removes confidential parts of events and texts."""
 
     def event(self, event: Any) -> Any:
-        """As plain data."""
+        """Return ``event`` redacted, as plain data."""
 
     def text(self, text: str) -> str: ...
 
@@ -48,25 +48,27 @@ class Writer:
     """Writes the events of this process, and of each process forked from it, to files of their own.
 
     Args:
-      run: where.
-      first: makes the event that opens a process's log; called again in a forked child, which
-        gets a log of its own as soon as it has something to say.
-      of_program: this is a process of the program: it holds a lock on its log for as long as it lives, and has room
-        for the event that its recording stopped.
+      run: the run directory.
+      first: returns the first event of a process's log; called again in a forked child, whose log is created
+        with
+        its first event.
+      of_program: this is a process of the program: it holds a lock on its log until it ends, and reserves
+        room for
+        the event that its recording stopped.
     """
 
     def __init__(self, run: RunDir, first: Callable[[bool], Event], *, of_program: bool = False) -> None:
         self.run = run
         self._of_program = of_program
         self.process_index: int | None = None
-        self.redaction: Redaction | None = None  # what is left out of events and texts
+        self.redaction: Redaction | None = None  # applied to events and texts
         self.before: Callable[[], None] | None = None  # called before each event
         self._first = first
         self._encoder = msgspec.json.Encoder()
         self._reset(forked=False)
 
     def forked(self) -> None:
-        """To be called in a forked child: from now on it writes to a log of its own."""
+        """Write to another log from now on; call it in a forked child."""
         self._let_go()  # with this copy open the parent's lock would outlive the parent
         self._reset(forked=True)
 
@@ -87,7 +89,7 @@ class Writer:
             self.stopped: str | None = None
 
     def open(self) -> None:
-        """Make the log now rather than at the first event: a recording without any is seen too."""
+        """Create the log now, before the first event, so that a recording without events is visible."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -103,7 +105,7 @@ class Writer:
                 self._append(event)
 
     def put_text(self, text: str) -> tuple[str, int] | None:
-        """Store a text beside the log; None when the recording has stopped."""
+        """Store a text beside the log. Return its blob and bytes; None after the recording has stopped."""
         if self.stopped is not None:
             return None
         try:
@@ -117,7 +119,7 @@ class Writer:
         return blob, size
 
     def cell(self) -> tuple[int, memoryview, int] | None:
-        """A place for a number that grows (log.counts.Cells.take); None where none can be had."""
+        """Reserve a cell for a growing number (log.counts.Cells.take); None if that is not possible."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -131,7 +133,8 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Say where the number of this process's steps is (log.counts.step_now): in ``cell``, of marks or of calls."""
+        """Record that ``cell`` counts the steps of this process (log.counts.step_now), by marks or by
+        calls."""
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks
@@ -146,7 +149,7 @@ class Writer:
             self._let_go()
 
     def _let_go(self) -> None:
-        """Close the log, and its lock with it."""
+        """Close the log, which releases its lock."""
         fd, self._fd = self._fd, None
         if fd is not None and _file(fd) == self._file:
             with contextlib.suppress(OSError):
@@ -200,18 +203,19 @@ class Writer:
             return self._encoder.encode(_spelled_out(msgspec.to_builtins(redacted))) + b"\n"
 
     def _put(self, line: bytes) -> None:
-        """Append ``line``, whole or not at all.
+        """Append ``line``, completely or not at all.
 
         Raises:
           OSError: why not.
         """
-        # A program may close descriptors it does not know (os.closerange) and get ours for a file of its own.
+        # A program may close all descriptors (os.closerange), and then get the number of ours for another
+        # file.
         if self._fd is None or _file(self._fd) != self._file:
             self._fd = None
             raise OSError(errno.EBADF, "the program closed the log's descriptor")
         written = os.write(self._fd, line)
         try:
-            while written < len(line):  # a disk that is full takes a part, and says why with the rest
+            while written < len(line):  # a full disk takes a part, and raises an error for the rest
                 written += os.write(self._fd, line[written:])
         except OSError:
             with contextlib.suppress(OSError):
@@ -226,7 +230,7 @@ class Writer:
         self._ended_early(e.strerror or str(e), f"{self.run.path}: ")
 
     def _ended_early(self, reason: str, where: str = "") -> None:
-        """Nothing more is recorded: write so where it can be written, and on stderr."""
+        """Stop the recording; write the reason to the log, if possible, and to stderr."""
         self.stopped = where + reason
         try:
             line = self._line(RecordingStopped(reason=reason))
@@ -239,7 +243,7 @@ class Writer:
                         os.pwrite(fd, line[:LAST_BYTES], 0)
                     finally:
                         os.close(fd)
-        except Exception:  # a disk that takes nothing: then a reader sees a log without an end
+        except Exception:  # nothing can be written: readers see a log without an end
             pass
         try:
             sys.stderr.write(f"jaxscope: recording stopped: {self.stopped}; the program continues\n")
@@ -248,7 +252,7 @@ class Writer:
 
 
 def _spelled_out(value: Any) -> Any:
-    """Plain data whose texts have their lone surrogates as escapes: UTF-8 has no place for them."""
+    """Escape lone surrogates in the texts of plain data: UTF-8 cannot encode them."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -259,7 +263,7 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _file(fd: int) -> tuple[int, int] | None:
-    """Which file a descriptor is open on."""
+    """Return the device and inode of an open file."""
     try:
         stat = os.fstat(fd)
     except OSError:

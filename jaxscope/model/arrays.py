@@ -103,10 +103,11 @@ def of_main(run: Run) -> list[Snapshot]:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot with the most bytes, or one with nearly as many and more named arrays; of equals the last.
+    """Return the snapshot with the most bytes, or one with nearly as many and more named arrays; of equals
+    the last.
 
-    While a call returns, no variable refers to its results yet: a snapshot at that time can have a few bytes more
-    than those before and after it, and fewer names.
+    While a call returns, no variable refers to its results yet: a snapshot at that time can have a few bytes
+    more than those before and after it, and fewer names.
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
@@ -191,12 +192,17 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A group that only ever grew. ``seen``: (step, count, bytes) at each look."""
+    """A group that grew in every snapshot.
+
+    Attributes:
+      seen: (step, count, bytes) of each snapshot.
+      held: what holds them, if they have no path and it was searched for.
+    """
 
     group: Group
     process: Process
     seen: list[tuple[int, int, int]]
-    held: str | None = None  # what holds them, where they have no path and it was looked for
+    held: str | None = None
 
     @property
     def arrays_per_step(self) -> float:
@@ -210,53 +216,54 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growing(run: Run) -> list[Growth]:
-    """Groups with more arrays at each look than at the one before, the most bytes a step first.
+    """Return the groups with more arrays in each snapshot than in the one before, the most bytes per step
+    first.
 
-    Over at least FEWEST looks at different steps, the latest that met it, in the second half of the run.
-    Where a container grows by arrays of changing shapes, its groups are taken together.
+    In at least FEWEST snapshots at different steps, the last of them in the second half of the run. The
+    groups of one container are added up, since its arrays may have changing shapes.
     """
     found = []
     for process in run.processes.values():
-        all_looks = [read(process, e) for e in process.snapshots]
-        looks = _at_steps(all_looks)
-        if len(looks) < FEWEST:
+        recorded = [read(process, e) for e in process.snapshots]
+        snapshots = _at_steps(recorded)
+        if len(snapshots) < FEWEST:
             continue
         series: dict[object, list[tuple[int, int, int]]] = {}
         latest: dict[object, Group] = {}
-        held = {_holder(g): g.held for look in all_looks for g in look.groups if g.held is not None}
-        for look in looks:
+        held = {_holder(g): g.held for s in recorded for g in s.groups if g.held is not None}
+        for snapshot in snapshots:
             sums: dict[object, tuple[int, int]] = {}
-            for g in look.groups:
+            for g in snapshot.groups:
                 key = _holder(g)
                 n, size = sums.get(key, (0, 0))
                 sums[key] = n + g.count, size + (g.global_bytes or 0)
-                if latest.get(key) is None or look is looks[-1]:
+                if latest.get(key) is None or snapshot is snapshots[-1]:
                     latest[key] = g
             for key, (n, size) in sums.items():
-                series.setdefault(key, []).append((look.step or 0, n, size))
+                series.setdefault(key, []).append((snapshot.step or 0, n, size))
         for key, seen in series.items():
             tail = _rising(seen)
-            # What a finished loop has let go was growing all the same.
-            if 2 * seen[-1][0] >= (looks[-1].step or 0) and len(tail) >= FEWEST and _steady(tail):
+            # A group that a loop has released at its end was growing until then.
+            if 2 * seen[-1][0] >= (snapshots[-1].step or 0) and len(tail) >= FEWEST and _steady(tail):
                 found.append(Growth(latest[key], process, tail, held.get(key)))
     return sorted(found, key=lambda g: (-g.bytes_per_step, -g.arrays_per_step, g.group.path or ""))
 
 
-def _at_steps(looks: list[Snapshot]) -> list[Snapshot]:
-    """One look a step, the last one."""
-    by_step = {look.step: look for look in looks if look.step is not None and look.why != "exit"}
+def _at_steps(recorded: list[Snapshot]) -> list[Snapshot]:
+    """Return the last snapshot of each step."""
+    by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [by_step[step] for step in sorted(by_step)]
 
 
 def _holder(g: Group) -> object:
-    """What a leak is a leak of: the outermost container that has indices, or the line that made it."""
+    """Identify the leaking container: the outermost one with indices, or the line that created the arrays."""
     if g.path is not None:
         return g.path.partition("[*]")[0] + "[*]" if "[*]" in g.path else re.sub(r"\d+", "*", g.path)
     return ("unnamed", g.origin, g.dtype)
 
 
 def _rising(seen: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The longest end of ``seen`` in which the count grew every time."""
+    """Return the longest end of ``seen`` in which the count grew every time."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1
@@ -264,7 +271,7 @@ def _rising(seen: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _steady(seen: list[tuple[int, int, int]]) -> bool:
-    """Over enough steps, and as fast in the second half as in the first, or nearly."""
+    """Return whether it grew over enough steps, in the second half at least half as fast as in the first."""
     if seen[-1][0] - seen[0][0] < LEAST_STEPS:
         return False
     middle = len(seen) // 2

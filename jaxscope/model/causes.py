@@ -25,7 +25,7 @@ _DIRECT = frozenset({"call", "aot"})
 def compared(run: Run, c: Compilation) -> Comparison | None:
     """Compare ``c`` with the nearest earlier key; None: its key was not recorded.
 
-    Computed once for a finished call: earlier calls do not change any more.
+    Computed once for a finished call, since earlier calls no longer change.
     """
     level = c.level
     known = run.comparisons.get(c.id)
@@ -57,7 +57,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number of the compilation that ``c`` is compared with; None if it is the one right before ``c``."""
+    """Return the number of the compilation that ``c`` is compared with; None if it is the one right before
+    ``c``."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -70,7 +71,8 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Return whether ``c`` is one of its function's ``recompilations``, or would be if its trace had not failed."""
+    """Return whether ``c`` is one of its function's ``recompilations``, or would be if its trace had not
+    failed."""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier = _served_by(c), _transform_key(c), False
@@ -96,8 +98,8 @@ def _failed_trace(c: Compilation) -> bool:
 def recompilations(function: Function) -> list[Compilation]:
     """Return the calls that traced or compiled again after an earlier one, in order of time.
 
-    Without explicit ``.lower()`` and ``.compile()``, traces inside another function's trace, and the first programs
-    of a transform: a forward and a backward program besides that of the function itself.
+    Without explicit ``.lower()`` and ``.compile()``, traces inside another function's trace, and the first
+    programs of a transform: a forward and a backward program besides that of the function itself.
     """
     before: dict[object, set[object]] = {}
     found = []
@@ -125,8 +127,8 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
 def _served_by(c: Compilation) -> object:
     """Return a value that is equal for compilations that share caches.
 
-    Caches belong to a process. The recording does not name the transform: its programs have the same line, the same
-    callers' lines, arguments of the same paths and ranks, and the same function object.
+    Caches belong to a process. The recording does not name the transform: its programs have the same line,
+    the same callers' lines, arguments of the same paths and ranks, and the same function object.
     """
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
@@ -152,8 +154,9 @@ def _transformed(c: Compilation) -> object:
 def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set[int]]:
     """Return the earlier compilations to compare with, in order of time, and which of them have other shapes.
 
-    These are the latest, and of those before them the latest with the shapes or static values of ``c``: keys with
-    different shapes or statics can be hundreds, those with different dtypes, settings and containers are few.
+    These are the latest, and of those before them the latest with the shapes or static values of ``c``: keys
+    with different shapes or statics can be hundreds, those with different dtypes, settings and containers are
+    few.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
@@ -168,7 +171,8 @@ def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return the conditions for a compilation to compare with, the best first; the next if the first has no match."""
+    """Return the conditions for a compilation to compare with, the best first; the next if the first has no
+    match."""
 
     def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
@@ -248,8 +252,8 @@ def _effects(c: Compilation) -> list[str]:
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
     """Return the line at which a function object was created again, and whether that is certain.
 
-    The line of the lambda or def if it is not wrapped; else the line on the stack that wraps it; else, for a function
-    defined inside another, its definition. None: the recording does not lead to a line.
+    The line of the lambda or def if it is not wrapped; else the line on the stack that wraps it; else, for a
+    function defined inside another, its definition. None: the recording does not lead to a line.
     """
     seen = c.function.seen
     if not seen.file or seen.line is None:

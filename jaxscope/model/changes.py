@@ -1,5 +1,5 @@
-"""Compare two programs: the figures of ``model.metrics``, and the collectives, fusions, donation, constants and
-rematerialized values that differ.
+"""Compare two programs: the figures of ``model.metrics``, and the collectives, fusions, donation, constants
+and rematerialized values that differ.
 
 A part that one of the programs does not have is None, which is not the same as no difference.
 """
@@ -47,7 +47,8 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A named thing and its description: an argument's donation, a constant; None where a program does not have it."""
+    """A named thing and its description: an argument's donation, a constant; None where a program does not
+    have it."""
 
     name: str
     before: str | None
@@ -57,7 +58,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """The differences of two programs by part: empty if there are none, None if one program does not have the part."""
+    """The differences of two programs by part: empty if there are none, None if one program does not have the
+    part."""
 
     before: str | None
     after: str | None
@@ -78,9 +80,10 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Is it one StableHLO with the same options and target, compiled to the same?
+        """Return whether both have the same StableHLO, options and target, and were compiled to the same
+        program.
 
-        The id does not suffice: another XLA, or other flags of it, compile the same text differently.
+        Equal ids do not suffice: another XLA, or other flags, may compile the same text differently.
         """
         return self.before == self.after and not any(self.parts.values())
 
@@ -195,7 +198,8 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
     """Remove equal items from both sides, and pair those that changed.
 
     Args:
-      one_source: are both from the same files? If not, lines do not compare: an item is also equal to one of another
+      one_source: are both from the same files? If not, lines do not compare: an item is also equal to one of
+        another
         line, of the same function first.
     """
     gone, came = Counter(before), Counter(after)
@@ -220,7 +224,7 @@ def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]
 
 
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
-    """Take pairs with one key from both sides."""
+    """Remove pairs with equal keys from both sides, and yield them."""
     waiting: dict[Hashable, list[Item]] = {}
     for item in gone:
         waiting.setdefault(key(item), []).append(item)
@@ -257,7 +261,7 @@ def _line(i: Item) -> Hashable:
 
 
 def _weight(c: Changed) -> tuple[Hashable, ...]:
-    """The most bytes first."""
+    """Return a sort key: most bytes first."""
     item = c.after or c.before
     assert item is not None
     total = (item.bytes or 0) * (item.executions or 1) * c.count

@@ -1,4 +1,4 @@
-"""That a program did not end well, and why: for a deleted array, which call had been given it to reuse."""
+"""Describe how a program failed; for a deleted array, find the call to which it was donated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 3
 
 
 class Death(NamedTuple):
-    """``text``: how the program ended. ``surely``: not by its own will, as far as an exit code may be that."""
+    """How a program failed. ``surely``: by a signal or an exception; an exit code may be intended."""
 
     text: str
     source: Frame | None
@@ -25,7 +25,7 @@ class Death(NamedTuple):
 
 
 def of_run(run: Run) -> Death | None:
-    """How the program failed; None: it did not, or that is not known."""
+    """Return how the program failed; None if it did not, or if that is unknown."""
     exited = run.exited
     died = run.main.died if run.main is not None and run.main_recorded else None
     if exited is not None and exited.signal is not None:
@@ -45,10 +45,9 @@ def of_run(run: Run) -> Death | None:
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
-    """(call, argument path) of the donated arguments that the deleted array can have been, the latest first.
+    """Return (call, argument path) of the donated arguments that may be the deleted array, the latest first.
 
-    Empty where ``message`` does not speak of a deleted array. Matched by shape and dtype, as JAX's message
-    has nothing else.
+    They are matched by shape and dtype, which is all that JAX's message has. Empty for another ``message``.
     """
     match = _DELETED.search(message)
     if match is None:
@@ -68,6 +67,6 @@ def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
 
 
 def aval(c: Compilation, path: str) -> str:
-    """How the argument is spelled: ``f32[4,4]``."""
+    """Return the type of an argument, ``f32[4,4]``."""
     leaf = next(leaf for leaf in c.key.arguments if leaf.path == path) if c.key is not None else None
     return "?" if leaf is None else short_aval(leaf.shape, leaf.dtype)

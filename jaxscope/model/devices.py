@@ -1,6 +1,7 @@
 """Compute each device's used memory, its capacity, and which programs fit into the rest.
 
-An allocator's figure is preferred to the sum of the live arrays. The devices of a CPU share the host's memory.
+An allocator's figure is preferred to the sum of the live arrays. The devices of a CPU share the host's
+memory.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 
-SPREAD = 0.05  # of the bytes of a look: with less on several devices, one of them is used
+SPREAD = 0.05  # of a snapshot's bytes: if less is on several devices, the program uses one of them
 
 
 class Uneven(msgspec.Struct, frozen=True):
@@ -59,7 +60,7 @@ class Want(msgspec.Struct, frozen=True):
 
     @property
     def wanted(self) -> int:
-        """Of what ``capacity`` counts."""
+        """The bytes needed of ``capacity``."""
         return (self.peak + (self.beside or 0)) * self.shared_by
 
     @property
@@ -72,31 +73,31 @@ class Want(msgspec.Struct, frozen=True):
 
 
 def uneven(look: Snapshot) -> Uneven | None:
-    """The devices that arrays are spread over, where one holds more than another; None: they hold the same, or
-    next to nothing is spread.
+    """Return the devices that share arrays and hold different amounts; None if they hold the same or share
+    few bytes.
 
-    An array without a name may be a result that no variable has taken yet, or a cycle that Python has not collected:
-    gone the next moment, and no reason to call devices uneven.
+    Unnamed arrays do not count: one may be a result that is not assigned yet, or in a reference cycle that
+    Python has not collected, and be released the next moment.
     """
-    lying = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
-    together: set[int] = set()
-    spread = 0
-    for g, ids in lying:
+    placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
+    sharing: set[int] = set()
+    shared_bytes = 0
+    for g, ids in placed:
         if len(ids) > 1:
             here = [d for d in ids if d in look.by_device]
-            together.update(here)
-            spread += (g.own_bytes or 0) * len(here)
-    if len(together) < 2 or look.bytes is None or spread < SPREAD * look.bytes:
+            sharing.update(here)
+            shared_bytes += (g.own_bytes or 0) * len(here)
+    if len(sharing) < 2 or look.bytes is None or shared_bytes < SPREAD * look.bytes:
         return None
-    held = dict.fromkeys(sorted(together), 0)
-    for g, ids in lying:
+    held = dict.fromkeys(sorted(sharing), 0)
+    for g, ids in placed:
         for d in ids if g.path is not None else ():
             if d in held:
                 held[d] += g.own_bytes or 0
     fullest, emptiest = max(held, key=lambda d: held[d]), min(held, key=lambda d: held[d])
     if held[fullest] == held[emptiest]:
         return None
-    alone = [g for g, ids in lying if g.path is not None and fullest in ids and emptiest not in ids]
+    alone = [g for g, ids in placed if g.path is not None and fullest in ids and emptiest not in ids]
     return Uneven(look, held, fullest, emptiest, sorted(alone, key=lambda g: -(g.device_bytes or 0)))
 
 
@@ -121,7 +122,7 @@ def host_memory(process: Process) -> int | None:
     return max((e.host_limit for e in process.snapshots if e.host_limit), default=None)
 
 
-def said_capacity(c: Compilation) -> int | None:
+def stated_capacity(c: Compilation) -> int | None:
     """Return the smallest capacity that the allocators of a program's devices state; None: one does not."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
@@ -133,7 +134,7 @@ def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
 
     None: unknown.
     """
-    stated = said_capacity(c)
+    stated = stated_capacity(c)
     if stated is not None:
         return stated, 1, False
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
@@ -142,13 +143,14 @@ def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
 
 
 def wants(run: Run) -> list[Want]:
-    """Of the user's programs whose devices' capacity is known, the one that wants most first."""
+    """Return the user's programs whose devices' capacity is known, those that need the largest share
+    first."""
     found = [w for c in run.compilations.values() if c.function.user and (w := want(c)) is not None]
     return sorted(found, key=lambda w: -w.wanted / w.capacity)
 
 
 def want(c: Compilation) -> Want | None:
-    """What the program of ``c`` wants; None where its figures or the devices' are not known."""
+    """Return the memory that the program of ``c`` needs; None if it or the capacity is unknown."""
     if c.compiled is None or c.compiled.memory is None:
         return None
     peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
@@ -156,8 +158,11 @@ def want(c: Compilation) -> Want | None:
 
 
 def _beside(c: Compilation) -> int | None:
-    """Live arrays on the fullest of the program's devices, at the last look before it (else the first after it),
-    less its arguments: those are alive, and part of its peak."""
+    """Return the bytes of live arrays on the fullest of the program's devices, without the program's
+    arguments.
+
+    From the last snapshot before it, else the first after it. The arguments are alive, but part of the peak.
+    """
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
     event = before[-1] if before else (c.process.snapshots or [None])[0]  # type: ignore[list-item]
@@ -173,7 +178,8 @@ def _beside(c: Compilation) -> int | None:
 
 
 def _ran(c: Compilation) -> bool:
-    """A call that was compiled goes on to run; one ahead of time, or the last before the program died, did not."""
+    """Return whether the program ran after it was compiled: not ahead of time, and not last before a
+    failure."""
     if c.entry != "call":
         return False
     died = c.process.died

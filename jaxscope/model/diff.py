@@ -1,7 +1,7 @@
 """Compare two runs, or two compilations of one function.
 
-Functions are matched by id, else by qualified name if file or line changed; their programs by id, else in the order in
-which they were first compiled. Seconds are no difference.
+Functions are matched by id, else by qualified name if file or line changed; their programs by id, else in the
+order in which they were first compiled. Seconds are no difference.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Was it matched by name, because file, line or wrappers differ?"""
+        """Return whether it was matched by name, because file, line or wrappers differ."""
         return None not in (self.before, self.after) and self.before.id != self.after.id  # type: ignore[union-attr]
 
     @property
@@ -183,13 +183,14 @@ def _causes(
 
 
 def programs_of(run: Run, f: Function) -> list[Program]:
-    """The programs of ``f`` in the order in which they were first compiled."""
+    """Return the programs of ``f`` in the order in which they were first compiled."""
     ids = dict.fromkeys(c.program for c in f.compilations if c.program is not None)
     return [run.programs[i] for i in ids if i in run.programs]
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """The numbers of the latest two consecutive compilations of ``f`` with different programs; None: there are none."""
+    """Return the numbers of the last two consecutive compilations of ``f`` with different programs, if there
+    are any."""
     numbered = [(n, c.program) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [(a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p != q]
     return pairs[-1] if pairs else None
@@ -234,7 +235,7 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Drop what means something in one process only: numbers of objects, hashes (those of texts differ with
+    """Drop facts that are specific to one process: numbers of objects, hashes (those of texts depend on
     PYTHONHASHSEED), settings that the other process does not have."""
     return Facts(
         facts.leaves,
@@ -255,9 +256,9 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
 
 
 def _words(argv: list[str]) -> list[str]:
-    """The interpreter's arguments without flags that do not change what a program does.
+    """Return the interpreter's arguments without flags that do not change the program's behaviour.
 
-    ``jaxscope run`` passes on its own: with ``PYTHONDONTWRITEBYTECODE`` it adds ``-B``.
+    ``jaxscope run`` passes its own flags on, and with ``PYTHONDONTWRITEBYTECODE`` adds ``-B``.
     """
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)

@@ -1,7 +1,7 @@
 """Fold events into the records of a Run, one event at a time.
 
-Accepts the logs of several processes in any order, missing events (kill -9, a damaged line) and unknown kinds.
-Independent of files.
+Accepts the logs of several processes in any order, missing events (kill -9, a damaged line) and unknown
+kinds. Independent of files.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Fold:
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Add an event that no process of the program wrote: from the keeper, the stderr reader, a target's compiler."""
+        """Add an event that no process of the program wrote: from the keeper, the stderr reader, a target's
+        compiler."""
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
         elif isinstance(event, ev.ProgramExited):

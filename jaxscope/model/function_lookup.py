@@ -1,6 +1,6 @@
-"""Which function a person means by what they typed: a name, ``file:line``, ``name#3``.
+"""Find the function that a user typed: a name, ``file:line``, ``name#3``.
 
-Forgiving: exact names first, then endings, then case; an error names what is nearest.
+Exact names are tried first, then endings, then other case; an error lists similar names.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from jaxscope.errors import UsageError
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 
-FAR = 200  # lines: further down another function is meant
+FAR = 200  # lines below a function's first line: a line further down is in another function
 
 
 def find_functions(run: Run, text: str) -> list[Function]:
-    """The functions meant by ``text``: qualified name, name, ``file:line`` or an id; the user's first.
+    """Return the functions that match ``text``: a qualified name, name, ``file:line`` or id; the user's
+    first.
 
-    Several where several go by that name (two lambdas).
+    Several functions may have one name (two lambdas).
 
     Raises:
-      UsageError: none; the hint says which names are near.
+      UsageError: there is none; the hint lists similar names.
     """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     wanted = text.strip()
@@ -46,7 +47,7 @@ def find_functions(run: Run, text: str) -> list[Function]:
 
 
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """``train_step#4`` -> the functions and the number.
+    """Return the functions and the number of ``train_step#4``; the number is None without ``#``.
 
     Raises:
       UsageError: no such function, or no such number.
@@ -67,16 +68,17 @@ def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def matches(f: Function, pattern: str) -> bool:
-    """Does ``pattern`` mean ``f``: a name, its ending, ``file:line`` or an id; ``*``, ``?`` and ``[]`` as in the shell."""
+    """Return whether ``pattern`` matches ``f``: a name, its ending, ``file:line``, an id or a shell
+    pattern."""
     wanted = pattern.strip()
     if wanted == f.id or _exact(f, wanted) or _ending(f, wanted) or _place(f, wanted):
         return True
-    spelled = (f.seen.name, f.seen.qualname, f.display_name)
-    return any(fnmatchcase(name, wanted) for name in spelled)
+    names = (f.seen.name, f.seen.qualname, f.display_name)
+    return any(fnmatchcase(name, wanted) for name in names)
 
 
 def is_called(f: Function, text: str) -> bool:
-    """Is ``text`` all of a name of ``f``, its id or the place of its first line, and not a part of one?"""
+    """Return whether ``text`` is a whole name of ``f``, its id or ``file:line`` of its first line."""
     wanted = text.strip()
     names = [f.seen.qualname, f"{f.seen.module or ''}.{f.seen.qualname}"]
     names += [name.replace(".<locals>", "") for name in names]
@@ -84,7 +86,7 @@ def is_called(f: Function, text: str) -> bool:
 
 
 def number_of(run: Run, c: Compilation) -> int | None:
-    """The number people call ``c`` by within its function; None for calls that only left the fast path."""
+    """Return the number of ``c`` in ``train_step#4``; None for a call that only missed the fast path."""
     return run.number(c)
 
 
@@ -113,7 +115,7 @@ def _place(f: Function, text: str) -> bool:
 
 
 def _around(functions: list[Function], text: str) -> list[Function]:
-    """The functions whose first line (a decorator's, often) is the nearest above ``file:line``."""
+    """Return the functions whose first line (often a decorator's) is the nearest above ``file:line``."""
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []

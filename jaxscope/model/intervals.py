@@ -1,4 +1,4 @@
-"""How long at least one of many spans of time went on, kept while they come."""
+"""Measure the union of many spans of time, added one by one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 
 class Occupied:
-    """The union of spans, in ns. Nested and overlapping ones count once.
+    """The union of spans, in ns: nested and overlapping spans count once.
 
-    A span that comes in order of time costs the same however many there were; one from far back, more.
+    Adding a span in order of time takes constant time; a much earlier one takes longer.
     """
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
-        self._begins: list[int] = []  # of the parts of the union, which do not touch
+        self._begins: list[int] = []  # of the separate parts of the union
         self._ends: list[int] = []
         self._total = 0
         for begin, end in spans:
@@ -23,14 +23,14 @@ class Occupied:
         if end <= begin:
             return
         first, last = bisect_left(self._ends, begin), bisect_right(self._begins, end)
-        if first < last:  # these parts become one with it
+        if first < last:  # these parts are joined with it
             begin, end = min(begin, self._begins[first]), max(end, self._ends[last - 1])
             self._total -= sum(self._ends[first:last]) - sum(self._begins[first:last])
         self._begins[first:last], self._ends[first:last] = [begin], [end]
         self._total += end - begin
 
     def with_spans(self, spans: Iterable[tuple[int, int]]) -> int:
-        """ns of the union with ``spans`` too, which are not added."""
+        """Return the ns of the union with ``spans``, without adding them."""
         more = Occupied(spans)
         return self._total + sum(
             end - begin - self._within(begin, end)

@@ -1,4 +1,4 @@
-"""Where the time went: seconds by cause, by function and by the user's line."""
+"""Sum the seconds of compilations by cause, function and the user's line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jaxscope.schema.keys import Frame
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What one cause cost one function at one line.
+    """The seconds of one function's compilations at one line for one cause.
 
     Attributes:
       cause: kind of the decisive cause.
-      path: of the argument or setting, where it has one.
-      function: None: eager operations and library functions, folded by line.
-      source: the user's line that called; None: not known.
+      path: of the argument or setting, if it has one.
+      function: None: eager operations and library functions, merged by line.
+      source: the user's line that called; None: unknown.
       count: calls that missed.
       trace_seconds, lower_seconds, compile_seconds: of those calls, nested work included.
     """
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list[Entry]:
-    """The whole ledger, the most expensive entry first. Calls that only left the fast path are not in it."""
+    """Return all entries, the most expensive first, without calls that only left the fast path."""
     groups: dict[tuple[object, ...], list[Compilation]] = {}
     for c in run.compilations.values() if compilations is None else compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":

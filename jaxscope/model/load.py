@@ -1,4 +1,4 @@
-"""A run directory on disk -> a Run, once or followed while it is written."""
+"""Read a run directory into a Run, once or again and again while it is written."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Progress = Callable[[int, int], None]
 
 
 class Queued(NamedTuple):
-    """Of the programs for targets: those whose compiler's process has ended, and the processes of other runs
-    that the others wait for."""
+    """The programs for targets that wait: ids whose compiler's process has ended, and the process ids of
+    other runs' compilers that the rest wait for."""
 
     abandoned: frozenset[str] = frozenset()
     behind: tuple[int, ...] = ()
 
 
 class Batch(msgspec.Struct):
-    """What was new in the logs at one moment, and how far it has been taken in."""
+    """The new contents of the logs. ``taken``: number of entries folded into the run so far."""
 
     entries: list[tuple[str, AnyEvent | Unknown]]
     counts: dict[str, memoryview]
@@ -44,8 +44,8 @@ class Batch(msgspec.Struct):
 class Tail:
     """Follow the logs of a run.
 
-    ``poll`` reads the new events into ``run``; ``read`` (slow files) and ``take`` (no files) are its two halves, for
-    a view that must not block.
+    ``poll`` reads the new events into ``run``; ``read`` (slow files) and ``take`` (no files) are its two
+    halves, for a view that must not block.
     """
 
     def __init__(self, directory: RunDir, run: Run | None = None) -> None:
@@ -58,7 +58,8 @@ class Tail:
         self._queued = Queued()
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
-        """Return the new events, each with the compilation it belongs to. ``progress(done, total)`` counts bytes."""
+        """Return the new events, each with the compilation it belongs to. ``progress(done, total)`` counts
+        bytes."""
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
@@ -122,7 +123,8 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
 def state(run: Run, directory: RunDir) -> str:
     """Return ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
 
-    ``lost``: the log has no end, and no process writes it or watches the program: a kill, or the machine went down.
+    ``lost``: the log has no end, and no process writes it or watches the program: a kill, or the machine went
+    down.
     """
     if run.exited is not None:
         return "exited"
@@ -135,7 +137,8 @@ def state(run: Run, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Return whether a process still writes the logs or watches the program; None: unknown on this machine."""
+    """Return whether a process still writes the logs or watches the program; None: unknown on this
+    machine."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # a process without a lock was watched to its end

@@ -1,8 +1,8 @@
 """Extract the figures of one compiled program, and compare them.
 
-Every comparison of programs reads this table: ``diff`` compares the programs of two runs, a baseline compares saved
-figures with those of a run, the side-by-side table prints those of several targets or settings, and a limit compares
-one figure with a number.
+Every comparison of programs reads this table: ``diff`` compares the programs of two runs, a baseline compares
+saved figures with those of a run, the side-by-side table prints those of several targets or settings, and a
+limit compares one figure with a number.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Collectives(Saved, frozen=True):
       count: instructions in the program.
       executions: per call, through loops; None where one is unknown.
       bytes: of all results on one device, each counted once; None where one is unknown.
-      within: how many come from each of the user's functions. Renaming a function is no difference, but ``within``
+      within: how many come from each of the user's functions. Renaming a function is no difference, but
+        ``within``
         identifies the line of a new collective.
     """
 
@@ -74,7 +75,8 @@ class SavedMetrics(Saved, frozen=True):
     """The figures of one program that a baseline file keeps. None: not known; empty: known to be empty.
 
     Attributes:
-      arguments: ``batch['x']: f32[64,32] P('data',)`` -> count; numbers in paths are written ``*``. They explain why
+      arguments: ``batch['x']: f32[64,32] P('data',)`` -> count; numbers in paths are written ``*``. They
+        explain why
         another figure changed, and are no difference by themselves.
       collectives: by kind and axes, ``all-reduce over data``.
       fusions: ``total``, each kind, and ``unfused`` elementwise operations.
@@ -129,12 +131,13 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def saved(self) -> SavedMetrics:
-        """The figures that a baseline file keeps."""
+        """Return the figures that a baseline file keeps."""
         return SavedMetrics(**{name: getattr(self, name) for name in SavedMetrics.__struct_fields__})
 
     @property
     def used_bytes(self) -> int | None:
-        """Memory on one device: what the compiler of a target states, else the peak of the program that ran."""
+        """Return the bytes used on one device: as a target's compiler states, else the peak of the program
+        that ran."""
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 
@@ -154,7 +157,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """The change as a share of ``before``; None where that is 0."""
+        """Return the change as a share of ``before``; None if that is 0."""
         return (self.after - self.before) / self.before if self.before else None
 
 
@@ -165,7 +168,8 @@ class Metric(msgspec.Struct, frozen=True):
       name: as in a baseline file.
       better: LESS, or None where neither direction is better.
       extract: the figures by name; None where the program's are unknown.
-      tolerance: the share by which a figure may differ from the baseline's, where the file does not say otherwise.
+      tolerance: the share by which a figure may differ from the baseline's, where the file does not say
+        otherwise.
       spelled: the name of one figure outside the baseline file.
       missing: what a figure is that only the other program has; None: unknown.
     """
@@ -181,9 +185,9 @@ class Metric(msgspec.Struct, frozen=True):
     def compare(
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
-        """The figures that differ by more than ``tolerance``, a share, in the order of ``after``.
+        """Return the figures that differ by more than ``tolerance``, a share, in the order of ``after``.
 
-        None where those of one program are unknown. A single figure that is unknown is not compared.
+        None if those of one program are unknown. A single unknown figure is not compared.
         """
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
@@ -256,10 +260,11 @@ def of(run: Run, p: Program) -> ProgramMetrics:
 
 
 def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
-    """The sizes on one device that the compiler states, and the peak.
+    """Return the sizes on one device that the compiler states, and the peak.
 
     Args:
-      fit: of a program for a target. Where it does not fit, its compiler states a peak and perhaps the temporaries.
+      fit: of a program for a target. If it does not fit, its compiler states a peak and perhaps the
+        temporaries.
     """
     if fit is None:
         return sizes(p.compiled)
@@ -269,7 +274,7 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
-    """The sizes on one device of a program that ran, and the peak."""
+    """Return the sizes on one device of a program that ran, and the peak."""
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
 
@@ -311,14 +316,14 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
     if lowered is None:
         return {}
-    donated = [d for d in lowered.donation if d.status != "possible"]  # what only could be donated is no fact
+    donated = [d for d in lowered.donation if d.status != "possible"]
     return {
         "ops": lowered.op_counts,
         "donation": {
             name: dict(Counter(d.status or "offered" for d in members))
             for name, members in _grouped(donated, lambda d: root(d.path or "?")).items()
         },
-        # One number in every place is stored once, however it is written.
+        # XLA stores a constant of equal elements as one number.
         "constants": _counted((constant_key(c), c.bytes or 0) for c in lowered.constants if not c.splat),
         "upcasts": _counted((upcast_key(u), u.count) for u in lowered.upcasts),
         "products": _counted((product_key(x), x.count) for x in lowered.products),
@@ -326,18 +331,19 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
     }
 
 
-# -- names of figures, by which a saved figure is found again in the texts ---------------------------------------
+# -- names of figures, by which saved figures and those of a program are matched
+# ---------------------------------
 
 
 def collective_key(c: Collective) -> str:
-    """``all-gather over data, model``; the size of its groups where their axes are unknown."""
+    """Return ``all-gather over data, model``, or with the size of its groups if their axes are unknown."""
     if c.axes is None:
         return f"{c.kind} over {f'groups of {c.group_size}' if c.group_size else 'unknown axes'}"
     return f"{c.kind} over {', '.join(map(clean, c.axes)) or 'no axis'}"
 
 
 def source_function(c: Collective) -> str:
-    """The user's function that a collective comes from; ``?`` where it is unknown."""
+    """Return the user's function that a collective comes from; ``?`` if unknown."""
     return clean(c.source.function.replace(".<locals>", "")) if c.source is not None else "?"
 
 

@@ -1,7 +1,8 @@
 """Collect the sizes of an argument's axis in a function compiled for several, and the sizes to pad to.
 
-A size is weighted by its number of calls if that is known: for a watched function whose NumPy arguments have another
-number of bytes for each size. Otherwise it counts once per recorded miss: calls on the fast path record no sizes.
+A size is weighted by its number of calls if that is known: for a watched function whose NumPy arguments have
+another number of bytes for each size. Otherwise it counts once per recorded miss: calls on the fast path
+record no sizes.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Joint(msgspec.Struct, frozen=True):
 def varying(run: Run) -> list[Varying]:
     """Return the axes whose size caused user functions to recompile, those with most sizes first.
 
-    Without arguments that the function itself extends, or that grow by a constant in every call: each of their sizes
-    occurs only once.
+    Without arguments that the function itself extends, or that grow by a constant in every call: each of
+    their sizes occurs only once.
     """
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
@@ -98,8 +99,8 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
     """Return the number of calls with the sizes of each of ``misses``; None: unknown.
 
-    The first miss of several with the same sizes gets their calls. The bytes of a call's NumPy arguments identify its
-    sizes if no other sizes have as many bytes.
+    The first miss of several with the same sizes gets their calls. The bytes of a call's NumPy arguments
+    identify its sizes if no other sizes have as many bytes.
     """
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)

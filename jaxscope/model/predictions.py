@@ -35,7 +35,8 @@ class Prediction(msgspec.Struct, frozen=True):
       argument, result: paths.
       causes: why the call will miss, the decisive cause first.
       leaves: the argument's number of leaves; a tree of several rarely matches a result by chance.
-      status: pending; confirmed by a later miss; withdrawn by a later call without one; None: the run ended before.
+      status: pending; confirmed by a later miss; withdrawn by a later call without one; None: the run ended
+        before.
       confirmed_by: the compilation that confirmed it.
     """
 
@@ -82,7 +83,8 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 
 def came_back(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether the arguments at or below ``path`` with another sharding than before are the function's results.
+    """Return whether the arguments at or below ``path`` with another sharding than before are the function's
+    results.
 
     True if each has the sharding that the compilation before returned, and no other line created it.
     """
@@ -110,7 +112,8 @@ def came_back(run: Run, c: Compilation, path: str) -> bool:
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
-    """Return why a call with ``expected`` would miss after ``now``; empty if it would miss only the fast path."""
+    """Return why a call with ``expected`` would miss after ``now``; empty if it would miss only the fast
+    path."""
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
@@ -206,7 +209,8 @@ def _status(
 
 
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
-    """Return whether the arguments ``paths`` of ``later`` are results of ``c``; True unless another line created them.
+    """Return whether the arguments ``paths`` of ``later`` are results of ``c``; True unless another line
+    created them.
 
     jaxlib keeps with each array the stack that made it: a result has the line of its call. Leaves that
     are passed through have an older one.
@@ -227,6 +231,6 @@ def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
 
 
 def sentence(p: Prediction) -> Message:
-    """``if its result [0] is passed as state again, the next call recompiles: state.count changed from ...``"""
+    """Return the message: ``if its result [0] is passed as state again, the next call recompiles: ...``."""
     result = f" {p.result}" if p.result else ""
     return message("prediction", result=result, argument=p.argument, cause=p.causes[0])

@@ -1,7 +1,7 @@
 """Read the programs of a run: their texts, with what the recording adds.
 
-Reading a text takes up to seconds; the result is cached in the run's directory under ``derived/``, which may be
-deleted at any time.
+Reading a text takes up to seconds; the result is cached in the run's directory under ``derived/``, which may
+be deleted at any time.
 """
 
 from __future__ import annotations
@@ -89,10 +89,11 @@ def read_texts(
 
 
 def _packed(found: Texts) -> Iterator[bytes]:
-    """Yield the number of pieces, then each piece after its length: all but the fusions, then PIECE fusions each.
+    """Yield the number of pieces, then each piece after its length: all but the fusions, then PIECE fusions
+    each.
 
-    No other thread runs while msgspec decodes a piece: the 460,000 fusions of a text of 100 MB would block the
-    view's keyboard for half a second.
+    No other thread runs while msgspec decodes a piece: the 460,000 fusions of a text of 100 MB would block
+    the view's keyboard for half a second.
     """
     fusions: list[Fusion] = []
     if found.hlo is not None:
@@ -139,7 +140,8 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
-    """Return what was recorded of the first call that ``p`` was compiled for, with its compilation's warnings."""
+    """Return what was recorded of the first call that ``p`` was compiled for, with its compilation's
+    warnings."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)
@@ -171,7 +173,8 @@ def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
 
 
 def trace_of(c: Compilation) -> Compilation | None:
-    """Return ``c`` if it was traced, else the latest earlier call of its function that was; None: there is none."""
+    """Return ``c`` if it was traced, else the latest earlier call of its function that was; None: there is
+    none."""
     if c.traced is not None:
         return c
     for o in reversed(c.function.compilations):

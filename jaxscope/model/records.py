@@ -1,6 +1,7 @@
 """The records of a run: processes, functions, compilations, programs.
 
-``model.fold`` fills them; readers must not change them. Keys and phases are kept as the events that brought them.
+``model.fold`` fills them; readers must not change them. Keys and phases are kept as the events that brought
+them.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.site if self.missed else None
 
     def made_at(self, path: str) -> Frame | None:
-        """Return the user's line that created the array argument ``path``; None: unknown, or not a jax.Array."""
+        """Return the user's line that created the array argument ``path``; None: unknown, or not a
+        jax.Array."""
         if self.missed is None or self.key is None:
             return None
         lines = self.missed.made
@@ -139,7 +141,8 @@ class Compilation(msgspec.Struct, eq=False):
     def reached(self) -> list[str]:
         """Return which of traced, lowered, compiled it completed; ``["fast_path"]`` if it tried none.
 
-        Empty if a phase began and none succeeded. Callers must not change the list: all compilations share it.
+        Empty if a phase began and none succeeded. Callers must not change the list: all compilations share
+        it.
         """
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
@@ -174,8 +177,9 @@ A = TypeVar("A", bound=Asked)
 def asked_once(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
     """Cache the result of ``compute`` in its first argument until that record's version changes.
 
-    Views need the same results at every redraw and several rules need the same ones. Callers must not change the
-    result. The other arguments are not part of the cache's key: they must be the same in every call (the run).
+    Views need the same results at every redraw and several rules need the same ones. Callers must not change
+    the result. The other arguments are not part of the cache's key: they must be the same in every call (the
+    run).
     """
     name = f"{compute.__module__}.{compute.__qualname__}"
 
@@ -287,7 +291,8 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def status(self) -> str:
-        """Return ``stale``, ``ended`` (by a new trace), or ``withdrawn`` (a new trace before any call used it)."""
+        """Return ``stale``, ``ended`` (by a new trace), or ``withdrawn`` (a new trace before any call used
+        it)."""
         if self.renewed is None:
             return "stale"
         return "ended" if self.served else "withdrawn"
@@ -356,7 +361,8 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def called(self) -> bool:
-        """Return whether it was compiled for a call. Calls of a ``.lower().compile()`` result are not recorded."""
+        """Return whether it was compiled for a call. Calls of a ``.lower().compile()`` result are not
+        recorded."""
         return any(c.entry != "aot" for c in self.compilations)
 
 

@@ -20,7 +20,8 @@ class Run(Fold):
     def __init__(self) -> None:
         super().__init__()
         self.overheard = Overheard(self)
-        # Whether the program defines a function that matches a pattern, compiled or not; known only while it runs.
+        # Whether the program defines a function that matches a pattern, compiled or not; known only while it
+        # runs.
         self.defined: Callable[[str], bool] = lambda pattern: False
 
     @property
@@ -30,7 +31,8 @@ class Run(Fold):
 
     @property
     def main(self) -> Process | None:
-        """Return the process that the user started: the one the keeper names, else the first that is not a child."""
+        """Return the process that the user started: the one the keeper names, else the first that is not a
+        child."""
         recorded = [p for p in self.processes.values() if p.started is not None]
         if self.exited is not None and self.exited.program_pid:
             named = [p for p in recorded if p.pid == self.exited.program_pid]
@@ -51,7 +53,8 @@ class Run(Fold):
 
     @property
     def main_recorded(self) -> bool:
-        """Return whether ``main`` is the program's own process; False if only its child processes imported JAX."""
+        """Return whether ``main`` is the program's own process; False if only its child processes imported
+        JAX."""
         pid = self.exited.program_pid if self.exited is not None else None
         return self.main is not None and (not pid or self.main.pid == pid)
 
@@ -83,7 +86,8 @@ class Run(Fold):
 
     @property
     def compiling_seconds(self) -> float | None:
-        """Return the wall time the main process spent tracing, lowering and compiling, with phases in progress."""
+        """Return the wall time the main process spent tracing, lowering and compiling, with phases in
+        progress."""
         main, last = self.main, self.last_ns
         if main is None or last is None:
             return None
@@ -93,7 +97,8 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the wall time until the recording of the main process stopped; ``seconds`` if it did not stop."""
+        """Return the wall time until the recording of the main process stopped; ``seconds`` if it did not
+        stop."""
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -160,7 +165,8 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Return the phases of ``in_progress`` with a known duration: they still run, or the program was killed in them.
+        """Return the phases of ``in_progress`` with a known duration: they still run, or the program was
+        killed in them.
 
         Otherwise the log is truncated, and the phase may have ended long before the program.
         """

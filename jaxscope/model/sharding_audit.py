@@ -1,7 +1,7 @@
 """Collect the requested, compiled and actual shardings of arguments, results and live arrays.
 
-Sources: jit's in_shardings and out_shardings, the constraints in the program's text, the shardings of the compiled
-program, and the shardings of the caller's arrays.
+Sources: jit's in_shardings and out_shardings, the constraints in the program's text, the shardings of the
+  compiled program, and the shardings of the caller's arrays.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
     """Return the last compilation for a call (else ahead of time) of ``f`` with its arguments and results.
 
-    The actual shardings are those of the latest recorded call with the same arguments. None: nothing was compiled.
+    The actual shardings are those of the latest recorded call with the same arguments. None: nothing was
+    compiled.
     """
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
@@ -59,7 +60,8 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 
 
 def at_stake(c: Compilation) -> bool:
-    """Return whether shardings can differ: several devices, a requested sharding, or an argument on other devices."""
+    """Return whether shardings can differ: several devices, a requested sharding, or an argument on other
+    devices."""
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -77,7 +79,8 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
-    """Return the values of the lowered text by position among the caller's arguments and among the results."""
+    """Return the values of the lowered text by position among the caller's arguments and among the
+    results."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
@@ -121,7 +124,8 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
             dropped=i in dropped,
         )
         if by == audit.CONSTRAINT and audit.disagreement(intent) is None:
-            # A constraint that gathers or reshards the argument is one use of it, not a request for the argument.
+            # A constraint that gathers or reshards the argument is one use of it, not a request for the
+            # argument.
             asked = asked if audit.agrees(asked, intent.compiled, intent.shape) else None
             intent = msgspec.structs.replace(
                 intent, asked=asked, by=by if asked else None, asked_at=at if asked else None
@@ -209,7 +213,8 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
 
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
-    """Return jit's in_shardings (``side`` asked_in) or out_shardings (asked_out) entry ``k``; None: there is none."""
+    """Return jit's in_shardings (``side`` asked_in) or out_shardings (asked_out) entry ``k``; None: there is
+    none."""
     if c.lowered is None:
         return None
     indices: list[int | None] = getattr(c.lowered, side) or []

@@ -1,4 +1,5 @@
-"""The user's source files, where they are at hand: a run may be read on another machine, or much later."""
+"""Read the user's source files, if they are available: a run may be read on another machine, or much
+later."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ MAX_BYTES = 4_000_000
 
 
 def of(run: Run) -> Callable[[str], str | None]:
-    """``text`` with the checksums that ``run`` recorded."""
+    """Return a function that reads a file, ``text`` with the checksums that ``run`` recorded."""
     return lambda file: text(file, run.sources.get(file, frozenset()))
 
 
 @functools.lru_cache(64)
 def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
-    """The text of ``file``; None where there is none, or none that may be shown.
+    """Return the text of ``file``; None if it does not exist or must not be shown.
 
-    The name comes from the run, and so perhaps from somebody who wants to see what a CI's log shows of another file. It
-    may be a Python file below the project, as it is now; any other file only where its content is the one that was
-    ``recorded``: who made the run has seen it.
+    The file name comes from the run, which may have been made to show another file in a CI log. So a file is
+    read only if it is a Python file below the project, or if its content has one of the checksums
+    ``recorded``: then the author of the run already has it.
     """
     try:
         here = Path.cwd()
@@ -43,15 +44,20 @@ def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
 
 
 def _of_project(path: Path, here: Path) -> bool:
-    """Does ``path`` lead to a Python file below the project, in no hidden directory?"""
-    root, found = _root(here.resolve()), path.resolve()
-    if not found.is_relative_to(root) or found.suffix != ".py":
+    """Return whether ``path`` is a Python file below the project, in no hidden directory, with links
+    resolved."""
+    root, target = _root(here.resolve()), path.resolve()
+    if not target.is_relative_to(root) or target.suffix != ".py":
         return False
-    return not any(part.startswith(".") for part in found.relative_to(root).parts)
+    return not any(part.startswith(".") for part in target.relative_to(root).parts)
 
 
 def _root(here: Path) -> Path:
-    """The nearest directory at or above ``here`` with a pyproject.toml or .git, below the home directory; else ``here``."""
+    """Return the nearest directory from ``here`` upwards with a pyproject.toml or .git, below the home
+    directory.
+
+    Returns ``here`` if there is none.
+    """
     home = Path.home().resolve()
     for folder in (here, *here.parents):
         if folder == home or folder == folder.parent:
@@ -62,13 +68,13 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(file: str, name: str, begins: int, recorded: frozenset[str] = frozenset()) -> Maker | None:
-    """``Makers.where_defined`` of a file, which is parsed once; None where it cannot be read."""
+    """Return ``Makers.where_defined`` of a file, which is parsed once; None if it cannot be read."""
     source = text(file, recorded)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
 def where_called(file: str, name: str, site: int, recorded: frozenset[str] = frozenset()) -> Maker | None:
-    """``Makers.where_called`` of a file, which is parsed once; None where it cannot be read."""
+    """Return ``Makers.where_called`` of a file, which is parsed once; None if it cannot be read."""
     source = text(file, recorded)
     return None if source is None else _makers(source).where_called(name, site)
 

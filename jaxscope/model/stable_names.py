@@ -1,5 +1,7 @@
-"""Names for functions and files that are the same in another checkout, on another machine, after an edit above:
-no lines, no absolute paths, no addresses."""
+"""Name functions and files without lines, absolute paths and addresses.
+
+The names are the same in another checkout, on another machine, and after an edit above the function.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def clean(text: str) -> str:
-    """One line of printable text without addresses."""
+    """Return ``text`` as one line of printable text without addresses, shortened to LONGEST."""
     text = _ADDRESS.sub("0x", text)
     if not text.isprintable():
         text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
@@ -24,21 +26,21 @@ def clean(text: str) -> str:
 
 
 def pattern(path: str) -> str:
-    """``state.params['layer12']['kernel']`` -> ``state.params['layer*']['kernel']``."""
+    """Return ``state.params['layer*']['kernel']`` for ``state.params['layer12']['kernel']``."""
     return clean(_NUMBER.sub("*", path))
 
 
 def root(path: str) -> str:
-    """``state`` of ``state.params['kernel']``."""
+    """Return ``state`` for ``state.params['kernel']``."""
     return clean(re.split(r"[.\[]", path, maxsplit=1)[0] or path)
 
 
 class Names:
-    """Stable names, for one run.
+    """The stable names of one run.
 
     Args:
-      roots: directories that paths are told from, the first that fits.
-      cwd: where the program ran, which relative paths are told from.
+      roots: a path is made relative to the first of these directories that contains it.
+      cwd: the program's directory, to which its relative paths refer.
     """
 
     def __init__(self, functions: Iterable[Function], roots: Sequence[str], cwd: str = "") -> None:
@@ -69,7 +71,7 @@ class Names:
         if "site-packages" in path.parts:
             at = len(path.parts) - 1 - path.parts[::-1].index("site-packages")
             return clean("/".join(path.parts[at + 1 :]))
-        # Elsewhere on this machine: where that is says nothing on another one.
+        # Another directory of this machine, which has no meaning on another one.
         windows = PureWindowsPath(name)
         known = windows if windows.is_absolute() else path
         return clean(known.name if known.is_absolute() or ".." in known.parts else known.as_posix()) or "?"

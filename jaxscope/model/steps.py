@@ -1,4 +1,4 @@
-"""Which step of the program a compilation belongs to (what a step is: ``schema.steps``)."""
+"""Find the step of the program in which a compilation took place (``schema.steps`` defines steps)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxscope.schema.steps import Counting, Either, Step
 
 
 class Steps:
-    """The steps of a finished reading of ``run``: ask anew where the run has grown."""
+    """The steps of ``run`` as it is now; create another object when the run has grown."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -17,14 +17,14 @@ class Steps:
         self._counting = {p.id: _counting(run, p) for p in run.processes.values()}
 
     def known(self, process: Process) -> bool:
-        """Did anything count the steps of ``process``?"""
+        """Return whether the steps of ``process`` were counted."""
         counting = self._counting[process.id]
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 
     def of(self, c: Compilation) -> Step:
-        """The step of ``c``; None where nothing counted the steps of its process.
+        """Return the step of ``c``; None if the steps of its process were not counted.
 
-        A process that counts none itself is in the step of the program's first process.
+        A process without steps of its own is in the step of the program's first process.
         """
         process, main = c.process, self._main
         counting = self._counting[process.id]
@@ -37,7 +37,7 @@ class Steps:
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
-            return c.step  # the log has lost its beginning
+            return c.step  # the beginning of the log is lost
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
         step = counting.step(c.marks, c.calls, lambda f: within_call(self._run, c, f)) or 0
         if isinstance(step, Either):
@@ -52,14 +52,11 @@ def _counting(run: Run, process: Process) -> Counting:
 
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
-    """Is ``c`` a call of ``function`` (an id), or was it made while a call of it ran?"""
+    """Return whether ``c`` is a call of ``function`` (an id), or was made while a call of it ran."""
     if c.function.id == function:
         return True
-    of = run.functions.get(function)
-    above = [c.missed.site, *c.missed.stack] if of is not None and c.missed is not None else []
-    return any(
-        of is not None
-        and frame is not None
-        and (frame.file, frame.function) == (of.seen.file, of.seen.qualname)
-        for frame in above
-    )
+    outer = run.functions.get(function)
+    if outer is None or c.missed is None:
+        return False
+    name = outer.seen.file, outer.seen.qualname
+    return any((f.file, f.function) == name for f in (c.missed.site, *c.missed.stack) if f is not None)

@@ -12,7 +12,8 @@ from jaxscope.schema.targets import Target
 
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
-    """Return the latest program of each function and target, by function; the function with most seconds first."""
+    """Return the latest program of each function and target, by function; the function with most seconds
+    first."""
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
         f = p.function

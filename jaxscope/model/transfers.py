@@ -1,7 +1,9 @@
-"""List the transfers between host and devices by the user's line: the recorded ones, and those derived from keys.
+"""List the transfers between host and devices by the user's line: the recorded ones, and those derived from
+keys.
 
-JAX announces no transfer when a jitted call copies NumPy arguments, or arrays of another device, to its one device:
-the bytes of a call follow from its key, the number of transfers from the calls, if they are counted.
+JAX announces no transfer when a jitted call copies NumPy arguments, or arrays of another device, to its one
+  device: the bytes of a call follow from its key, the number of transfers from the calls, if they are
+  counted.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """Share of the time between the first and the last in which the program stood there."""
+        """Return the share of the time from the first to the last transfer in which the program was
+        blocked."""
         span = (self.last_ns - self.first_ns) / 1e9
         if self.blocked_seconds is None or span <= 0:
             return None
@@ -70,12 +73,12 @@ class Transfer(msgspec.Struct, frozen=True):
 
 
 def counted(run: Run) -> bool:
-    """Did anybody count what crosses?"""
+    """Return whether transfers were counted."""
     return any(p.started is not None and p.started.transfers for p in run.processes.values())
 
 
 def transfers(run: Run) -> list[Transfer]:
-    """Everything that is known to have crossed: by seconds, then by bytes, the most first."""
+    """Return all known transfers: by seconds, then by bytes, the most first."""
     if not counted(run):
         return []
     found = [_seen(p, e) for p in run.processes.values() for e in p.transfers.values()]
@@ -94,14 +97,14 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def waits(run: Run) -> list[Transfer]:
-    """The lines of the main process that copied to the host and are known to have waited, the longest first."""
+    """Return the main process's copies to the host that are known to have blocked it, the longest first."""
     seen = [_seen(run.main, e) for e in run.main.transfers.values()] if run.main is not None else []
     waited = [t for t in seen if t.direction == TO_HOST and t.blocked_seconds]
     return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))
 
 
 def steps(run: Run, process: Process) -> int | None:
-    """How many steps the process has begun; None: nothing counts them."""
+    """Return the number of steps that the process has begun; None: not counted."""
     if process.step is not None:
         return process.step
     counted = [f for f in run.functions.values() if process.id in f.counted_calls]
@@ -190,7 +193,8 @@ def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dic
 def _argument(
     f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
 ) -> Transfer:
-    """Return a transfer of ``total`` bytes in ``count`` calls (None: in each call); ``moved`` are the first of them."""
+    """Return a transfer of ``total`` bytes in ``count`` calls (None: in each call); ``moved`` are the first
+    of them."""
     begun = min((c for _, c in moved), key=lambda c: c.t_ns)
     return Transfer(
         process=begun.process,
@@ -257,7 +261,7 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
     """Return the devices of the program that ran the call; None: unknown."""
     if c.compiled is not None:
         return sh.device_ids(c.compiled.devices)
-    # Served from a cache: on the devices that all of the function's programs run on.
+    # From a cache: known if all programs of the function run on the same devices.
     known = {
         sh.device_ids(o.compiled.devices)
         for o in c.function.compilations
@@ -267,7 +271,7 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Bytes of an array by shape and dtype; None where one of them is not known."""
+    """Return the bytes of an array by shape and dtype; None if one of them is unknown."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]
@@ -278,6 +282,6 @@ def size_of(leaf: Leaf) -> int | None:
 
 
 def _bits(dtype: str) -> int | None:
-    """``float32``, ``bfloat16``, ``float8_e4m3fn``: the first number."""
+    """Return the first number of ``float32``, ``bfloat16``, ``float8_e4m3fn``."""
     found = re.match(r"[a-z]+(\d{1,3})", dtype)
     return int(found.group(1)) if found else None

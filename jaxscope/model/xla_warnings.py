@@ -1,7 +1,7 @@
 """Assign XLA's warnings on stderr to programs.
 
-The compiler names no program: a warning belongs to the program that was being compiled when it was printed. Where
-several were, the warning is assigned to none.
+The compiler names no program: a warning belongs to the program that was being compiled when it was printed.
+Where several were, the warning is assigned to none.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ class Overheard:
         self._version = -1
         self._texts: dict[str, list[str]] = {}
         self._unplaced = 0
-        self._several = False  # has a program several partitions?
+        self._several = False  # a program has several partitions
 
     def of(self, p: Program) -> list[str] | None:
-        """Return the warnings printed while ``p`` was compiled, each once; None: XLA's output was not recorded.
+        """Return the warnings printed while ``p`` was compiled, each once; None: XLA's output was not
+        recorded.
 
         That includes a program from the persistent cache: another process compiled it.
         """
@@ -40,7 +41,8 @@ class Overheard:
         return [] if here and self._audible else None
 
     def lost(self) -> list[Lost]:
-        """Return why warnings are missing, if a program has several partitions: only such a program has any."""
+        """Return why warnings are missing, if a program has several partitions: only such a program has
+        any."""
         self._place()
         found = []
         if self._several and not self._run.stderr:
@@ -81,24 +83,27 @@ class Overheard:
                 continue
             texts = self._texts.setdefault(program, [])
             body = w.text[w.text.find("] ") + 2 :]
-            if body not in texts:  # compiled twice, warned of twice
+            if body not in texts:  # a program compiled twice has its warnings twice
                 texts.append(body)
 
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
-    """Return (begin, end) of XLA's compilation in ns; the end is infinite while it lasts. None: no compilation."""
+    """Return (begin, end) of XLA's compilation in ns; the end is infinite while it lasts. None: no
+    compilation."""
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
     if ended is None or ended.seconds is None:
         return None
     begun = ended.t_ns - int(ended.seconds * 1e9)
-    # The end is written when what was made has been read, tens of milliseconds later on a busy machine.
+    # The end is written after the program's texts have been read, tens of milliseconds later on a busy
+    # machine.
     return min(begun, c.phase_ns or begun), ended.t_ns
 
 
 def _one(compilations: list[Compilation], text: str) -> str | None:
-    """Return the only program of ``compilations``, or the one whose module the warning names; None otherwise."""
+    """Return the only program of ``compilations``, or the one whose module the warning names; None
+    otherwise."""
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"

@@ -23,7 +23,7 @@ def program_json(p: Program, texts: Texts) -> contract.Program:
     found = texts_json(texts, compiled.memory if compiled is not None else None)
     memory = found.memory
     if memory is not None:
-        capacities = [devices.said_capacity(c) for c in p.compilations]
+        capacities = [devices.stated_capacity(c) for c in p.compilations]
         least = min((n for n in capacities if n is not None), default=None)
         memory = msgspec.structs.replace(memory, capacity_bytes=least)
     lowered = p.lowered

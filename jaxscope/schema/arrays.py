@@ -1,4 +1,5 @@
-"""The data of a snapshot of live arrays. Derived figures (replication, padding, growth) are in ``model.arrays``."""
+"""The data of a snapshot of live arrays. Derived figures (replication, padding, growth) are in
+``model.arrays``."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """Arrays of one path, shape, dtype and sharding.
 
     Attributes:
-      path: the variable that leads to them, with container indices as ``[*]``; None: none was found. A path that ends
+      path: the variable that leads to them, with container indices as ``[*]``; None: none was found. A path
+        that ends
         in ``…`` stands for several below it.
       count: number of arrays.
       shape, dtype: of each; None where they differ (a path with ``…``).
@@ -21,7 +23,8 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       committed, layout: None where they differ.
       origin: the user's line that created them; None: unknown, or several lines.
       held: of unnamed arrays that grow in number, a description of what holds them; None: not searched for.
-      shared: number of them whose memory is another array's of the snapshot and is counted there: shards of it, or
+      shared: number of them whose memory is another array's of the snapshot and is counted there: shards of
+        it, or
         another array on the same buffer.
     """
 
@@ -40,7 +43,8 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeviceMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The figures of a device's allocator (``Device.memory_stats()``) in bytes; None if it has no such figure."""
+    """The figures of a device's allocator (``Device.memory_stats()``) in bytes; None if it has no such
+    figure."""
 
     device: int = 0
     in_use: int | None = None

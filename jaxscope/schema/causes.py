@@ -19,7 +19,8 @@ class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, 
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
-    """An abstract value and the Python type that it was passed as. Of several leaves alike, ``shape`` is None."""
+    """An abstract value and the Python type that it was passed as. Of several leaves alike, ``shape`` is
+    None."""
 
     shape: tuple[int | str, ...] | None
     dtype: str | None
@@ -136,7 +137,8 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
     """A static value beside another that looks the same.
 
     Attributes:
-      why: SAME_TEXT: another value whose text, as far as it was kept, is the same. NO_FIELD: no attribute that was
+      why: SAME_TEXT: another value whose text, as far as it was kept, is the same. NO_FIELD: no attribute
+        that was
         read differs. UNSTABLE_HASH: equal, with another hash. FUNCTION: functions compare by identity. PARTS:
         something in it does. NO_EQ: its class does, having no ``__eq__`` and ``__hash__``.
       inside: it is static data inside a pytree, not an argument.
@@ -165,7 +167,8 @@ class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
 
 
 class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
-    """``number``: of the program compiled ahead of time, as in ``f#3``; ``differs``: it is for other arguments."""
+    """``number``: of the program compiled ahead of time, as in ``f#3``; ``differs``: it is for other
+    arguments."""
 
     number: int | None
     differs: bool
@@ -189,7 +192,8 @@ class Effects(_Detail, tag="effects", frozen=True, gc=False):
 
 
 class Compared(_Detail, tag="compared", frozen=True, gc=False):
-    """The numbers of arrays and statics that are equal; ``missing``: parts of the key that were not recorded."""
+    """The numbers of arrays and statics that are equal; ``missing``: parts of the key that were not
+    recorded."""
 
     arrays: int
     statics: int
@@ -218,7 +222,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       kind: ``shape``, ``static_value``, ``new_function``, ...
       level: the cache that missed: trace, lower, compile or fast_path.
-      path: the argument, by the user's names; ``context`` for the mesh around the call; the name of a setting for
+      path: the argument, by the user's names; ``context`` for the mesh around the call; the name of a setting
+        for
         ``config``; None if it has no single place.
       before, after: the two values; None where there is none.
       certainty: certain or likely.

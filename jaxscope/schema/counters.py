@@ -35,7 +35,8 @@ class Called(Event, frozen=True, tag="Called"):
 
 
 class Brought(Event, frozen=True, tag="Brought"):
-    """``count`` calls of a watched function passed ``bytes`` in NumPy arguments, where calls pass different sizes.
+    """``count`` calls of a watched function passed ``bytes`` in NumPy arguments, where calls pass different
+    sizes.
 
     Attributes:
       bytes: of one call, as jax.Array; may be 0.

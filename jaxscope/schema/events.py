@@ -1,8 +1,8 @@
 """All events of a log: a tagged union of facts, plus Unknown for kinds written by a newer version.
 
-Every field has a default, so that a log of an older jaxscope decodes; fields that a newer one added are ignored. A
-field that could not be read is None, never 0 or an empty list. What can be derived (causes, counts, findings) is
-never an event.
+Every field has a default, so that a log of an older jaxscope decodes; fields that a newer one added are
+ignored. A field that could not be read is None, never 0 or an empty list. What can be derived (causes,
+counts, findings) is never an event.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class Missed(Event, frozen=True, tag="Missed"):
 
     Attributes:
       call: its number in the process.
-      entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested (inside
+      entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
+        (inside
         another trace).
       site: the user's line that made the call.
       stack: the user's frames above ``site``, innermost first.
@@ -117,7 +118,8 @@ class Missed(Event, frozen=True, tag="Missed"):
       full: (entries, capacity) of the bounded caches that are nearly full.
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
-      into_library: of functions that are not the user's, the outermost line that called a library or JAX: 0 for
+      into_library: of functions that are not the user's, the outermost line that called a library or JAX: 0
+        for
         ``site``, 1 and more for ``stack``.
       library: the name of that library.
       main_step: in a process that the program started, the step of the program's first process.
@@ -183,7 +185,8 @@ class Lowered(Event, frozen=True, tag="Lowered"):
       program: id of the text together with the compile options and the target.
       donated: argument paths.
       asked: the shardings in jit's in_shardings and out_shardings; empty where it was given none.
-      asked_in, asked_out: for each flat argument and result an index into ``asked``, None where it was left open.
+      asked_in, asked_out: for each flat argument and result an index into ``asked``, None where it was left
+        open.
     """
 
     call: int = 0
@@ -204,7 +207,8 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     Attributes:
       persistent_cache: hit, miss or off; ``persistent_cache_reason``: why, if known.
       out_sharding_of: for each result an index into ``out_shardings``.
-      in_sharding_of: for each flat argument an index into ``in_shardings``, None for a dropped argument; empty for a
+      in_sharding_of: for each flat argument an index into ``in_shardings``, None for a dropped argument;
+        empty for a
         program on one device.
       dropped_arguments: flat positions of arguments that XLA never reads.
     """
@@ -272,15 +276,18 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     """A snapshot of the live arrays of this process, in groups; metadata only.
 
     Attributes:
-      why: step (a step ended), growth (there are more arrays), miss (where no steps are known), asked (requested by
+      why: step (a step ended), growth (there are more arrays), miss (where no steps are known), asked
+        (requested by
         the user), exit, or exhausted (memory ran out: ``error`` is the message, ``site`` the user's line).
       step: the step that ended last.
       addressable: the devices of this process; other devices are unknown.
       host_limit: bytes of memory that this process may have, where devices of a CPU use it.
       cut: the search for names stopped at a limit.
       cost_seconds: that the snapshot took.
-      parts: number of further live arrays without a name, in the memory of those in the groups: shards that JAX keeps.
-      overlap: bytes by device that two groups count, because an array shares another's memory on some devices only.
+      parts: number of further live arrays without a name, in the memory of those in the groups: shards that
+        JAX keeps.
+      overlap: bytes by device that two groups count, because an array shares another's memory on some devices
+        only.
     """
 
     why: str = ""
@@ -321,7 +328,8 @@ class RunEnded(Event, frozen=True, tag="RunEnded"):
 
 
 class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
-    """The recording of a process stopped, though the process goes on: its files are too large or cannot be written."""
+    """The recording of a process stopped, though the process goes on: its files are too large or cannot be
+    written."""
 
     reason: str = ""
 
@@ -341,11 +349,13 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
     Attributes:
       call: the call that traced.
       name: as the code spells it (``scale``, ``config['lr']``, ``self.width``).
-      where: closure, global or static (of a static argument); "of g" is added where a called function g reads it.
+      where: closure, global or static (of a static argument); "of g" is added where a called function g reads
+        it.
       how: rebound, or in place (the contents of a NumPy array).
       before, after: the values, shortened.
       read: the line that reads it.
-      site: the user's line at which it was noticed: the call that used the old value if ``seen`` is call, or the end
+      site: the user's line at which it was noticed: the call that used the old value if ``seen`` is call, or
+        the end
         of a step. None at exit.
       seen: when it was noticed: call, step or exit.
       calls: of the function so far.

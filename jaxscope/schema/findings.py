@@ -41,7 +41,8 @@ class Fix(msgspec.Struct, frozen=True):
 
     Attributes:
       words: one clause; a message, or a plain text.
-      kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... (ADVICE: words only).
+      kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... (ADVICE:
+        words only).
       arguments: of the action, as data: ``{"donate_argnames": ["x"]}``.
     """
 
@@ -73,7 +74,8 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Identity(NamedTuple):
-    """The identity of a finding in all forms of the program: rule, function, and a value that identifies its subject."""
+    """The identity of a finding in all forms of the program: rule, function, and a value that identifies its
+    subject."""
 
     code: str
     function: str | None

@@ -1,4 +1,5 @@
-"""The cache key of one call as data: the values that JAX compares to decide whether it traces or compiles again."""
+"""The cache key of one call as data: the values that JAX compares to decide whether it traces or compiles
+again."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class Static(msgspec.Struct, frozen=True, gc=False):
     """A value that is compared by its own equality, not by shape and dtype.
 
     Attributes:
-      compares: ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it contains such an object).
+      compares: ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it contains such an
+        object).
       serial: number of the object in its process (of a container, of its newest such part); None if unknown.
       hash: the result of ``hash(value)``.
       unstable_hash: the value, or a part of it, is equal to the one of the call before but has another hash.

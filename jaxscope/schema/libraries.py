@@ -1,4 +1,5 @@
-"""Packages whose frames are skipped when a line of the user is looked for: JAX and libraries between it and the user.
+"""Packages whose frames are skipped when a line of the user is looked for: JAX and libraries between it and
+the user.
 
 Capture recognises them by the module of a live frame, analysis by the file name in a text.
 """
@@ -10,7 +11,8 @@ import re
 JAX_ROOTS = frozenset({"jax", "jaxlib"})
 # They decorate the user's functions, and run them unchanged.
 DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
-# Extended by wrapper-libraries in [tool.jaxscope]. Jit-compiled functions of such a package are library functions.
+# Extended by wrapper-libraries in [tool.jaxscope]. Jit-compiled functions of such a package are library
+# functions.
 WRAPPER_ROOTS = frozenset(
     {
         *DECORATOR_ROOTS,
@@ -19,12 +21,13 @@ WRAPPER_ROOTS = frozenset(
         *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
     }
 )
-# Functions of these packages can be jitted as a whole: ``jax.jit(net.init)``. A sampler or a solver that loops in
-# Python cannot.
+# Functions of these packages can be jitted as a whole: ``jax.jit(net.init)``. A sampler or a solver that
+# loops in Python cannot.
 TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})
 OWN_ROOT = "jaxscope"
 
-# Measured on JAX 0.10 and 0.12: the fast-path hook fires for some of the calls these wrappers make, not for all.
+# Measured on JAX 0.10 and 0.12: the fast-path hook fires for some of the calls these wrappers make, not for
+# all.
 UNHEARD = ("flax.", "equinox.")
 
 # Measured on JAX 0.10.2 and 0.12.0.1: pure_callback, io_callback and debug.print; the change came with 0.11.
@@ -40,7 +43,8 @@ def no_memory(message: str) -> bool:
 
 
 def keeps_callbacks(version: str | None) -> bool | None:
-    """Return whether this JAX stores programs with Python callbacks in its persistent cache; None if unknown."""
+    """Return whether this JAX stores programs with Python callbacks in its persistent cache; None if
+    unknown."""
     parts = (version or "").split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None

@@ -1,6 +1,7 @@
 """Sentences as data: the slug of a template and the typed values of its fields.
 
-``present`` has the templates and makes the text; rules and model, which create messages, do not see that text.
+``present`` has the templates and makes the text; rules and model, which create messages, do not see that
+text.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Percent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """A number of things: ``1 call``, ``0.5 calls``. ``many``: the plural, where it is not ``one`` and an s."""
+    """A number of things: ``1 call``, ``0.5 calls``. ``many``: the plural, where it is not ``one`` and an
+    s."""
 
     n: float
     one: str
@@ -40,7 +42,8 @@ class Count(msgspec.Struct, frozen=True, gc=False):
 
 
 class Names(msgspec.Struct, frozen=True, gc=False):
-    """A list: ``a, b and c``; with ``most`` the first of them and how many ``things`` are left: ``a, b and 4 more``."""
+    """A list: ``a, b and c``; with ``most`` the first of them and how many ``things`` are left: ``a, b and 4
+    more``."""
 
     names: tuple[str, ...]
     most: int | None = None
@@ -52,7 +55,8 @@ class Message(msgspec.Struct, frozen=True):
 
     Attributes:
       slug: the name of its template in ``present/messages``.
-      fields: the values of the template's fields, by name. A part that may be missing is a field that is None.
+      fields: the values of the template's fields, by name. A part that may be missing is a field that is
+        None.
     """
 
     slug: str

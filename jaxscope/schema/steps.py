@@ -1,7 +1,8 @@
-"""Number the steps of a program: by marks at their ends, or by calls of watched functions at their beginnings.
+"""Number the steps of a program: by marks at their ends, or by calls of watched functions at their
+beginnings.
 
-The same rule is used for a whole run and for a part of one (a block, a test). Steps count from 1; before the first
-call it is step 0. Where two ways of counting disagree, both numbers are kept.
+The same rule is used for a whole run and for a part of one (a block, a test). Steps count from 1; before the
+first call it is step 0. Where two ways of counting disagree, both numbers are kept.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Counting(msgspec.Struct, frozen=True):
     ) -> Step:
         """Return the step at the time when ``marks`` and ``calls`` had been counted.
 
-        If there are marks, they count. Else the calls of the functions watched with ``step=True``: the most frequent
-        one's. Else the calls of the first watched function that was called more than once.
+        If there are marks, they count. Else the calls of the functions watched with ``step=True``: the most
+        frequent one's. Else the calls of the first watched function that was called more than once.
 
         Args:
           inside: returns whether that time is during a call of the function with the given id.

@@ -14,7 +14,8 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       via: how: float, int, bool, item, tolist, print, format, np.asarray, device_get, device_put, ...
       site: the user's line; None: no line of the program caused it, or there were too many lines.
       text: the expression in the source, shortened; None: several on this line, or no source.
-      count: number of transfers; of device_to_host the first read of each array: JAX keeps the copy for later ones.
+      count: number of transfers; of device_to_host the first read of each array: JAX keeps the copy for later
+        ones.
       bytes: of all transfers; None if one is unknown.
       views: number of ``count`` that shared the device's memory, so that nothing was copied.
       waits: number of ``count`` that took longer than 0.1 ms.

@@ -9,7 +9,7 @@ from jaxscope.launch.program_events import Ended
 
 
 def asked(*targets, dry_run=False, quiet=False):
-    return targeting.asked(
+    return targeting.of_options(
         argparse.Namespace(target=list(targets), dry_run=dry_run, quiet=quiet, detach=False, tui=False)
     )
 

@@ -1,4 +1,4 @@
-"""What the header and the entry computation say about inputs, outputs and who shares their memory.
+"""Read the inputs and outputs of a compiled program, and which outputs reuse the memory of inputs.
 
 Formats, on the ``HloModule`` line::
 
@@ -24,7 +24,7 @@ _DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*+)\}\)")
 
 
 class Alias(msgspec.Struct, frozen=True):
-    """One output that is written over one input. Indices are paths into tuples, ``[]`` the whole."""
+    """An output that reuses the memory of an input. Indices are paths into tuples, ``[]`` for the whole."""
 
     output: list[int]
     parameter: int
@@ -54,7 +54,8 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """Inputs and outputs. Bytes are without padding, on one device; None where one is not known."""
+    """The inputs and outputs of a program. Bytes are on one device, without padding; None if one is
+    unknown."""
 
     parameters: list[Parameter]
     outputs: list[str]
@@ -112,7 +113,7 @@ def read(module: Module) -> Memory:
 
 
 def _outputs(module: Module, header: dict[str, str]) -> list[str]:
-    """Shapes of what the program returns, one per member of its tuple."""
+    """Return the shapes of the results, one for each member of the program's tuple."""
     root = module.entry.root if module.entry else None
     text = root.shape if root else header.get("entry_computation_layout", "").strip("{}").rpartition("->")[2]
     shape = shapes.parse(text) if text else None

@@ -1,4 +1,4 @@
-"""Chains of TPU fusions that carry one asynchronous collective.
+"""Find chains of TPU fusions that execute one asynchronous collective.
 
 A fusion whose root is the custom call ``AsyncCollectiveStart`` of the collective starts it; fusions
 ``async_collective_fusion.N`` compute while it runs; one with ``AsyncCollectiveDone`` ends it. Each of them
@@ -39,20 +39,20 @@ class Chains:
                 self._parts.setdefault((_number(collective), role), []).append((body, collective))
 
     def continues(self, body: Computation, collective: Instruction) -> bool:
-        """Is this a repetition of a collective that another fusion starts?"""
+        """Return whether this instruction repeats a collective that another fusion starts."""
         role = self._roles.get((body.name, collective.name))
         return role in (MIDDLE, DONE) and (_number(collective), START) in self._parts
 
     def start_of(self, body: Computation, collective: Instruction) -> Place | None:
-        """The fusion that starts the chain, and where it stands."""
+        """Return the fusion that starts the chain, and its position."""
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
-        """Does a fusion compute on the way of the chain that this collective starts?"""
+        """Return whether a fusion of the chain that this collective starts also computes."""
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Instruction | None:
-        """The fusion that ends the chain; None where the chains have no numbers."""
+        """Return the fusion that ends the chain; None if the chains have no numbers."""
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
         places = [self._fusion(body) for body, _ in parts]
@@ -64,7 +64,7 @@ class Chains:
 
 
 def _role(body: Computation, collective: Instruction) -> str | None:
-    """None of a collective that stands for itself."""
+    """Return the role of a collective in a chain (START, MIDDLE or DONE); None outside of chains."""
     for instruction in body.readers(collective.name):
         if instruction.opcode == "custom-call":
             target = (attribute(instruction.tail, "custom_call_target") or "").rstrip('"')

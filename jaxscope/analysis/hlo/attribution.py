@@ -41,7 +41,7 @@ def frame_id(instruction: Instruction) -> int | None:
 
 
 def _frame_ids(computation: Computation) -> list[int]:
-    """``frame_id`` of all instructions that have one, with one search for a fixed string."""
+    """Return the ``frame_id`` of all instructions that have one, found by one search for a fixed string."""
     text = "\n".join([i.tail for i in computation.instructions])
     if _ESCAPED in text or "{stack_frame_id=" in text:
         return [n for n in map(frame_id, computation.instructions) if n is not None]
@@ -54,7 +54,7 @@ def op_name(instruction: Instruction) -> str | None:
 
 
 class Attribution:
-    """The user's lines of one module's instructions."""
+    """The user's lines of the instructions of one module."""
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
         self._frames = module.frames
@@ -73,7 +73,8 @@ class Attribution:
         return _printed(instruction)
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return the user's line, through fusions, calls and the reducers of a reduce; None: there is none."""
+        """Return the user's line, through fusions, calls and the reducers of a reduce; None: there is
+        none."""
         found = self._here(where, instruction)
         if found is not None:
             return found
@@ -102,7 +103,8 @@ class Attribution:
         return inside[0] if inside else None
 
     def near(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return ``line``, else the line of the nearest instruction that it reads, else of one that reads it."""
+        """Return ``line``, else the line of the nearest instruction that it reads, else of one that reads
+        it."""
         own = self.own(instruction)
         if own is not None:
             return own
@@ -133,7 +135,8 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the lines of the instructions of computations and of their fusions, the most frequent first."""
+        """Return the lines of the instructions of computations and of their fusions, the most frequent
+        first."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]
@@ -197,7 +200,7 @@ class Attribution:
 
 
 def _printed(instruction: Instruction) -> Frame | None:
-    """``source_file="m.py" source_line=3``, as texts without the tables have it."""
+    """Parse ``source_file="m.py" source_line=3``, in texts without the tables of frames."""
     if "source_file=" not in instruction.tail:
         return None
     found = fields(metadata(instruction.tail) or "")

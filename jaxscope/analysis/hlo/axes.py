@@ -1,4 +1,4 @@
-"""Groups of positions -> the mesh axes they run along.
+"""Find the mesh axes along which groups of devices run.
 
 Every axis is cut into prime factors; the answer is the smallest set of them along which the members
 of a group differ, runs of neighbours put together again: ``data`` for a whole axis, ``data:(1)2``
@@ -29,7 +29,7 @@ def prime_factors(number: int) -> list[int]:
 
 
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """The axes in mesh order; ``[]`` when every group has one member.
+    """Return the axes in mesh order; ``[]`` if every group has one member.
 
     None for a member outside of the mesh. A mesh larger than the groups is fine: the texts of a
     program for several TPU slices list the positions of one slice only.
@@ -41,7 +41,7 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """The axes whose coordinate differs between the two ends of any pair, whole ones."""
+    """Return the whole axes on which the coordinates of the two ends of any pair differ."""
     differing = _differing(((pair[0], pair[1]) for pair in pairs), mesh)
     return None if differing is None else [name for name, _, _ in differing]
 
@@ -49,7 +49,7 @@ def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
-    """The axes along which a pair differs: (name, size, the pairs of coordinates that differ)."""
+    """Return the axes on which pairs differ: (name, size, the pairs of coordinates that differ)."""
     total = math.prod(size for _, size in mesh)
     unique = set(pairs)
     if total < 1 or any(not (0 <= a < total and 0 <= b < total) for a, b in unique):
@@ -73,7 +73,7 @@ def _along(name: str, size: int, pairs: set[tuple[int, int]]) -> list[str]:
 
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:
-    """Every different order of the prime factors; of a power of two there is one."""
+    """Return every distinct order of the prime factors; a power of two has one."""
     factors = prime_factors(size)
     if len(set(factors)) == 1 or len(factors) > 8:
         return [tuple(factors)]
@@ -81,7 +81,8 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Runs of digits that differ in any pair, as (product of the digits before, product of the run)."""
+    """Return runs of digits that differ in any pair, as (product of the digits before, product of the
+    run)."""
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False
     for factor in cut:

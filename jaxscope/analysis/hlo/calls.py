@@ -1,4 +1,4 @@
-"""Which instruction calls which computation, and how often each computation runs.
+"""Find which instruction calls which computation, and how often each computation runs.
 
 Calls: ``calls=`` (fusion, call, async), ``body=`` and ``condition=`` (while),
 ``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
@@ -29,7 +29,7 @@ _FLOW = {
 _FLOW |= {f"{opcode}-start": keys for opcode, keys in _FLOW.items()}
 FUSIONS = ("fusion", "fusion-start")
 Trips = Mapping[tuple[str, str], int | None]
-# More runs than this are nobody's program.
+# More executions than this are no real program.
 MAX_EXECUTIONS = 1 << 62
 
 
@@ -45,7 +45,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 
 def names(value: str | None) -> list[str]:
-    """``%a`` or ``{%a, %b}`` as names."""
+    """Return the names in ``%a`` or ``{%a, %b}``."""
     if not value:
         return []
     inner = value[1:-1] if value[0] == "{" and value[-1] == "}" else value
@@ -53,7 +53,7 @@ def names(value: str | None) -> list[str]:
 
 
 class CallGraph:
-    """Calls of one module, and the computations that ENTRY reaches.
+    """The calls of one module, and the computations that ENTRY reaches.
 
     Args:
       also: opcodes to keep for ``all``.
@@ -115,7 +115,7 @@ class CallGraph:
         return [(computation, instruction) for _, computation, instruction in found]
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
-        """The calls one instruction makes."""
+        """Return the calls that one instruction makes."""
         return self._by_instruction.get((caller.name, instruction.name), [])
 
     def _reach(self) -> set[str]:
@@ -146,11 +146,11 @@ class CallGraph:
         return seen
 
     def top_level(self) -> list[Computation]:
-        """Reachable computations outside of fusions, in the order of the text."""
+        """Return the reachable computations outside of fusions, in the order of the text."""
         return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
-        """How often each reachable computation runs in one call of the program.
+        """Return how often each reachable computation runs in one call of the program.
 
         Args:
           trips: trip count by (computation, name) of the while; None for one that is not known.

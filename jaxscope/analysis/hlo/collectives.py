@@ -1,4 +1,4 @@
-"""Every collective of a module once: kind, bytes, groups, mesh axes, how often, why and where.
+"""List the collectives of a module: kind, bytes, groups, mesh axes, executions, reason and source line.
 
 One collective may be several instructions:
 
@@ -52,20 +52,24 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     Attributes:
       kind: one of KINDS.
       name, computation: of the instruction; for a pair or a chain of its start.
-      overlap: whether anything computes between start and done; None: the schedule does not show it; False: the
+      overlap: whether anything computes between start and done; None: the schedule does not show it; False:
+        the
         collective is not asynchronous.
       bytes: of the result on one device (a tuple's sum), on every platform.
       operand_bytes: of the operands on one device.
       wire_bytes: sent per device and execution (module ``wire_bytes``).
       executions: per call of the program; None: a trip count is unknown.
       axes: mesh axes and sub-axes; None without a mesh; ``[]`` for groups of one.
-      group_size, groups: members of a group, and number of groups; None for a permute and for groups of different size.
+      group_size, groups: members of a group, and number of groups; None for a permute and for groups of
+        different size.
       syntax: of the groups: explicit, iota, mesh, pairs.
       origin: ``asked``, ``inserted`` or None (module ``origin``).
-      weight: the argument that an all-gather gathers for a matrix product with an operand split over the same axes,
+      weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
+        axes,
         as with fully sharded parameters (module ``fsdp_gathers``).
       gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
-      constraint: the sharding of the user's constraint that makes the partitioner communicate, in JAX's spelling;
+      constraint: the sharding of the user's constraint that makes the partitioner communicate, in JAX's
+        spelling;
         None: there is none, or no lowered text.
       constrained_at: the line of that constraint.
     """
@@ -93,7 +97,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
 
 class Devices(NamedTuple):
-    """The number of replicas and partitions of a module; 0: not in its header."""
+    """Return the number of replicas and partitions of a module; 0 if its header has none."""
 
     replicas: int
     partitions: int
@@ -110,13 +114,14 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
-    """All collective instructions that run, the dones of pairs excepted, with their kind."""
+    """Return all collective instructions that run, with their kind, without the dones of asynchronous
+    pairs."""
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
 
 def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
-    """A send or recv that goes to the host, not to another device or slice."""
+    """Return whether a send or recv goes to the host, not to another device or slice."""
     tail = instruction.tail
     return kind in ("send", "recv") and "is_host_transfer=true" in tail and _MEGASCALE not in tail
 
@@ -152,7 +157,7 @@ class Collectives:
         return [self._collective(*one) for one in self._raw if not self._chains.continues(*one[:2])]
 
     def _printed_mesh(self) -> axes.Mesh | None:
-        """The first mesh with names of the user's, as JAX 0.12 prints it, that fits the devices."""
+        """Return the first mesh with the user's axis names, as JAX 0.12 prints it, that fits the devices."""
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
@@ -262,7 +267,7 @@ class Collectives:
         return self._who(kind, instruction, instruction_attributes(instruction.tail)).axes
 
     def _between_slices(self, instruction: Instruction) -> _Who:
-        """The positions a send goes between: pairs where they are printed, else slices of a TPU."""
+        """Return the positions between which a send goes: the printed pairs, else slices of a TPU."""
         found = _PAIRS.search(instruction.tail)
         if found:
             pairs = groups.pairs(found[1])
@@ -300,7 +305,7 @@ class Collectives:
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:
-    """Are slices all that is left of an all-reduce in a fusion?"""
+    """Return whether a fusion uses only slices of the result of an all-reduce."""
     if body.name.startswith("all-reduce-scatter"):
         return True
     waiting, seen, sliced = [reduced.name], {reduced.name}, False
@@ -317,7 +322,7 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, int | None]:
-    """Bytes that one device sends in one call of the program, by axes (``data``, ``data,model``).
+    """Sum the bytes that one device sends in one call of the program, by axes (``data``, ``data,model``).
 
     None for axes of which one count or one size is not known; ``?`` stands for unknown axes.
     """

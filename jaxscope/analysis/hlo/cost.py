@@ -1,4 +1,4 @@
-"""Floating-point operations of dots and convolutions, from their shapes.
+"""Compute the floating-point operations of dots and convolutions from their shapes.
 
 A multiply-add counts two, as in XLA's HloCostAnalysis. A dot: 2 x (elements of the result) x (contracted
 elements). A convolution: 2 x batch x output features x input features of a group x the positions at which
@@ -43,7 +43,7 @@ MAX_POSITIONS = 100_000
 
 
 def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int | None:
-    """Of one instruction once, with everything inside a fusion or a call; None where it is not known.
+    """Return the flops of one instruction, with those inside a fusion or a call; None if unknown.
 
     A custom call, a loop and a conditional are not known here; what does no matrix arithmetic is 0.
     """
@@ -70,11 +70,12 @@ def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int
 
 
 def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[str, int] | str:
-    """Of all dots and convolutions that run, times how often they run, by their operands' element type.
+    """Sum the flops of all dots and convolutions, times their executions, by the element type of their
+    operands.
 
-    ``bf16 x f32`` where the two differ, as a TPU's often do. A sentence's end that says why where it is not known: one
-    count or one shape is not, or a custom call may do arithmetic of its own.
-    The graph must have been asked to keep ``WORK`` and ``CUSTOM_CALLS``.
+    The key is ``bf16 x f32`` if the operands' types differ, which is frequent on TPU. Returns the reason, as the end of
+    a sentence, if the sum is unknown: a count or a shape is unknown, or a custom call may compute. The graph must have
+    been created with ``WORK`` and ``CUSTOM_CALLS``.
     """
     total: dict[str, int] = {}
     for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
@@ -101,8 +102,8 @@ def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[
 
 
 def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
-    """A product that XLA gives to cuBLAS: what is contracted stands in the call's own configuration, and the product
-    is the first of its results, a workspace the other."""
+    """A product that XLA gives to cuBLAS: what is contracted stands in the call's own configuration, and the
+    product is the first of its results, a workspace the other."""
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
     left, result = _array(where, instruction, 0), shapes.of_result(instruction.opcode, instruction.shape)
@@ -168,7 +169,7 @@ def _of_convolution(where: Computation, instruction: Instruction) -> int | None:
 
 
 def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
-    """How often a kernel's element meets one of the data along one dimension."""
+    """Count how often an element of a kernel meets one of the data along one dimension."""
 
     def of(key: str, default: int) -> int | None:
         values = window.get(key)

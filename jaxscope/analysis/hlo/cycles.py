@@ -1,4 +1,4 @@
-"""What the TPU compiler estimates of its own program: the cycles it writes beside an instruction.
+"""Sum the cycles that the TPU compiler estimates for a program.
 
 ``backend_config`` of fusions, copies and slices has ``"estimated_cycles":"5432"``; a loop, a call and a
 collective have none. It is the figure the compiler schedules by, of one core, without waiting for anything.
@@ -16,7 +16,7 @@ _FIGURE = re.compile(r"\d{1,15}(?=\")")
 
 
 def total(graph: CallGraph, executions: Mapping[str, int | None]) -> int | None:
-    """The sum over one call of the program, loops by their trip counts; collectives are not in it.
+    """Return the cycles of one call of the program, loops times their trip counts, without collectives.
 
     None where no instruction has the figure, or one stands in a loop whose trip count is not known.
     """

@@ -1,4 +1,4 @@
-"""The four tables that resolve a ``stack_frame_id`` to Python frames.
+"""Resolve a ``stack_frame_id`` to Python frames by the four tables of a module.
 
 Printed between the ``HloModule`` line and the first computation since JAX 0.8::
 
@@ -27,19 +27,19 @@ _ROW = re.compile(r"^[ \t]*+(\d{1,12}) \{([^{}\n]*+)\}", re.MULTILINE)
 _FIELD = re.compile(r"(\w++)=(\d{1,12})\b")
 # A stack is as deep as Python's recursion limit lets it be; a cycle is longer than that.
 MAX_DEPTH = 10_000
-# Directories whose files are nobody's own line: installed packages, the standard library.
+# Directories whose files are not the user's: installed packages, the standard library.
 _LIBRARY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages)/|/lib(?:64)?/python\d[^/]*/|^<frozen |^<string>$"
 )
 
 
 def in_library(file: str) -> bool:
-    """Does the file belong to an installed package or to Python itself?"""
+    """Return whether the file belongs to an installed package or to Python itself."""
     return bool(_LIBRARY.search(file.replace("\\", "/")))
 
 
 class Frames:
-    """Frames by id, innermost first, and which of them is the line to blame.
+    """The frames of each id, innermost first, and the line to attribute.
 
     Args:
       tables: text by table name, without its heading.
@@ -81,7 +81,7 @@ class Frames:
         return len(self._load()[1])
 
     def stack(self, frame_id: int) -> list[Frame]:
-        """The frames of one id, innermost first; ``[]`` for an id that is in no table."""
+        """Return the frames of one id, innermost first; ``[]`` for an unknown id."""
         locations, stacks = self._load()
         result: list[Frame] = []
         seen: set[int] = set()
@@ -93,7 +93,8 @@ class Frames:
         return result
 
     def _nearest(self, frame_id: int) -> Frame | None:
-        """The innermost frame of a stack in a file of the user's, else the innermost of all. Each id is passed once, however many stacks go through it."""
+        """The innermost frame of a stack in a file of the user's, else the innermost of all. Each id is
+        passed once, however many stacks go through it."""
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:
@@ -109,7 +110,7 @@ class Frames:
         return own or first
 
     def blamed(self, frame_id: int) -> Frame | None:
-        """The line a reader would blame: the innermost of the user's frames.
+        """Return the line to attribute: the innermost of the user's frames.
 
         Where all frames are a library's, the innermost one.
         """
@@ -117,7 +118,8 @@ class Frames:
         return None if number < 0 else self.lines[number]
 
     def number(self, frame_id: int) -> int:
-        """The place of the blamed line in ``lines``, which holds each line once; -1 if there is none."""
+        """Return the index of the attributed line in ``lines``, which has each line once; -1 if there is
+        none."""
         try:
             return self._blamed[frame_id]
         except KeyError:

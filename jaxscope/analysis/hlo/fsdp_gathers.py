@@ -1,8 +1,8 @@
 """Find the all-gathers of weights: the communication of fully sharded parameters (FSDP).
 
-The operand of such a gather is an argument of the program, perhaps converted, with another layout, or a slice of a
-stack of them in a loop; the result is an operand of a matrix product whose other operand is split over the gathered
-axes, like a batch.
+The operand of such a gather is an argument of the program, perhaps converted, with another layout, or a slice
+of a stack of them in a loop; the result is an operand of a matrix product whose other operand is split over
+the gathered axes, like a batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from jaxscope.analysis.hlo.calls import CallGraph, names
 from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
-# What hands on one array as it is: another type, layout or shape, a slice of a stack, the other half of a pair.
+# What hands on one array as it is: another type, layout or shape, a slice of a stack, the other half of a
+# pair.
 _HANDS_ON = frozenset(
     {
         *(
@@ -52,7 +53,8 @@ class Gathered(NamedTuple):
     Attributes:
       argument: its name.
       beside: numbers of the program's inputs that the product's other operand is computed from.
-      shown: whether the text shows that operand to be split over the gathered axes. JAX 0.12 does not print the
+      shown: whether the text shows that operand to be split over the gathered axes. JAX 0.12 does not print
+        the
         sharding of inputs.
     """
 
@@ -73,7 +75,7 @@ class Weights:
         self._axes: dict[str, frozenset[str]] = {}
 
     def of(self, where: Computation, gather: Instruction, axes: Sequence[str] | None) -> Gathered | None:
-        """The argument that ``gather`` brings together for a matrix product; None: it is no such gather."""
+        """Return the argument that ``gather`` completes for a matrix product; None for another gather."""
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         inputs = operands(gather.tail)
         source = self._source(where, inputs[0]) if wanted and inputs else None
@@ -95,7 +97,7 @@ class Weights:
         return Gathered(op_name(source) or source.name, sorted(beside), shown)
 
     def _split(self, parameter: Instruction) -> frozenset[str]:
-        """Axes that an input of the program is split over."""
+        """Return the axes that an input of the program is split over."""
         if parameter.name not in self._axes:
             text = attribute(parameter.tail, "sharding")
             spelled = shardings.read(text, self._mesh) if text else None
@@ -106,7 +108,7 @@ class Weights:
         return self._axes[parameter.name]
 
     def _source(self, where: Computation, name: str) -> Instruction | None:
-        """The input of the program that ``name`` is, handed on; None: something else."""
+        """Return the input of the program that ``name`` is, passed on unchanged; None for another value."""
         for _ in range(MAX_STEPS):
             instruction = where.find(name)
             if instruction is None:
@@ -142,7 +144,7 @@ class Weights:
         return found[0].callee if found else None
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
-        """What one caller passes as ``parameter`` of ``body``."""
+        """Return the operand that one caller passes as ``parameter`` of ``body``."""
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:
@@ -151,7 +153,8 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, where: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """What a get-tuple-element takes out: of a tuple that is made here, or of a loop's that stays as it is."""
+        """Return the member of a get-tuple-element: of a tuple created here, or of a loop's if the loop keeps
+        it."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -176,7 +179,7 @@ class Weights:
         return _operand(where, start, at) if start is not None and start.opcode == "tuple" else None
 
     def _multiplied_with(self, where: Computation, gather: Instruction) -> Iterator[tuple[Computation, str]]:
-        """The other operands of the products that the result of ``gather`` goes into, handed on."""
+        """Yield the other operands of the products that use the result of ``gather``, passed on unchanged."""
         waiting: list[Place] = [(where, gather)]
         seen = {(where.name, gather.name)}
         while waiting and len(seen) < MAX_STEPS:
@@ -218,8 +221,8 @@ class Weights:
                     waiting.append((where_next, next_one))
 
     def _made_of(self, where: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
-        """The inputs of the program that ``name`` is computed from, up to what others along ``axes`` sent: of that
-        the collective."""
+        """The inputs of the program that ``name`` is computed from, up to what others along ``axes`` sent: of
+        that the collective."""
         waiting, seen = [(where, name)], {(where.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()
@@ -246,12 +249,13 @@ class Weights:
 
     def _along(self, collective: Instruction, axes: set[str]) -> bool:
         if collective.opcode.endswith("-done"):
-            return False  # its start says it
+            return False  # counted at its start
         own = self._axes_of(collective)
         return own is None or not axes.isdisjoint(axis.partition(":")[0] for axis in own)
 
     def _elements(self, where: Computation, instruction: Instruction) -> list[tuple[Computation, str] | None]:
-        """Where the element of a tuple comes from: of a loop's, before it and from each of its turns."""
+        """Return the sources of a tuple's element: of a loop's, its initial value and that of each
+        iteration."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -281,7 +285,7 @@ def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
 
 
 def _only_hands_on(body: Computation) -> bool:
-    """Does a fusion nothing but hand on an array: indices of a slice are computed from scalars."""
+    """Return whether a fusion only passes an array on: slice indices are computed from scalars."""
     return all(
         i.operation in _HANDS_ON
         or i.opcode in ("parameter", "constant")

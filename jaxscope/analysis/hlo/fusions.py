@@ -1,4 +1,4 @@
-"""Fusions by kind and what they hold; elementwise operations that were left alone; custom calls."""
+"""List the fusions by kind and contents, the elementwise operations outside of them, and custom calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fusions(msgspec.Struct, frozen=True):
-    """All fusions that run.
+    """List the fusions that run.
 
     Attributes:
       total, by_kind: outside of other fusions; ``nested`` and ``nested_by_kind``: inside of them.
@@ -123,14 +123,14 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Of what the fusion holds, else its own; nothing for one that only copies what the compiler moved."""
+    """Return the source lines of a fusion's contents, else its own; none for one that only copies."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]
 
 
 def kind_of(fusion: Instruction) -> str:
-    """``loop``, ``input``, ``output``, ``custom``; a kind of the future by its own name."""
+    """Return ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown kind."""
     tail = fusion.tail
     found = _KIND.match(tail, tail.find(")"))
     kind = found[1] if found else attribute(tail, "kind") or "kUnknown"
@@ -148,7 +148,7 @@ def alone(graph: CallGraph, fusions: Fusions) -> Alone:
 
 
 def custom_calls(graph: CallGraph) -> dict[str, int]:
-    """Custom calls that run, also inside of fusions, by target."""
+    """Count the custom calls that run, also inside of fusions, by target."""
     found: dict[str, int] = {}
     for _, instruction in graph.all(*CUSTOM_CALLS):
         target = unquote(attribute(instruction.tail, "custom_call_target") or "?")
@@ -157,7 +157,7 @@ def custom_calls(graph: CallGraph) -> dict[str, int]:
 
 
 def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
-    """Opcodes in a fusion's body, nested fusions opened."""
+    """Count the opcodes in a fusion's body, with those of nested fusions."""
     ops: dict[str, int] = {}
     waiting, seen = [(body, 0)], {body.name}
     while waiting:

@@ -1,4 +1,4 @@
-"""Who talks to whom in a collective: the five spellings of groups, as lists of positions.
+"""Parse the groups of devices of a collective, written in five formats, to lists of positions.
 
 ======================  ====================================================================
 explicit                ``{{0,2},{1,3}}``; ``{}`` is one group of everybody
@@ -39,7 +39,7 @@ Group = tuple[int, ...]
 
 
 class Groups(NamedTuple):
-    """Groups of positions, the spelling they came in, and the mesh if the text named one.
+    """Groups of positions, their format, and the mesh if the text has one.
 
     ``mesh`` is ``[(axis, size)]``, only where the names are the user's.
     """
@@ -50,7 +50,7 @@ class Groups(NamedTuple):
 
 
 def parse(text: str) -> Groups | None:
-    """The value of ``replica_groups=``; None if it cannot be read or is absurdly large.
+    """Parse the value of ``replica_groups=``; None if it cannot be read or is too large.
 
     ``{}`` gives no member: what "everybody" is depends on the module (see ``positions``).
     """
@@ -66,7 +66,7 @@ def parse(text: str) -> Groups | None:
 
 
 def pairs(text: str) -> Groups | None:
-    """The value of ``source_target_pairs=``; each member is (source, target)."""
+    """Parse the value of ``source_target_pairs=``; each member is (source, target)."""
     text = text.strip()
     if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
         return None
@@ -83,7 +83,7 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
-    """0..n-1 reshaped to ``dims`` and transposed, flat; None where that makes no sense."""
+    """Return 0..n-1 reshaped to ``dims`` and transposed, flat; None if the sizes do not match."""
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation
@@ -188,7 +188,7 @@ def positions(
     global_ids: bool,
     partition_ids: bool,
 ) -> list[Group] | None:
-    """Groups as written, turned into groups of positions ``replica * partitions + partition``.
+    """Convert the printed groups to groups of positions ``replica * partitions + partition``.
 
     What the numbers mean follows XLA's CollectiveOpGroupMode: without a channel they are replicas;
     with one and ``use_global_device_ids`` they are positions; with one and without it they are

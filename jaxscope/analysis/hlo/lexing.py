@@ -1,4 +1,4 @@
-"""Cutting one instruction's text at its commas, with brackets and quoted strings respected.
+"""Split an instruction's text at its commas, outside of brackets and quoted strings.
 
 Grammar of the part behind ``opcode(``, as XLA prints it::
 
@@ -29,14 +29,14 @@ _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
 
 
 def number(text: str | None, digits: int = 9) -> int | None:
-    """A plain decimal number of at most ``digits`` digits, else None."""
+    """Parse a decimal number of at most ``digits`` digits; None for other text."""
     if text and len(text) <= digits and text.isascii() and text.isdigit():
         return int(text)
     return None
 
 
 def closing(text: str, start: int) -> int:
-    """Where the bracket that was opened before ``start`` closes; -1 if it never does."""
+    """Return the position of the bracket that closes the one before ``start``; -1 if there is none."""
     if start == 0:  # the usual operand list holds no bracket of its own
         end = text.find(")")
         if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
@@ -54,7 +54,7 @@ def closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """The parts between the commas at depth 0, stripped; ``[]`` of nothing."""
+    """Return the parts between the commas at depth 0, stripped; ``[]`` for empty text."""
     parts, depth, start = [], 0, 0
     for found in _STOP.finditer(text):
         sign = found[0]
@@ -77,7 +77,7 @@ def operand_text(tail: str) -> str:
 
 
 def operands(tail: str) -> list[str]:
-    """Names of the operands; of a constant or a parameter whatever words stand there.
+    """Return the names of the operands; of a constant or a parameter, the words in their place.
 
     XLA writes ``%a`` or ``a``, with the shape in front in older texts (``f32[2]{0} %a``), and
     every fifth operand after a comment ``/*index=5*/``.
@@ -91,7 +91,7 @@ def operands(tail: str) -> list[str]:
 
 
 def attribute(tail: str, key: str) -> str | None:
-    """The value of one attribute, as text without the comma behind it; None if it is not there."""
+    """Return the value of one attribute as text; None if it is missing."""
     if key not in tail:
         return None
     position = closing(tail, 0) + 1
@@ -107,8 +107,8 @@ def attribute(tail: str, key: str) -> str | None:
 
 
 def attributes(text: str, until: str | None = None) -> dict[str, str]:
-    """All attributes of a text that starts with a comma, up to one named ``until``; of two with one name
-    the first."""
+    """Return all attributes of a text that starts with a comma, up to one named ``until``; of two with one
+    name the first."""
     result: dict[str, str] = {}
     position = 0
     while (found := _KEY.match(text, position)) and found[1] != until:
@@ -119,7 +119,7 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 
 def instruction_attributes(tail: str) -> dict[str, str]:
-    """The attributes that XLA prints in front of ``metadata`` and ``backend_config``."""
+    """Return the attributes that XLA prints before ``metadata`` and ``backend_config``."""
     end = closing(tail, 0)
     return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
 
@@ -139,7 +139,7 @@ def _value_end(text: str, start: int) -> int:
 
 
 def metadata(tail: str) -> str | None:
-    """What stands between the braces of ``metadata={...}``."""
+    """Return the text between the braces of ``metadata={...}``."""
     start = tail.find(", metadata={")
     if start < 0:
         return None
@@ -151,12 +151,12 @@ def metadata(tail: str) -> str | None:
 
 
 def fields(body: str) -> dict[str, str]:
-    """``op_name="a\\"b" stack_frame_id=7`` as a dict, strings unescaped."""
+    """Parse ``op_name="a\\"b" stack_frame_id=7`` to a dict, with strings unescaped."""
     return {k: unquote(v) for k, v in _FIELD.findall(body)}
 
 
 def unquote(text: str) -> str:
-    """A quoted string's content with C escapes undone; other text as it is."""
+    """Return the content of a quoted string with C escapes decoded; other text unchanged."""
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         return text
     text = text[1:-1]
@@ -180,7 +180,7 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def backend_config(tail: str) -> dict[str, Any]:
-    """``backend_config={...}`` as JSON; ``{}`` where there is none or it is not an object.
+    """Parse ``backend_config={...}`` as JSON; ``{}`` if it is missing or not an object.
 
     It is printed as JSON whose key order changes from one compilation to the next, or as a
     quoted string that holds JSON.

@@ -1,4 +1,4 @@
-"""Trip counts of while loops: printed by the backend, or read off the induction variable.
+"""Find the trip counts of while loops: printed by the backend, or computed from the induction variable.
 
 CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. Then the condition
 is looked at as an expression of the loop's tuple, ``compare(element i, bound)``, the body for
@@ -32,7 +32,7 @@ class Loop(msgspec.Struct, frozen=True):
     """A while loop that runs.
 
     Attributes:
-      trip_count: iterations; None where it depends on data or cannot be told.
+      trip_count: iterations; None if it depends on data or is unknown.
       how: ``printed`` or ``inferred``; None where there is no count.
       computation: where the loop stands; ``body`` is what it runs.
       executions: how often the whole loop is entered in one call of the program; None where that
@@ -72,7 +72,7 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """Where a called computation's parameters come from: the operands of the call."""
+    """Return the operands of the call, which are a called computation's parameters."""
 
     caller: Computation
     call: Instruction
@@ -80,7 +80,7 @@ class Inside(NamedTuple):
 
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
-    """All loops that run, in the order of the text, and how often every computation runs."""
+    """Return all loops that run, in the order of the text, and how often every computation runs."""
     found: list[Loop] = []
     left = MAX_STEPS_IN_ALL
     for computation, instruction in graph.all("while", "while-start"):
@@ -94,7 +94,7 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
 
 
 def trips(found: list[Loop], unknown: int | None = None) -> Trips:
-    """What ``CallGraph.executions`` asks for; ``unknown`` stands for counts that are not known."""
+    """Return the trip counts by computation and loop; ``unknown`` replaces those that are unknown."""
     return {
         (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count
         for loop in found
@@ -141,7 +141,7 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 
 
 def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
-    """How often the body runs: ``while start <direction> bound: start += step``; None if for ever."""
+    """Count the iterations of ``while start <direction> bound: start += step``; None if it never ends."""
     if direction == "NE":
         if start == bound:
             return 0
@@ -160,7 +160,7 @@ def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
 
 
 class _Reading:
-    """Values of one loop's computations as expressions of their parameters; counts its steps."""
+    """The values in one loop's computations as expressions of their parameters; counts its steps."""
 
     def __init__(self, graph: CallGraph, limit: int) -> None:
         self._graph = graph
@@ -218,7 +218,7 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        """Member ``index`` of a tuple, without looking at the others."""
+        """Return member ``index`` of a tuple without evaluating the others."""
         if instruction is None or not self._may_look(instruction, depth):
             return None
         if instruction.opcode == "tuple":
@@ -243,11 +243,11 @@ class _Reading:
         return calls[0].callee if calls else None
 
     def _of(self, where: Computation, instruction: Instruction | None, index: int) -> Value:
-        """Member ``index``, or the value itself for a loop that carries no tuple (index -1)."""
+        """Return member ``index``, or the value itself for a loop without a tuple (index -1)."""
         return self.value(where, instruction) if index < 0 else self.member(where, instruction, index)
 
     def step(self, body: Computation, index: int) -> int | None:
-        """By how much the body changes element ``index``."""
+        """Return by how much the body changes element ``index``."""
         value = self._of(body, body.root, index)
         if isinstance(value, Element) and value.parameter == 0 and value.member == index:
             return value.offset
@@ -256,14 +256,14 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """What an element holds that the body does not change."""
+        """Return the value of an element that the body does not change."""
         if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
             return None
         start = self.initial(caller, loop, value.member)
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """What element ``index`` holds when the loop is entered."""
+        """Return the value of element ``index`` when the loop is entered."""
         if depth > MAX_DEPTH:
             return None
         value = self._of(caller, _operand(caller, loop, 0), index)
@@ -280,7 +280,7 @@ class _Reading:
 
 
 def _hands_on(opcode: str) -> bool:
-    """Does it hand on, later, what a start computes or copies?"""
+    """Return whether the instruction gives the result of an earlier asynchronous start."""
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 
 

@@ -1,8 +1,7 @@
 """A compiled HLO module as data: computations and instructions, one text line each.
 
-Owns what an instruction looks like once its line has been cut in five. What stands inside the
-operand list and the attributes is read by ``lexing`` when somebody asks, because most
-instructions are never asked.
+The line of an instruction is split into five parts. Operands and attributes are parsed by ``lexing`` only when they are
+needed, because those of most instructions are not.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from jaxscope.analysis.hlo.lexing import operands
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A line (1-based) that could not be read, shortened, and why."""
+    """A line (1-based) that could not be read, shortened, and the reason."""
 
     line: int
     text: str
@@ -37,7 +36,7 @@ class Instruction(msgspec.Struct, frozen=True, gc=False):  # never in a circle
 
     @property
     def operation(self) -> str:
-        """What it does, whether at once or asynchronously: ``fusion`` of ``fusion-start``.
+        """Return the operation without ``-start``: ``fusion`` of ``fusion-start``.
 
         XLA prints any operation that runs asynchronously alone in a computation as ``NAME-start`` with the
         operation's own attributes, ``NAME-update`` and ``NAME-done``.
@@ -46,9 +45,9 @@ class Instruction(msgspec.Struct, frozen=True, gc=False):  # never in a circle
 
 
 class Computation:
-    """One computation; its instructions stand in the order of the text.
+    """One computation; its instructions are in the order of the text.
 
-    That is the order of the schedule where the module says ``is_scheduled=true``.
+    That is the order of the schedule if the module has ``is_scheduled=true``.
     """
 
     __slots__ = ("_by_name", "_readers", "entry", "instructions", "line", "name")
@@ -67,7 +66,7 @@ class Computation:
         return self._by_name.get(name)
 
     def readers(self, name: str) -> Sequence[Instruction]:
-        """The instructions here that have ``name`` among their operands."""
+        """Return the instructions of this computation that have ``name`` among their operands."""
         if self._readers is None:
             self._readers = {}
             for instruction in self.instructions:
@@ -78,7 +77,7 @@ class Computation:
 
     @property
     def root(self) -> Instruction | None:
-        """The instruction marked ROOT; a computation that was cut short has none."""
+        """Return the instruction marked ROOT; None in a truncated computation."""
         # Nearly always the last one, except in scheduled modules.
         for instruction in reversed(self.instructions):
             if instruction.root:
@@ -90,7 +89,7 @@ class Computation:
 
 
 class Module:
-    """What was read of a text.
+    """The contents of a text.
 
     Attributes:
       header: the attributes of the ``HloModule`` line, as text.

@@ -35,7 +35,8 @@ def is_manual(op_name: str) -> bool:
 
 
 def primitive(op_name: str) -> str:
-    """Return the last component: ``jit(f)/shard_map/psum`` -> ``psum``; of several joined by ``;`` the first."""
+    """Return the last component: ``jit(f)/shard_map/psum`` -> ``psum``; of several joined by ``;`` the
+    first."""
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 
 
@@ -45,7 +46,8 @@ def origin(op_name: str | None, name: str, may_be_manual: Callable[[], bool]) ->
     Args:
       op_name: of the collective's own metadata.
       name: of the instruction; a collective of the program is named after its primitive (``psum.7``).
-      may_be_manual: returns whether the program may have a shard_map or a pmap; called only without ``op_name``.
+      may_be_manual: returns whether the program may have a shard_map or a pmap; called only without
+        ``op_name``.
     """
     if op_name:
         return "asked" if primitive(op_name) in PRIMITIVES and is_manual(op_name) else "inserted"

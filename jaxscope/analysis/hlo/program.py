@@ -1,4 +1,4 @@
-"""Analyse one compiled text: all that the report shows of a program from its HLO.
+"""Analyse one compiled text: all figures of a program that the report shows from its HLO.
 
 ``analyse`` never raises: what could not be read is in ``problems`` and its place is None or empty.
 """
@@ -19,7 +19,7 @@ from jaxscope.analysis.hlo.reader import read
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What one compiled program is made of.
+    """The contents of one compiled program.
 
     Attributes:
       module: the name after ``HloModule``.

@@ -1,4 +1,4 @@
-"""From the text of a compiled module to ``Module``: what can be read is read, the rest is named.
+"""Parse the text of a compiled module to ``Module``; parts that cannot be read become ``problems``.
 
 The text is XLA's ``HloModule::ToString`` as JAX 0.8 to 0.12 give it for CPU, TPU and GPU, and as
 ``--xla_dump_to`` writes it: with or without ``%`` before names, with or without signatures and
@@ -76,7 +76,7 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
 
 
 def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Matches at the beginning of the lines that hold ``mark``. A search for a fixed string is ten
+    """Yield matches at the beginning of the lines that contain ``mark``. A search for a fixed string is ten
     times faster than one for a pattern at the beginning of every line."""
     at = text.find(mark)
     while at >= 0:
@@ -101,7 +101,7 @@ def _instructions(
 
 
 def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tuple[str, ...]]:
-    """Line by line: blank lines and comments are skipped, a line that continues the one before
+    """Read line by line: skip blank lines and comments, and join a line that continues the one before
     (a backend_config with line breaks in it) is joined to it, others are problems."""
     rows: list[list[str]] = []
     parts: list[list[str]] = []
@@ -139,7 +139,7 @@ def _tables(text: str, start: int, end: int, problems: _Problems) -> dict[str, s
 
 
 def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
-    """Lines between computations that belong to none."""
+    """Note the lines between computations that belong to none."""
     between = text[begin:end]
     if not between.strip():
         return
@@ -152,7 +152,7 @@ def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
 
 
 def _set_lines(text: str, computations: dict[str, Computation]) -> None:
-    """Offsets become line numbers, counted once from the beginning."""
+    """Convert offsets to line numbers, counted once from the beginning."""
     line, position = 1, 0
     for computation in computations.values():
         line += text.count("\n", position, computation.line)
@@ -161,7 +161,7 @@ def _set_lines(text: str, computations: dict[str, Computation]) -> None:
 
 
 class _Problems:
-    """What could not be read, with line numbers; the first fifty, then only how many more."""
+    """The problems of a text with line numbers: the first fifty, then only their number."""
 
     def __init__(self, text: str) -> None:
         self.found: list[Problem] = []

@@ -1,4 +1,4 @@
-"""What stands between the start and the done of a transfer in a scheduled computation."""
+"""Find the work between the start and the done of a transfer in a scheduled computation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MAX_UPDATES = 1_000
 
 
 def computes(instruction: Instruction) -> bool:
-    """Does the instruction occupy the device?"""
+    """Return whether the instruction occupies the device."""
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 
 
 class Schedule:
-    """The order of one computation's instructions.
+    """The order of the instructions of one computation.
 
     Two instructions of one name, which only a damaged text has, count as the last of them.
     """
@@ -42,7 +42,7 @@ class Schedule:
                     self._done.setdefault(name, instruction)
 
     def done_of(self, start: Instruction) -> Instruction | None:
-        """The ``-done`` of a start, through ``-update``s; None if it stands in another computation."""
+        """Return the ``-done`` of a start, through ``-update``s; None if it is in another computation."""
         found = self._done.get(start.name)
         for _ in range(MAX_UPDATES):
             if found is None or found.opcode.endswith("-done"):
@@ -51,7 +51,7 @@ class Schedule:
         return None
 
     def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
-        """Does anything compute between the start and its done?
+        """Return whether an instruction computes between the start and its done.
 
         Args:
           end: the done, where it is not the one that ``done_of`` finds.

@@ -1,4 +1,4 @@
-"""Shapes as HLO prints them: ``bf16[8,128]{1,0:T(8,128)(2,1)S(1)}`` and tuples of them.
+"""Parse shapes as HLO prints them: ``bf16[8,128]{1,0:T(8,128)(2,1)S(1)}`` and tuples of them.
 
 Element type, dimensions (``<=8`` is a bounded dynamic one), layout (minor to major), tiles,
 element size in bits ``E(4)`` and memory space ``S(1)``, as in XLA's ShapeUtil and LayoutUtil.
@@ -53,7 +53,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bytes(self) -> int | None:
-        """Of the elements, without the padding that tiles add."""
+        """Return the bytes of the elements, without the padding that tiles add."""
         elements = self.elements
         if elements is None or self.bits is None:
             return None
@@ -66,7 +66,7 @@ Shape = Array | tuple["Shape | None", ...]
 
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> Shape | None:
-    """A shape; None if the text is none."""
+    """Parse a shape; None for other text."""
     if len(text) > 200_000:
         return None
     return _parse(_COMMENT.sub("", text).strip(), 0)
@@ -110,8 +110,8 @@ def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | N
 
 
 def _bits(dtype: str) -> int | None:
-    """Bits of one element: ``f8e4m3fn`` 8, ``bf16`` 16, ``c64`` 64; types below a byte take one each
-    unless the layout says otherwise (``E(4)``)."""
+    """Return the bits of an element: 8 for ``f8e4m3fn``, 16 for ``bf16``, 64 for ``c64``; smaller types take
+    a byte unless the layout has another size (``E(4)``)."""
     if dtype == "pred":
         return 8
     found = _BITS.match(dtype)
@@ -119,13 +119,13 @@ def _bits(dtype: str) -> int | None:
 
 
 def members(text: str) -> list[str]:
-    """The texts of a tuple's members; of an array its own."""
+    """Return the texts of a tuple's members; of an array, its own text."""
     text = _COMMENT.sub("", text).strip()
     return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
 
 
 def total_bytes(shape: Shape | None) -> int | None:
-    """Bytes of an array, or of all members of a tuple; None where one is not known."""
+    """Return the bytes of an array, or of all members of a tuple; None if one is unknown."""
     if shape is None:
         return None
     if isinstance(shape, Array):
@@ -140,7 +140,7 @@ def total_bytes(shape: Shape | None) -> int | None:
 
 
 def of_result(opcode: str, text: str) -> Shape | None:
-    """What an instruction gives. One that starts something prints more than its result::
+    """Return the shape of an instruction's result. One that starts something prints more than its result::
 
     copy-start                          (result, operand, context)
     all-reduce-start                    the result alone; since JAX 0.12 ((operands), result)
@@ -159,11 +159,11 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 
 def result_bytes(opcode: str, text: str) -> int | None:
-    """``total_bytes`` of what an instruction gives."""
+    """Return the bytes of an instruction's result."""
     return total_bytes(of_result(opcode, text))
 
 
 @functools.lru_cache(maxsize=8192)
 def text_bytes(text: str) -> int | None:
-    """``total_bytes`` of a shape's text."""
+    """Return the bytes of a shape given as text."""
     return total_bytes(parse(text))

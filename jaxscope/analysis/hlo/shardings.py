@@ -1,4 +1,4 @@
-"""A sharding as the partitioner spells it -> the mesh axes of each dimension.
+"""Convert a sharding as the partitioner prints it to the mesh axes of each dimension.
 
 ======================  ====================================================================
 GSPMD                   ``{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}``: tiles of each
@@ -44,7 +44,7 @@ class Spelled(msgspec.Struct, frozen=True):
 
 
 def read(text: str, mesh: Mesh | None) -> Spelled:
-    """``text`` with its braces; ``mesh``: (axis, size) of the program's mesh, where it is known."""
+    """Parse ``text`` with its braces; ``mesh``: (axis, size) of the program's mesh, if known."""
     text = text.strip()[:20_000]
     if text == "{replicated}":
         return Spelled((), ())
@@ -99,7 +99,7 @@ def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
     order = groups.device_order(found[2], total)
     if mesh is None or order is None:
         return Spelled(tiles)
-    # Where each position lies on their mesh, and from that its tile along each dimension.
+    # The coordinates of each position on their mesh, and from these its tile along each dimension.
     there = _coordinates(order, [size for _, size in own])
     names = [name for name, _ in own]
     at = []
@@ -115,7 +115,7 @@ def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
 
 
 def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
-    """Of each dimension, by position: its index in an array of shape ``dims`` that holds ``flat``."""
+    """Return, for each dimension, the index in an array of shape ``dims`` at each position of ``flat``."""
     found = []
     stride = len(flat)
     for size in dims:
@@ -128,7 +128,7 @@ def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
 
 
 def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) -> Dimensions | None:
-    """The axes whose digits, one after the other, count the tiles of each dimension."""
+    """Return the axes whose digits in order count the tiles of each dimension."""
     total = math.prod(size for _, size in mesh)
     if any(len(along) != total for along in coordinates[: len(tiles)]):
         return None

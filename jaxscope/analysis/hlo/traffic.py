@@ -1,9 +1,10 @@
-"""Compute a lower bound of the bytes that one call of a program moves between a device's memory and its cores.
+"""Compute a lower bound of the bytes that one call of a program moves between a device's memory and its
+cores.
 
-Each argument and each result counts once, without padding, and only if it is certainly read or written as a whole.
-Not counted: an argument that is only sliced (the slices count), only returned, or only read by an instruction that
-may read a part of it (an unknown kernel, a branch); a result that overwrites a part of an argument, or that a loop, a
-branch or such a kernel writes; values in the host's memory.
+Each argument and each result counts once, without padding, and only if it is certainly read or written as a
+whole. Not counted: an argument that is only sliced (the slices count), only returned, or only read by an
+instruction that may read a part of it (an unknown kernel, a branch); a result that overwrites a part of an
+argument, or that a loop, a branch or such a kernel writes; values in the host's memory.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Traffic:
             if any(i.opcode in _MAYBE and i.opcode != "tuple" for i in inside):
                 return 0
             return size if any(body.readers(p.name) for p in found) else 0
-        # A fusion computes of a value what is asked of it: with a slice in it, that may be a part.
+        # A fusion computes only the parts of a value that it uses: with a slice in it, not the whole.
         most = 0
         for parameter in found:
             readers = body.readers(parameter.name)
@@ -94,7 +95,7 @@ class Traffic:
         return most
 
     def _inside(self, body: Computation) -> list[Instruction]:
-        """The instructions of a fusion's body, and of the fusions in it."""
+        """Return the instructions of a fusion's body, and of the fusions in it."""
         found: list[Instruction] = []
         waiting, seen = [body], {body.name}
         while waiting:
@@ -108,7 +109,7 @@ class Traffic:
         return found
 
     def _in_loops(self, where: Computation, packed: Instruction, name: str, size: int, depth: int) -> int:
-        """A member of a tuple that loops take."""
+        """Return the bytes read of a tuple member that loops take."""
         places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
         most = 0
         for loop in where.readers(packed.name):
@@ -147,7 +148,7 @@ class Traffic:
 
 
 def _size(text: str) -> int:
-    """Bytes of an array in the device's memory; 0 for what is none, or not known."""
+    """Return the bytes of an array in the device's memory; 0 for other values and unknown sizes."""
     shape = shapes.parse(text)
     if not isinstance(shape, shapes.Array) or shape.space == _HOST or any(d is None for d in shape.dims):
         return 0
@@ -162,5 +163,5 @@ def _is_matrix(instruction: Instruction) -> bool:
 
 
 def _strides(instruction: Instruction) -> bool:
-    """A convolution that may step over elements."""
+    """Return whether a convolution may skip elements."""
     return instruction.opcode == "convolution" and "stride=" in (attribute(instruction.tail, "window") or "")

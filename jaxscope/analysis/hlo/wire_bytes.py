@@ -1,4 +1,4 @@
-"""Bytes that one device sends for one collective.
+"""Compute the bytes that one device sends for one collective.
 
 With ``n`` devices in a group and the algorithms that reach the lower bound on a ring (Chan, Heimlich,
 Purkayastha, van de Geijn: Collective communication, 2007), where ``B`` is the size of the largest
@@ -24,7 +24,7 @@ from __future__ import annotations
 def wire_bytes(
     kind: str, result_bytes: int | None, group_size: int | None, *, moves: bool = True
 ) -> int | None:
-    """Bytes sent per device and execution, rounded down; None where something is not known.
+    """Return the bytes sent per device and execution, rounded down; None if something is unknown.
 
     Args:
       result_bytes: the result on one device (the payload of a send).

@@ -1,8 +1,8 @@
-"""Calls from a program back into Python on the host: ``pure_callback``, ``io_callback``,
-``debug.print``, ``debug.callback``; infeed and outfeed.
+"""Find calls from a program into Python on the host: ``pure_callback``, ``io_callback``, ``debug.print``,
+``debug.callback``; infeed and outfeed.
 
 On CPU and GPU each is one custom call. On TPU it is a ``send`` for every operand and a ``recv`` for every
-result, all at one location. Which Python function is called stands in no text.
+result, all at one location. The text does not name the Python function.
 """
 
 from __future__ import annotations
@@ -25,10 +25,17 @@ TOKEN = "!stablehlo.token"
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """``kind`` is the primitive's name in JAX, infeed or outfeed; None: not told by the location.
-    ``ordered``: kept in order with the others by a token; None: cannot be told. ``count`` has calls
-    written out and loop bodies once; ``in_loop``: it runs in every turn of a loop; ``in_branch``: only where a branch
-    is taken. Bytes are those of one call."""
+    """A call from the program into Python.
+
+    Attributes:
+      kind: JAX's name of the primitive, infeed or outfeed; None: not in the location.
+      target: the custom call's target.
+      count: occurrences, with called functions inlined and loop bodies counted once.
+      ordered: whether a token keeps it in order with the others; None: unknown.
+      in_loop: it runs in every iteration of a loop.
+      bytes_to_host, bytes_from_host: of one call.
+      in_branch: it runs only if a branch is taken.
+    """
 
     kind: str | None
     target: str | None
@@ -42,7 +49,7 @@ class Callback(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Callback]:
-    """In the order of the text."""
+    """Return the callbacks in the order of the text."""
     found: list[Callback] = []
     transfers: dict[tuple[str, int, int], list[int]] = {}
     for index, op in enumerate(module.ops):

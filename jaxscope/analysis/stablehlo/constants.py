@@ -1,8 +1,8 @@
-"""Arrays written into a program: what the traced function took from its surroundings.
+"""Find the constants of a program: arrays that its trace captured.
 
-JAX writes a captured array as one constant at the head of the function, at the location of the call that
-was lowered: the line that matters is where it is used. Where its values are elided, what is left is the
-type; a name comes from the trace (``schema.keys.Captured``) by shape and dtype.
+JAX writes a captured array as a constant at the head of the function, with the location of the lowered call:
+the relevant line is that of its first use. Values may be elided, which leaves the type; the name comes from
+the trace (``schema.keys.Captured``) by shape and dtype.
 """
 
 from __future__ import annotations
@@ -17,14 +17,21 @@ from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Captured, Frame
 
 CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
-SMALL = 16  # elements: what capture prints in full, and what code writes by itself (shapes, key schedules)
+SMALL = 16  # elements: capture prints these in full, and JAX itself creates some (shapes, key schedules)
 
 
 class Constant(msgspec.Struct, frozen=True):
-    """``names``: the variables it can be, by shape and dtype; ``name`` where that is one, or where the
-    program's own argument says it. ``splat``: every element is the same, so that XLA stores one.
-    ``source``: where it is used first. ``argument``: JAX passes it as an argument of the program (its
-    position), as newer versions do."""
+    """An array in a program.
+
+    Attributes:
+      line: of the text.
+      source: the line of its first use.
+      name: the variable, if it is the only one of this shape and dtype, or the name of the program's
+        argument.
+      names: all variables of this shape and dtype.
+      splat: all elements are equal, so that XLA stores one.
+      argument: position of the program's argument that JAX passes it as (newer versions); None: a constant.
+    """
 
     type: str
     shape: tuple[int | None, ...] | None
@@ -39,7 +46,7 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) -> list[Constant]:
-    """Constants of more than SMALL elements, the largest first."""
+    """Return the constants of more than SMALL elements, the largest first."""
     found: list[tuple[int | None, Constant]] = []
     wanted = {
         index
@@ -76,7 +83,8 @@ def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) ->
 
 
 def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None = None) -> dict[int, int]:
-    """Value (an operation, or -1 - k for an argument) -> the first operation that takes it."""
+    """Return the first operation that uses each of the values ``wanted``: an operation, or -1 - k for an
+    argument."""
     found: dict[int, int] = {}
     if not wanted:
         return found
@@ -88,7 +96,7 @@ def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None
 
 
 def is_splat(op: Op) -> bool:
-    """``dense<0.0>``: no list, and no run of hexadecimal digits."""
+    """Return whether the constant has one value for all elements: ``dense<0.0>``."""
     text = op.detail.strip()
     return text.startswith("dense<") and not text.startswith(("dense<[", 'dense<"', "dense<>"))
 
@@ -106,8 +114,7 @@ def _constant(
 
 
 def _names(constants: list[Constant], captured: Sequence[Captured]) -> list[tuple[str, ...]]:
-    """What each constant can be called. A name is certain only where shape and dtype leave one choice:
-    an unnamed capture of the same kind leaves none."""
+    """Return the possible names of each constant: none if an unnamed capture has the same shape and dtype."""
     by_kind: dict[tuple[object, object], list[str | None]] = {}
     for c in captured:
         by_kind.setdefault((c.shape, c.dtype), []).append(c.name)

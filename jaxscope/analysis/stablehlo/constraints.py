@@ -1,7 +1,9 @@
-"""Find the shardings requested by ``with_sharding_constraint`` and ``reshard``, and those that split unevenly.
+"""Find the shardings requested by ``with_sharding_constraint`` and ``reshard``, and those that split
+unevenly.
 
-A constraint is an operation on a value. It belongs to an argument if its operand is the argument, to a result if its
-output is returned unchanged; both also through calls of private functions (a jitted function called inside another).
+A constraint is an operation on a value. It belongs to an argument if its operand is the argument, to a result
+if its output is returned unchanged; both also through calls of private functions (a jitted function called
+inside another).
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ MAX_DEPTH = 100  # calls of calls
 MAX_VISITS = 10_000  # of functions, on the way of arguments into calls
 MAX_UNEVEN = 200
 MAX_LISTED = 500
-MAX_MAKERS = 40  # operations looked at behind one constraint
-MAX_INSIDE = 200  # and of a function that is called there
-# Of operations that may have operands of their result's shape.
+MAX_MAKERS = 40  # operations before one constraint
+MAX_INSIDE = 200  # operations of a function that is called there
+# Operations that may have operands of their result's shape.
 NOT_ELEMENTWISE = frozenset(
     {
         *("dot_general", "dot", "convolution", "sort", "gather", "scatter", "fft", "cholesky", "reverse"),
@@ -38,9 +40,9 @@ NOT_ELEMENTWISE = frozenset(
         *("collective_permute", "composite"),
     }
 )
-ASKING = ("constraint", "reshard")
+REQUESTS = ("constraint", "reshard")
 
-Asked = tuple[Spec, Frame | None]
+Request = tuple[Spec, Frame | None]
 
 
 class Uneven(msgspec.Struct, frozen=True):
@@ -77,7 +79,8 @@ class Constraint(msgspec.Struct, frozen=True):
       asked: the requested sharding.
       bytes: of the global value.
       parts: requested parts per dimension.
-      made_at: the lines (file, line) of the operation that computes the value and of the elementwise operations
+      made_at: the lines (file, line) of the operation that computes the value and of the elementwise
+        operations
         between the two, the nearest first.
       used_at: the lines of the operations that read the constrained value.
       argument: the name of the program's argument that is constrained; None: a computed value.
@@ -102,17 +105,17 @@ class Constraints:
         self._functions = {f.name: i for i, f in enumerate(module.functions)}
         self._of: dict[int, str] = {}  # operation -> argument or result
         main = module.main()
-        self.arguments: dict[int, Asked] = {}
-        self.results: dict[int, Asked] = {}
+        self.arguments: dict[int, Request] = {}
+        self.results: dict[int, Request] = {}
         if main is not None:
             self._read_arguments(main)
             self._read_results(main)
 
-    def _asks(self, op: Op) -> bool:
+    def _is_request(self, op: Op) -> bool:
         kind = KINDS.get(op.name) or (KINDS.get(op.callee or "") if "custom_call" in op.name else None)
-        return kind in ASKING
+        return kind in REQUESTS
 
-    def _asked(self, index: int) -> Asked | None:
+    def _request(self, index: int) -> Request | None:
         spec = stated(self._module.ops[index], self._meshes)
         return None if spec is None else (spec, self._sources.frame(index))
 
@@ -122,23 +125,23 @@ class Constraints:
         waiting: list[tuple[Function, tuple[int | None, ...]]] = [(main, tuple(range(len(main.arguments))))]
         seen: set[tuple[str, tuple[int | None, ...]]] = set()
         while waiting and len(seen) < MAX_VISITS:
-            function, whose = waiting.pop()
-            if (function.name, whose) in seen:
+            function, arguments = waiting.pop()
+            if (function.name, arguments) in seen:
                 continue
-            seen.add((function.name, whose))
+            seen.add((function.name, arguments))
             for index in range(function.first, function.end):
                 op = self._module.ops[index]
                 if op.parent is not None:
                     continue
-                taken = [_at(whose, -1 - k) for k in op.operands]
-                if self._asks(op) and len(taken) == 1 and taken[0] is not None:
+                taken = [_at(arguments, -1 - k) for k in op.operands]
+                if self._is_request(op) and len(taken) == 1 and taken[0] is not None:
                     found.setdefault(taken[0], []).append(index)
                 elif op.name in CALLS and op.callee in self._functions and any(t is not None for t in taken):
                     called = self._module.functions[self._functions[op.callee]]
                     if len(taken) == len(called.arguments):
                         waiting.append((called, tuple(taken)))
         for argument, indices in found.items():
-            requests = [self._asked(i) for i in indices]
+            requests = [self._request(i) for i in indices]
             self._of.update(dict.fromkeys(indices, "argument"))
             first = requests[0]
             if first is not None and all(r is not None and r[0] == first[0] for r in requests):
@@ -149,12 +152,12 @@ class Constraints:
             index = self._made_by(main, position)
             if index is not None:
                 self._of[index] = "result"
-                request = self._asked(index)
+                request = self._request(index)
                 if request is not None:
                     self.results[position] = request
 
     def _made_by(self, function: Function, position: int) -> int | None:
-        """Return the constraint whose output is this result of the function; None: there is none."""
+        """Return the constraint arguments output is this result of the function; None: there is none."""
         for _ in range(MAX_DEPTH):
             end = self._module.ops[function.end - 1] if function.end > function.first else None
             if end is None or end.name != "func.return" or position >= len(end.operands):
@@ -163,7 +166,7 @@ class Constraints:
             if not 0 <= made < len(self._module.ops):
                 return None  # an argument is returned
             op = self._module.ops[made]
-            if self._asks(op):
+            if self._is_request(op):
                 return made
             if op.name not in CALLS or op.callee not in self._functions:
                 return None
@@ -173,7 +176,9 @@ class Constraints:
     def listed(self) -> list[Constraint]:
         """Return the constraints with a known line and size, in the order of the text."""
         found = []
-        readers: dict[int, list[int]] = {i: [] for i, op in enumerate(self._module.ops) if self._asks(op)}
+        readers: dict[int, list[int]] = {
+            i: [] for i, op in enumerate(self._module.ops) if self._is_request(op)
+        }
         for index, op in enumerate(self._module.ops if readers else ()):
             for made in op.operands:
                 if made in readers:
@@ -181,7 +186,9 @@ class Constraints:
         for index in readers:
             op = self._module.ops[index]
             source = (
-                self._sources.frame(index) if self._asks(op) and self._sources.times[op.function] else None
+                self._sources.frame(index)
+                if self._is_request(op) and self._sources.times[op.function]
+                else None
             )
             t = types.tensor((op.outputs or op.inputs or ("",))[0])
             spec = stated(op, self._meshes) if source is not None else None
@@ -238,7 +245,9 @@ class Constraints:
             function = self._module.functions[called]
             inside = self._module.ops[function.first : function.end][:MAX_INSIDE]
         return all(
-            not self._asks(o) and o.name not in CALLS and o.name.partition(".")[2] not in NOT_ELEMENTWISE
+            not self._is_request(o)
+            and o.name not in CALLS
+            and o.name.partition(".")[2] not in NOT_ELEMENTWISE
             for o in inside
         )
 
@@ -257,7 +266,7 @@ class Constraints:
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
             times = self._sources.times[op.function]
-            if not self._asks(op) or not times or not (op.outputs or op.inputs):
+            if not self._is_request(op) or not times or not (op.outputs or op.inputs):
                 continue
             t = types.tensor((op.outputs or op.inputs)[0])
             spec = stated(op, self._meshes)
@@ -280,15 +289,15 @@ class Constraints:
         return sorted(found.values(), key=lambda u: -(u.bytes or 0))[:MAX_UNEVEN]
 
 
-def _at(whose: Sequence[int | None], position: int) -> int | None:
-    return whose[position] if 0 <= position < len(whose) else None
+def _at(values: Sequence[int | None], position: int) -> int | None:
+    return values[position] if 0 <= position < len(values) else None
 
 
-def attach(found: Iterable[values.Value], asked: Mapping[int, Asked]) -> tuple[values.Value, ...]:
+def attach(of: Iterable[values.Value], asked: Mapping[int, Request]) -> tuple[values.Value, ...]:
     """Return the values with the shardings requested for them."""
     return tuple(
         v
         if v.index not in asked
         else msgspec.structs.replace(v, asked=asked[v.index][0], asked_at=asked[v.index][1])
-        for v in found
+        for v in of
     )

@@ -26,7 +26,8 @@ class Donation(msgspec.Struct, frozen=True):
     """The donation of one input.
 
     Attributes:
-      status: aliased, unused (donated and not reused) or possible (not donated, and an output could reuse it); None:
+      status: aliased, unused (donated and not reused) or possible (not donated, and an output could reuse
+        it); None:
         donated, and XLA's decision is unknown.
       reason: why it is not reused, or the condition for reuse.
       argument: its position in the program; None: JAX dropped it.
@@ -57,7 +58,8 @@ def find(
     Args:
       donated: paths of the arguments that the call donated; None: unknown.
       unread: paths of the arguments that JAX dropped because the program never reads them.
-      aliased: positions of the arguments that share a buffer with an output in the compiled program; None: unknown.
+      aliased: positions of the arguments that share a buffer with an output in the compiled program; None:
+        unknown.
     """
     main = module.main()
     if main is None:
@@ -92,7 +94,8 @@ def find(
 
 
 class _Outputs:
-    """The results by type. ``taken``: the argument that JAX assigned to a result, by the result's position."""
+    """The results by type. ``taken``: the argument that JAX assigned to a result, by the result's
+    position."""
 
     def __init__(self, results: Sequence[Value], taken: Mapping[int, Value]) -> None:
         self.taken = taken

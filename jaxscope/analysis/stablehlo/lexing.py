@@ -25,7 +25,8 @@ NAME_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def unquote(text: str) -> str:
-    """The content of an MLIR string literal: ``\\"``, ``\\\\`` and two hex digits a byte of UTF-8."""
+    """Return the content of an MLIR string literal: ``\\"``, ``\\\\`` and two hex digits per byte of
+    UTF-8."""
     if text.startswith('"') and text.endswith('"') and len(text) > 1:
         text = text[1:-1]
     if "\\" not in text:
@@ -39,7 +40,7 @@ def unquote(text: str) -> str:
 
 
 def closing(text: str, start: int) -> int:
-    """The index of the bracket that closes the one at ``start``; -1 where there is none."""
+    """Return the index of the bracket that closes the one at ``start``; -1 if there is none."""
     depth = 0
     for token in TOKEN.finditer(text, start):
         kind = token[0]
@@ -53,7 +54,7 @@ def closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """At the commas outside every bracket and string; no empty pieces."""
+    """Split at the commas outside of brackets and strings; without empty pieces."""
     if not any(c in text for c in '"([{<'):
         return [piece for p in text.split(",") if (piece := p.strip())]
     pieces, depth, begin = [], 0, 0
@@ -72,7 +73,7 @@ def split(text: str) -> list[str]:
 
 
 def attributes(text: str) -> dict[str, str]:
-    """``{a = 1 : i32, b, "c d" = "x"}`` (with or without its braces) -> names to their text."""
+    """Parse ``{a = 1 : i32, b, "c d" = "x"}`` (with or without braces) to a dict of texts."""
     text = text.strip()
     if text.startswith("{"):
         end = closing(text, 0)
@@ -85,7 +86,7 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def dictionary(text: str) -> dict[str, str]:
-    """The attributes among the rest of an operation: of ``<{...}>`` and of ``{...}`` outside brackets."""
+    """Return the attributes in the rest of an operation: of ``<{...}>`` and of ``{...}`` outside brackets."""
     found: dict[str, str] = {}
     depth = 0
     skip = 0
@@ -108,7 +109,7 @@ def dictionary(text: str) -> dict[str, str]:
 
 
 def location(line: str) -> tuple[str, str]:
-    """(the line without it, the text inside its trailing ``loc(...)``); "" where there is none."""
+    """Return the line without its trailing ``loc(...)``, and the text inside; "" if there is none."""
     if not line.endswith(")"):
         return line, ""
     at = line.rfind(" loc(")
@@ -124,7 +125,7 @@ def location(line: str) -> tuple[str, str]:
 
 
 def signature(line: str) -> tuple[str, str]:
-    """(what stands before the types, the types) of an operation without its location."""
+    """Return the part before the types, and the types, of an operation without its location."""
     at = line.rfind(" : ")
     if at < 0:
         return line, ""
@@ -148,7 +149,8 @@ def signature(line: str) -> tuple[str, str]:
 
 
 def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """``(A, B) -> C`` -> operands' and results' types; the operands' are None in the short form ``A, B``."""
+    """Return the types of operands and results of ``(A, B) -> C``; None and all types of the short form ``A,
+    B``."""
     before, arrow, after = text.partition("->")
     if not arrow:
         return None, tuple(_types(text))
@@ -156,7 +158,7 @@ def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
 
 
 def _bare(text: str) -> str:
-    """Without the parentheses around the whole of it."""
+    """Remove parentheses around the whole text."""
     text = text.strip()
     return text[1:-1] if text.startswith("(") and closing(text, 0) == len(text) - 1 else text
 

@@ -1,10 +1,10 @@
-"""Where an operation came from: MLIR's locations to JAX's name of the operation and Python frames.
+"""Parse MLIR's locations into JAX's name of an operation and the Python frames that created it.
 
-JAX writes ``"jit(f)/jvp()/add"(callsite("inner"("a.py":3:4 to :9) at "outer"("a.py":7:1 to :5)))``:
-the name stack around a chain of call sites, innermost first, each a function's name around its line.
-Without full tracebacks (``jax_include_full_tracebacks_in_locations``) the name stack stands directly
-around one line, and there is no function's name. ``"add:"("jit(f)/add"(...))`` names the primitive once
-more. Format: MLIR's builtin location attributes.
+JAX writes ``"jit(f)/jvp()/add"(callsite("inner"("a.py":3:4 to :9) at "outer"("a.py":7:1 to :5)))``: the name
+stack with a chain of call sites in parentheses, innermost first, each a function's name with its line.
+Without full tracebacks (``jax_include_full_tracebacks_in_locations``) the name stack has one line and no
+function's name. ``"add:"("jit(f)/add"(...))`` repeats the primitive's name. Format: MLIR's builtin location
+attributes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 from jaxscope.analysis.stablehlo import lexing
 from jaxscope.schema.keys import Frame
 
-MAX_FRAMES = 100  # what JAX keeps by default; a chain that grows by a frame a line must not be quadratic
-MAX_NESTED = 100  # of locations written inside one another, not through #loc names
+MAX_FRAMES = 100  # JAX's default; the cost of a chain that grows by a frame per line must not be quadratic
+MAX_NESTED = 100  # locations written inside one another, not by #loc names
 
 QUOTED = r'"((?:[^"\\]|\\.)*)"'
 NAMED = re.compile(rf"{QUOTED}\((#[\w$.-]+)\)")
@@ -28,9 +28,13 @@ ALIAS = re.compile(r"#[\w$.-]+")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """``name``: JAX's name stack and primitive. ``frames``: innermost first; a function's name is ""
-    where the location does not say it. ``span``: the innermost frame's line and columns as text, by
-    which two calls on one line are told apart."""
+    """The origin of an operation.
+
+    Attributes:
+      name: JAX's name stack and primitive.
+      frames: innermost first; a function's name is "" if the location has none.
+      span: the innermost frame's line and columns as text, which differ for two calls on one line.
+    """
 
     name: str | None = None
     frames: tuple[Frame, ...] = ()
@@ -41,8 +45,8 @@ NOWHERE = Place()
 
 
 class _Node(msgspec.Struct, frozen=True):
-    """``kind``: file (a bare line), function (a name directly around one: whose name, the context says),
-    place."""
+    """A parsed location. ``kind``: file (a line), function (a name with a line: a function's or an
+    operation's, depending on what contains it) or place."""
 
     kind: str
     place: Place
@@ -66,7 +70,7 @@ class Locations:
         if found is None:
             node = self._resolve(text)
             found = node.place
-            if node.kind == "function":  # nothing around it: the operation's name, not a function's
+            if node.kind == "function":  # nothing contains it: the operation's name, not a function's
                 found = _renamed(found, found.frames[0].function, "")
             self._places[text] = found
         return found
@@ -83,7 +87,7 @@ class Locations:
             needs = [] if current in entered else self._needs(current)
             entered.add(current)
             needs = [n for n in needs if n not in self._known and n not in entered]
-            if needs:  # what is entered already and still unknown is a circle: it resolves to nowhere
+            if needs:  # a location that is entered and still unknown is in a cycle: it resolves to nowhere
                 waiting += needs
                 continue
             self._known[current] = self._read(current)

@@ -1,4 +1,4 @@
-"""Matrix products and convolutions by what they are computed in: operand types, result type, precision."""
+"""Count matrix products and convolutions by operand types, result type and precision."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ MAX_LISTED = 500
 # StableHLO's Precision attribute; without one it is DEFAULT.
 _LEVELS = ("DEFAULT", "HIGH", "HIGHEST", "PACKED_NIBBLE")
 _LEVEL = re.compile(r"\b(DEFAULT|HIGHEST|HIGH|PACKED_NIBBLE)\b")
-# ``algorithm = <lhs_precision_type = tf32, ..., accumulation_type = f32, ..., num_primitive_operations = 3, ...>``
+# ``algorithm = <lhs_precision_type = tf32, ..., accumulation_type = f32, ..., num_primitive_operations = 3,
+# ...>``
 _ALGORITHM = re.compile(r"\balgorithm = <([^>]*+)>")
 _PART = re.compile(r"(\w++) = (\w++)")
 
 
 class Product(msgspec.Struct, frozen=True):
-    """Products of one line. ``operands`` is ``f32 x f32 -> f32``; ``precision`` a level of StableHLO
-    (``HIGHEST``), or the algorithm that was asked for (``tf32_tf32_f32 x3``). ``count`` has calls
-    written out and loop bodies once."""
+    """Products of one line.
+
+    Attributes:
+      operands: ``f32 x f32 -> f32``.
+      precision: a level of StableHLO (``HIGHEST``), or the requested algorithm (``tf32_tf32_f32 x3``).
+      count: occurrences, with called functions inlined and loop bodies counted once.
+    """
 
     operands: str
     precision: str
@@ -34,7 +39,7 @@ class Product(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Product]:
-    """The most frequent first."""
+    """Return the products, the most frequent first."""
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
         times = sources.times[op.function]

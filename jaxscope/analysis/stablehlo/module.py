@@ -11,7 +11,7 @@ CALLS = frozenset({"func.call", "call"})
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What could not be read: 1-based line of the text."""
+    """A part that could not be read, at a 1-based line of the text."""
 
     line: int
     text: str
@@ -44,7 +44,7 @@ class Op(msgspec.Struct, frozen=True, gc=False):
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """An argument of a function. ``name`` is its location: the argument's path in JAX's spelling."""
+    """An argument of a function. ``name`` is its location: the argument's path as JAX prints it."""
 
     type: str
     name: str | None = None
@@ -57,7 +57,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """``first`` and ``end``: its operations are ``Module.ops[first:end]``."""
+    """A function. Its operations are ``Module.ops[first:end]``."""
 
     name: str
     public: bool
@@ -81,7 +81,7 @@ class Module(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     def main(self) -> Function | None:
-        """The entry: ``@main``, else the only public function."""
+        """Return the entry: ``@main``, else the only public function."""
         named = [f for f in self.functions if f.name == "main"]
         public = named or [f for f in self.functions if f.public]
         return public[0] if len(public) == 1 or named else None

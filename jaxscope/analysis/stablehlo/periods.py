@@ -1,4 +1,4 @@
-"""Stretches of a sequence that repeat themselves. Pure arithmetic on numbers; knows nothing of programs."""
+"""Find the stretches of a sequence of numbers that repeat themselves."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 GRAMS = (1, 4, 16)  # lengths of the windows whose distances suggest a period
 CANDIDATES = 24  # of each
 MAX_STRETCHES = 1000
-FULL = 0.8  # a shorter period that explains this much of a stretch is the better one
+FULL = 0.8  # a shorter period is preferred if it covers this share of a stretch
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """``sequence[start : start + period * times]`` is ``times`` times the same; ``length`` counts also the
-    part of one more turn that may follow."""
+    """``sequence[start : start + period * times]`` is ``times`` equal parts. ``length``: with an incomplete
+    part after."""
 
     start: int
     period: int
@@ -30,7 +30,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
-    """Stretches that do not overlap, the longest first, each with its shortest period."""
+    """Return stretches that do not overlap, the longest first, each with its shortest period."""
     found: list[Stretch] = []
     for period in candidates(sequence):
         equal = bytes(map(operator.eq, sequence, islice(sequence, period, None)))
@@ -48,7 +48,7 @@ def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
 
 
 def candidates(sequence: Sequence[int]) -> list[int]:
-    """Distances at which a window comes back most often, rising."""
+    """Return the distances at which windows repeat most often, in increasing order."""
     chosen: set[int] = set()
     n = len(sequence)
     for size in GRAMS:

@@ -1,6 +1,6 @@
-"""Where values grow wider: bf16 to f32 and the like, and 64-bit floating point.
+"""Find conversions to wider floats (bf16 to f32) and 64-bit floating point.
 
-A multiplication of bf16 that accumulates in f32 is no upcast: nothing is converted.
+A product of bf16 that accumulates in f32 is no upcast: nothing is converted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,13 @@ MAX_LISTED = 500
 
 
 class Upcast(msgspec.Struct, frozen=True):
-    """Conversions of one line from one dtype to a wider one. ``count`` has calls written out and loop
-    bodies once; ``bytes`` is what their results take; ``backward``: made by differentiation."""
+    """Conversions of one line from one dtype to a wider one.
+
+    Attributes:
+      count: occurrences, with called functions inlined and loop bodies counted once.
+      bytes: of all their results.
+      backward: whether differentiation created them; None: unknown.
+    """
 
     before: str
     after: str
@@ -34,7 +39,8 @@ class Upcast(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Operations of one line that give 64-bit floats and take none. ``kind``: constant, convert, other."""
+    """Operations of one line that produce 64-bit floats from other types. ``kind``: constant, convert or
+    other."""
 
     kind: str
     operation: str
@@ -43,8 +49,13 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Doubles(msgspec.Struct, frozen=True):
-    """64-bit floating point in a program. ``arguments``: names of those that are; ``operations`` counts
-    those that give one."""
+    """64-bit floating point in a program.
+
+    Attributes:
+      operations: number that produce it.
+      arguments: names of 64-bit arguments.
+      origins: the operations that produce it from other types.
+    """
 
     operations: int
     arguments: tuple[str | None, ...]
@@ -52,7 +63,7 @@ class Doubles(msgspec.Struct, frozen=True):
 
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
-    """The largest first. Not those of single numbers: they cost nothing."""
+    """Return the upcasts of arrays, the largest first; those of scalars cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     for index, op in enumerate(module.ops):
         if not op.name.endswith(".convert") or not op.inputs or not op.outputs:
@@ -85,7 +96,7 @@ def _bits(dtype: str) -> int:
 
 
 def doubles(module: Module, sources: Sources) -> Doubles | None:
-    """None where the program has none."""
+    """Return the 64-bit floating point of the program; None if it has none."""
     operations = 0
     origins: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):

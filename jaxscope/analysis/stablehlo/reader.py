@@ -20,7 +20,7 @@ FULL_NAMES = {"call": "func.call", "return": "func.return", "constant": "func.co
 
 
 class _Open:
-    """A region being read, and the operation it belongs to. ``owner`` None: a function's body."""
+    """A region being read, and the operation that owns it. ``owner`` None: a function's body."""
 
     __slots__ = ("block", "last", "owner")
 
@@ -99,12 +99,12 @@ class _Reader:
             self.symbols[name] = value
 
     def _define(self, line: str) -> None:
-        """Arguments of a region: their values are not followed further."""
+        """Read the arguments of a region: their values are not followed further."""
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """``cond {``, or `` reducer(...) {``: a region of the operation just read."""
+        """Begin a region of the operation just read: ``cond {`` or `` reducer(...) {``."""
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -126,7 +126,7 @@ class _Reader:
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """``}``, ``} do {``, ``}, {``, ``}) : (A) -> B loc(...)``."""
+        """End a region: ``}``, ``} do {``, ``}, {``, ``}) : (A) -> B loc(...)``."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -220,7 +220,7 @@ class _Reader:
             self._enter(index)
 
     def _bare(self, head: str) -> str:
-        """Equal for operations that differ only in the values they take."""
+        """Return a key that is equal for operations that differ only in the values they take."""
         if "%" in head:
             head = lexing.VALUE.sub("%", head)
         return self.interned.setdefault(head, head)
@@ -241,7 +241,7 @@ class _Reader:
         return taken[:n], outputs[-results:] if results else ()
 
     def _outside(self, number: int, line: str, name: str) -> None:
-        """An operation of the module itself: the module, a function, a mesh."""
+        """Read an operation of the module itself: the module, a function, a mesh."""
         name = name.removeprefix("builtin.")
         symbol = SYMBOL.search(line)
         called = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")
@@ -288,13 +288,13 @@ NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.ret
 
 
 def _number(value: str) -> int:
-    """``%5#2`` -> 2: which of its operation's results."""
+    """Return the number of the operation's result: 2 for ``%5#2``."""
     digits = value.partition("#")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 7 else 0
 
 
 def _argument(piece: str) -> tuple[str, Argument]:
-    """``%arg0: tensor<4xf32> {a = 1} loc("x")``; a declaration has the type alone."""
+    """Parse ``%arg0: tensor<4xf32> {a = 1} loc("x")``; a declaration has the type only."""
     rest, location = lexing.location(piece)
     value, colon, rest = rest.partition(": ")
     if not colon:
@@ -312,7 +312,7 @@ def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _results(text: str) -> list[Result]:
-    """Of what follows a function's arguments: ``-> (T {a = 1}, U) attributes {...} {``."""
+    """Parse the text after a function's arguments: ``-> (T {a = 1}, U) attributes {...} {``."""
     if not text.startswith("->"):
         return []
     text = text[2:].strip()
@@ -325,5 +325,5 @@ def _results(text: str) -> list[Result]:
 
 
 def read(text: str) -> Module:
-    """Never raises and never hangs: every line is looked at once."""
+    """Parse a module's text. Never raises, and reads every line once."""
     return _Reader().read(text)

@@ -28,9 +28,11 @@ from jaxscope.schema.keys import Captured
 class Reading(msgspec.Struct, frozen=True):
     """The contents of a program's StableHLO.
 
-    ``op_counts`` has calls written out, as XLA does first, and loop bodies once; terminators are not
-    counted. ``printed`` is the number of operations in the text, ``located`` the number of those with a location, and
-    ``resolved`` the number of those with a user's line.
+    Attributes:
+      printed: number of operations in the text, without terminators.
+      op_counts: with called functions inlined, as XLA does first, and loop bodies counted once.
+      located: number of operations with a location.
+      resolved: number of operations with a user's line.
     """
 
     module: str | None = None
@@ -93,15 +95,15 @@ def of_module(
     donated: Collection[str] | None = None,
     aliased: Collection[int] | None = None,
 ) -> Reading:
-    """The same of a module read before, for a reader who wants its operations too."""
+    """Do the same for a parsed module. Arguments as of ``analyse``."""
     known = shardings.meshes(module)
     coverage = sources.coverage()
     main = module.main()
     arguments = () if main is None else values.arguments(main, known, paths, dropped)
     results = () if main is None else values.results(main, known)
-    asked = constraints.Constraints(module, sources, known)
-    arguments = constraints.attach(arguments, asked.arguments)
-    results = constraints.attach(results, asked.results)
+    requests = constraints.Constraints(module, sources, known)
+    arguments = constraints.attach(arguments, requests.arguments)
+    results = constraints.attach(results, requests.results)
     unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
     counts: Counter[str] = Counter()
     printed = 0
@@ -112,7 +114,7 @@ def of_module(
                 counts[op.name] += times
     problems = list(module.problems)
     if main is None and module.ops:
-        problems.append(Problem(1, "no function @main: arguments, results and donation are not known"))
+        problems.append(Problem(1, "no function @main: arguments, results and donation are unknown"))
     problems += [
         Problem(0, f"a location that could not be read: {t[:80]}")
         for t in sorted(sources.locations.unread)[:20]
@@ -129,8 +131,8 @@ def of_module(
         results=results,
         meshes=tuple(known.values()),
         shardings=tuple(shardings.marks(module, sources, known)),
-        sharding_constraints=tuple(asked.listed()),
-        uneven=tuple(asked.uneven()),
+        sharding_constraints=tuple(requests.listed()),
+        uneven=tuple(requests.uneven()),
         repeated=tuple(repeats.find(module, sources)),
         constants=tuple(constants.find(module, sources, captured)),
         doubles=precision.doubles(module, sources),

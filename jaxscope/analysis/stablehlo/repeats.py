@@ -34,8 +34,9 @@ class Repeated(msgspec.Struct, frozen=True):
 
     ``carried``: a turn takes something the turn before made, as a scan's carry; otherwise the turns do
     not depend on one another (the same update of many arrays). ``in_loop``: it stands inside a loop
-    already (``unroll=``). ``line``: of the text, where it begins. ``source``: the line that repeats it. ``backward``:
-    differentiation made it. ``under``: the user's lines, file and number, that its operations stand under, outermost first.
+    already (``unroll=``). ``line``: of the text, where it begins. ``source``: the line that repeats it.
+    ``backward``: differentiation made it. ``under``: the user's lines, file and number, that its operations
+    stand under, outermost first.
     """
 
     length: int
@@ -51,7 +52,7 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
-    """The largest first. Not what JAX's own functions repeat: no line of the user's would change it."""
+    """Return the repeated blocks, the largest first, without those inside JAX's own functions."""
     kinds, weights = _kinds(module, sources)
     blocks: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):
@@ -148,7 +149,7 @@ def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
 
 
 def _carried(module: Module, turns: Sequence[Sequence[int]]) -> bool:
-    """Does every turn after the first take a value that the one before it made?"""
+    """Return whether every iteration after the first uses a value of the one before it."""
     for before, turn in itertools.pairwise(turns):
         made = set(before)
         if not any(made.intersection(module.ops[i].operands) for i in turn):
@@ -184,13 +185,13 @@ def _source(sources: Sources, turn: Sequence[int], inside: Sequence[int], repeat
 
 
 def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
-    """The user's frames of an operation, outermost first."""
+    """Return the user's frames of an operation, outermost first."""
     found = sources.own(index)
     return () if found.frame is None else (found.frame, *found.callers)[::-1]
 
 
 def _under(sources: Sources, turn: Sequence[int]) -> list[tuple[str, int]]:
-    """The lines that most operations of a turn, of those that know one, stand under: outermost first."""
+    """Return the lines shared by most operations of an iteration that have frames, outermost first."""
     chains = [c for i in turn if (c := _chain(sources, i))]
     depths: dict[tuple[str, int], list[int]] = {}
     for chain in chains:

@@ -1,4 +1,4 @@
-"""Meshes and shardings as a program states them: Shardy's attributes, and GSPMD's strings as they are.
+"""Read meshes and shardings of a program: Shardy's attributes, and GSPMD's strings unparsed.
 
 Format: ``#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, ?}], replicated={"y"}>``, one pair of braces a
 dimension, ``?`` where the partitioner may add axes, ``"x":(1)2`` a part of an axis.
@@ -35,7 +35,7 @@ MAX_LISTED = 500
 
 
 class Mesh(msgspec.Struct, frozen=True):
-    """``device_ids`` None: in order."""
+    """A mesh. ``device_ids`` None: in order."""
 
     name: str
     axes: tuple[tuple[str, int], ...]
@@ -43,9 +43,9 @@ class Mesh(msgspec.Struct, frozen=True):
 
 
 class Spec(msgspec.Struct, frozen=True):
-    """A sharding as the text states it. ``dimensions``: the axes of each, None: not read (a GSPMD
-    string); ``open``: the partitioner may shard it further. ``mesh`` are axes and sizes, ``order`` its devices
-    as positions, None: in order."""
+    """A sharding as the text states it. ``dimensions``: the axes of each, None: not read (a GSPMD string);
+    ``open``: the partitioner may shard it further. ``mesh`` are axes and sizes, ``order`` its devices as
+    positions, None: in order."""
 
     text: str
     mesh: tuple[tuple[str, int], ...] | None = None
@@ -81,7 +81,7 @@ def meshes(module: Module) -> dict[str, Mesh]:
 
 
 def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
-    """Of an attribute's text: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a GSPMD string."""
+    """Parse an attribute's text: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a GSPMD string."""
     at = text.find("<")
     if text.startswith('"') or at < 0:
         return Spec(lexing.unquote(text))
@@ -108,7 +108,7 @@ def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
 
 
 def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None:
-    """As JAX spells it: ``P('data', None, ('x', 'y'))``."""
+    """Return the sharding as JAX prints it: ``P('data', None, ('x', 'y'))``."""
     if dimensions is None:
         return None
     parts = ["None" if not d else repr(d[0]) if len(d) == 1 else repr(d) for d in dimensions]
@@ -116,7 +116,7 @@ def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None
 
 
 def of_attributes(attributes: Mapping[str, str], known: Mapping[str, Mesh]) -> Spec | None:
-    """What an argument or a result is annotated with."""
+    """Return the sharding in the attributes of an argument or a result."""
     text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
     return None if text is None else spec(text, known)
 
@@ -134,7 +134,7 @@ def marks(module: Module, sources: Sources, known: Mapping[str, Mesh]) -> list[M
 
 
 def stated(op: Op, known: Mapping[str, Mesh]) -> Spec | None:
-    """The sharding that a constraint or a reshard asks for."""
+    """Return the sharding that a constraint or a reshard requests."""
     if op.name.startswith("sdy."):
         at = op.detail.find("<")
         return spec(op.detail[at:], known) if at >= 0 else None

@@ -1,7 +1,7 @@
 """Map operations to the user's lines and back, through calls of private functions.
 
-JAX lowers a jitted function once and calls it from several places. Its operations then have only the frames inside
-it, and those of JAX's own functions (``relu``, ``_where``) none: their lines follow from the calls.
+JAX lowers a jitted function once and calls it from several places. Its operations then have only the frames
+inside it, and those of JAX's own functions (``relu``, ``_where``) none: their lines follow from the calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """The number of operations with a known location (``located``), and of those with a user's line (``resolved``)."""
+    """The number of operations with a known location (``located``), and of those with a user's line
+    (``resolved``)."""
 
     located: int
     resolved: int
@@ -60,7 +61,7 @@ class Sources:
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
-        """By the operation's own frames alone."""
+        """Return the user's line in the operation's own frames, without those of callers."""
         text = self.module.ops[index].location
         found = self._own.get(text)
         if found is None:
@@ -68,7 +69,7 @@ class Sources:
         return found
 
     def blames(self, index: int) -> tuple[Blame, ...]:
-        """One for every line that is the cause of the operation; more than one where calls share it."""
+        """Return every line that causes the operation; several if calls share it."""
         climbed = []
         while True:
             op = self.module.ops[index]
@@ -94,15 +95,15 @@ class Sources:
         return found[0].frame if len(found) == 1 else None
 
     def frames(self, index: int) -> tuple[Frame, ...]:
-        """Every user's line of the operation."""
+        """Return every user's line of the operation."""
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
 
     def in_loop(self, index: int) -> bool:
-        """Does it run once for every turn of a loop, here or around a call?"""
+        """Return whether it runs in every iteration of a loop, here or around a call."""
         return self._looped[index] or self._function_looped[self.module.ops[index].function]
 
     def in_branch(self, index: int) -> bool:
-        """Does it run only where a branch is taken, here or around every call?"""
+        """Return whether it runs only if a branch is taken, here or around every call."""
         return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
@@ -117,7 +118,7 @@ class Sources:
         return None if name is None else False
 
     def lines(self) -> dict[tuple[str, int], list[int]]:
-        """(file, line) -> the operations it caused."""
+        """Return the operations that each line (file, line) caused."""
         found: dict[tuple[str, int], list[int]] = {}
         for index, op in enumerate(self.module.ops):
             if op.name not in NOT_OPERATIONS:
@@ -146,7 +147,7 @@ class Sources:
         return tuple(better) or (own,)
 
     def _sites_of(self, function: int) -> tuple[Blame, ...]:
-        """Of the calls of a function; those of its callers are known already."""
+        """Add the frames of the calls of a function; those of its callers are known already."""
         found: dict[Frame | None, Blame] = {}
         for index in self.called[function]:
             for site in self.blames(index):
@@ -156,7 +157,7 @@ class Sources:
         return tuple(found.values()) or (NOBODY,)
 
     def _calling_order(self) -> list[int]:
-        """Every function after all that call it; a circle (which MLIR forbids) is cut somewhere."""
+        """Return every function after all that call it; a cycle (which MLIR forbids) is cut somewhere."""
         waiting = [len({self.module.ops[i].function for i in calls}) for calls in self.called]
         ready = [f for f, n in enumerate(waiting) if n == 0]
         order: list[int] = []
@@ -179,8 +180,8 @@ class Sources:
     def _inside(
         self, names: Collection[str], calls: Callable[[list[bool]], bool]
     ) -> tuple[list[bool], list[bool]]:
-        """Of each operation whether it is inside one of ``names``, and of each function whether any or all of its
-        ``calls`` are."""
+        """Of each operation whether it is inside one of ``names``, and of each function whether any or all of
+        its ``calls`` are."""
         inside: list[bool] = []  # an operation's parent stands before it
         ops = self.module.ops
         for op in ops:

@@ -1,4 +1,4 @@
-"""MLIR types as text -> shape, dtype by the name JAX uses for it, and bytes."""
+"""Parse MLIR types to shape, dtype (by JAX's name) and bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tensor(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=8192)
 def tensor(text: str) -> Tensor:
-    """``tensor<4x?xbf16>``; anything that is not a ranked tensor is a Tensor that knows only its text."""
+    """Parse ``tensor<4x?xbf16>``; another type gives a Tensor with its text only."""
     if not (text.startswith("tensor<") and text.endswith(">")):
         return Tensor(text)
     body = text[7:-1]
@@ -54,7 +54,7 @@ def tensor(text: str) -> Tensor:
 
 
 def _element(name: str) -> tuple[str | None, int | None]:
-    """dtype and bits of one element."""
+    """Return the dtype and the bits of one element."""
     if name in FLOATS:
         return FLOATS[name], BITS[FLOATS[name]]
     if name == "i1":
@@ -69,5 +69,5 @@ def _element(name: str) -> tuple[str | None, int | None]:
 
 
 def is_float64(text: str) -> bool:
-    """Does the type hold 64-bit floating point, real or complex?"""
+    """Return whether the type holds 64-bit floating point, real or complex."""
     return "f64" in text and tensor(text).dtype in ("float64", "complex128")

@@ -1,7 +1,7 @@
 """Read a program's arguments and results: names, types, shardings, and their parts on one device.
 
-The text has the argument names of the function given to jit. If that is a library's wrapper, the caller's paths (of
-the recorded key, in the same order) are more useful.
+The text has the argument names of the function given to jit. If that is a library's wrapper, the caller's
+paths (of the recorded key, in the same order) are more useful.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Value(msgspec.Struct, frozen=True):
       role: user, token (of an ordered effect), constant (a captured array that JAX passes as an argument) or
         dimension (of a symbolic shape).
       shape, bytes: of the global value.
-      device_shape, device_bytes: of the part on one device; of the whole without a sharding; None: not readable.
+      device_shape, device_bytes: of the part on one device; of the whole without a sharding; None: not
+        readable.
       asked: the sharding that a constraint inside the program requests for it (module ``constraints``).
       asked_at: the line of that constraint.
     """
@@ -114,7 +115,7 @@ def _role(attributes: Mapping[str, str]) -> str:
 def device_shape(
     shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
 ) -> tuple[int | None, ...] | None:
-    """What one device holds of an array of ``shape``."""
+    """Return the shape of the part of an array of ``shape`` on one device."""
     if shape is None or sharding is None:
         return shape
     cut = parts(sharding, len(shape))
@@ -124,7 +125,7 @@ def device_shape(
 
 
 def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
-    """Into how many each dimension is cut; None: cannot be read."""
+    """Return the number of parts of each dimension; None if it cannot be read."""
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]

@@ -1,7 +1,7 @@
 """Record what became of a call's array arguments: deleted (donated), released, or kept by the program.
 
-Only weak references are kept. They are checked at the next event of the same thread (a miss, a step mark, a watched
-call) or at exit; the event has the reason.
+Only weak references are kept. They are checked at the next event of the same thread (a miss, a step mark, a
+watched call) or at exit; the event has the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class BufferLifetimes:
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Write the arguments' fates for this thread's calls that are not in ``running``; at exit, for all calls."""
+        """Write the arguments' fates for this thread's calls that are not in ``running``; at exit, for all
+        calls."""
         here = threading.get_ident()
         self.fresh = False
         waiting, self._pending = self._pending, []

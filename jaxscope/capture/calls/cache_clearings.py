@@ -1,7 +1,7 @@
 """Detect whether JAX's caches were cleared between two misses, and how full the bounded caches are.
 
-JAX announces neither. Its signature cache counts misses, and clearing sets the count to 0. Every traced call adds one:
-if the count has not grown since the last trace, the cache was cleared.
+JAX announces neither. Its signature cache counts misses, and clearing sets the count to 0. Every traced call
+adds one: if the count has not grown since the last trace, the cache was cleared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ class Clearings:
         self._misses = -1
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
-        """Read the counters at the beginning of a miss. Return (entries, capacity) of caches that are nearly full.
+        """Read the counters at the beginning of a miss. Return (entries, capacity) of caches that are nearly
+        full.
 
         ``traces``: the signature of the call was not in the cache.
         """

@@ -1,7 +1,8 @@
 """Find the user's function inside the object given to jit, and describe both.
 
-The object may wrap the user's function in partials, bound methods, transforms and library wrappers. Objects are
-numbered by weak reference, because ``id()`` is recycled: a new lambda often gets the address of a dead one.
+The object may wrap the user's function in partials, bound methods, transforms and library wrappers. Objects
+are numbered by weak reference, because ``id()`` is recycled: a new lambda often gets the address of a dead
+one.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Serials:
         self._latest: dict[tuple[str, type], tuple[weakref.ref[Any], int]] = {}
 
     def class_name(self, kind: type) -> str:
-        """Return ``carry.State``, or ``carry.State (class #2)`` for a second class of that name (a cell run again)."""
+        """Return ``carry.State``, or ``carry.State (class #2)`` for a second class of that name (a cell run
+        again)."""
         name = kind_name(kind)
         known = self._classes.setdefault(name, [])
         for number, ref in enumerate(known, 1):
@@ -200,7 +202,8 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """Return the line, with a lambda's column or a hash of exec'd code, so that two functions on it differ."""
+    """Return the line, with a lambda's column or a hash of exec'd code, so that two functions on it
+    differ."""
     if code is None:
         return line
     if code.co_name == "<lambda>":
@@ -213,7 +216,8 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Return whether the function's name in its module, class or object holds a jitted function (``@jax.jit``).
+    """Return whether the function's name in its module, class or object holds a jitted function
+    (``@jax.jit``).
 
     Then the author of the function has given it to jit. Of JAX's own functions any object counts: some are inside a
     ufunc. False for a function defined in another (``<locals>``).
@@ -244,7 +248,8 @@ def _is_jitted(value: Any) -> bool:
 
 
 def is_defined(pattern: str) -> bool:
-    """Return whether a Python function matches ``pattern``: a name, the end of a dotted name, or a shell pattern.
+    """Return whether a Python function matches ``pattern``: a name, the end of a dotted name, or a shell
+    pattern.
 
     Visits all objects of the process: for a message that ends a test or a block, never for a call.
     """
@@ -325,7 +330,8 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """Return the event that introduces the function of ``jaxpr``: under grad and vmap, or lowered ahead of time."""
+    """Return the event that introduces the function of ``jaxpr``: under grad and vmap, or lowered ahead of
+    time."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

@@ -1,8 +1,8 @@
 """Find the call that an event of JAX belongs to.
 
-The call's frame on the stack identifies it. Because a frame's ``id`` is recycled when the call is over, the order of
-events is used too: trace < miss < lower < compile, each at most once per call. Only numbers and text are kept of a
-call, never an argument, a frame or a function.
+The call's frame on the stack identifies it. Because a frame's ``id`` is recycled when the call is over, the
+order of events is used too: trace < miss < lower < compile, each at most once per call. Only numbers and text
+are kept of a call, never an argument, a frame or a function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Place = tuple[int, int]  # id() of a call's frame and of its function, valid whi
 
 
 def place(frame: FrameType | None) -> Place:
-    """Return the identity of a call. Frames of two calls may share an address, but rarely the function too."""
+    """Return the identity of a call. Frames of two calls may share an address, but rarely the function
+    too."""
     if frame is None:
         return 0, 0
     return id(frame), jax_internals.function_identity(frame)

@@ -52,12 +52,14 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """Return and write the event for the function of ``jaxpr``; one written before is recognised by its line."""
+        """Return and write the event for the function of ``jaxpr``; one written before is recognised by its
+        line."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return and write the event for a library's function that the user gave to jit: it counts as the user's."""
+        """Return and write the event for a library's function that the user gave to jit: it counts as the
+        user's."""
         users = msgspec.structs.replace(seen, library=False)
         if seen.function not in self._users:
             self._users.add(seen.function)

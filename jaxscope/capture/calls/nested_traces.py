@@ -1,8 +1,9 @@
 """Detect the end of traces that JAX does not announce: those inside another trace, and under a transform.
 
-Writes Traced or PhaseFailed for each, at the next event. Whether a trace returned or raised is found by a weak
-reference to a local that only its frame holds: when the frame returns, the local dies while the caller is the running
-frame; when it raises, the traceback keeps the local alive, and it dies later while another frame runs.
+Writes Traced or PhaseFailed for each, at the next event. Whether a trace returned or raised is found by a
+weak reference to a local that only its frame holds: when the frame returns, the local dies while the caller
+is the running frame; when it raises, the traceback keeps the local alive, and it dies later while another
+frame runs.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Endings:
         return Ending(ref, frame.f_back.f_code)
 
     def of(self, ending: Ending) -> bool | None:
-        """Return True if the call returned, False if it raised, None if it runs or its exception is still alive."""
+        """Return True if the call returned, False if it raised, None if it runs or its exception is still
+        alive."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 
@@ -90,7 +92,8 @@ class NestedTraces:
                 self._settled(call, self._endings.of(call.ending))
 
     def over(self, call: Call) -> None:
-        """Write the end of ``call``, which is no longer on the stack: its trace has raised unless it returned.
+        """Write the end of ``call``, which is no longer on the stack: its trace has raised unless it
+        returned.
 
         Of a call that could not be watched it is only known that its body ran.
         """

@@ -1,7 +1,7 @@
 """Name the static data in a flax graph definition by attribute: ``graphdef.encoder.rate``.
 
-The definition that ``nnx.split`` returns has flat lists of nodes and attributes, in depth-first order; each node has
-the number of its attributes. A definition of another form gives nothing.
+The definition that ``nnx.split`` returns has flat lists of nodes and attributes, in depth-first order; each
+node has the number of its attributes. A definition of another form gives nothing.
 """
 
 from __future__ import annotations

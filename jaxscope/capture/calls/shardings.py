@@ -1,4 +1,5 @@
-"""Convert shardings to data: kind, PartitionSpec, mesh and devices, in the order that is part of the cache key."""
+"""Convert shardings to data: kind, PartitionSpec, mesh and devices, in the order that is part of the cache
+key."""
 
 from __future__ import annotations
 

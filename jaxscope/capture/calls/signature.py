@@ -48,7 +48,7 @@ def type_name(value: Any) -> str:
 
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
-    """One argument leaf. Fields that cannot be read are None."""
+    """Return one argument leaf as data. Fields that cannot be read are None."""
     import jax
 
     kind = type_name(value)
@@ -81,12 +81,12 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
 
 @functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
-    """``str(dtype)`` takes NumPy 5 us, and a model has hundreds of the same."""
+    """Return ``str(dtype)``, cached: NumPy takes 5 us, and a model has hundreds of the same."""
     return str(dtype)
 
 
 def dimensions(shape: Any) -> tuple[int | str, ...] | None:
-    """Sizes as integers; symbolic dimensions as text."""
+    """Return sizes as integers, and symbolic dimensions as text."""
     return (
         None
         if shape is None
@@ -99,7 +99,7 @@ def _bool(value: object) -> bool | None:
 
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
-    """Names of ``count`` positional arguments; ``args[3]`` where the signature does not tell."""
+    """Return the names of ``count`` positional arguments; ``args[3]`` beyond those in the signature."""
     names: list[str] = []
     variadic = "args"
     for p in signature.parameters.values() if signature is not None else ():
@@ -139,7 +139,7 @@ def is_array(value: Any) -> bool:
 
 
 def options(info: JitInfo) -> dict[str, str] | None:
-    """What was passed to jit, where it is not the default; None: not known."""
+    """Return the options passed to jit that are not the default; None if unknown."""
     given = {name: getattr(info, name) for name in JitInfo.names}
     if not all(map(known, given.values())):
         return None
@@ -180,7 +180,7 @@ def _option_sharding(value: Any) -> str:
 
 
 def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Positions and keywords of the static arguments of this call.
+    """Return the positions and keywords of the static arguments of this call.
 
     Raises:
       LookupError: this JAX's options of jit are not known.
@@ -192,7 +192,7 @@ def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[i
 
 
 class Flat(NamedTuple):
-    """The dynamic arguments of a call, taken apart.
+    """The flattened dynamic arguments of a call.
 
     Attributes:
       names: of all positional arguments.
@@ -210,7 +210,7 @@ class Flat(NamedTuple):
 
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
-    """The dynamic arguments of ``jit(f)(*args, **kwargs)``, as JAX flattens them."""
+    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does."""
     import jax
 
     signature = known_or_none(info.fun_signature)
@@ -230,7 +230,7 @@ def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _nodes(call: Flat, serials: Serials) -> Nodes:
-    """The containers of the arguments and what they hold besides arrays."""
+    """Return the containers of the arguments and their static data."""
     nodes = Nodes(serials)
     start = 0
     tops = [t for group in call.tree.children() for t in group.children()]
@@ -251,7 +251,7 @@ def of_call(
     serials: Serials,
     context: str | None,
 ) -> Read:
-    """The key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
+    """Return the key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
     given: dict[str, str] | None = {}
     if isinstance(info, JitInfo) and (user is None or not user.options_are_its_own):
         given = options(info)
@@ -316,7 +316,7 @@ def of_call(
 def _tree_text(tree: Any) -> str | None:
     try:
         return limited(ADDRESS.sub("", str(tree)))
-    except Exception:  # the repr of somebody's aux data
+    except Exception:  # the repr of a class's aux data
         return None
 
 
@@ -335,7 +335,7 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """A key where only flat arguments are known: under a transform, or lowered ahead of time.
+    """Return a key where only flat arguments are known: under a transform, or lowered ahead of time.
 
     ``serial``: of the function object, where it is known.
     """
@@ -360,7 +360,7 @@ def of_flat(
 def of_source(
     source: dict[str, Any], user: UserCall | None, serials: Serials, context: str | None
 ) -> Read | None:
-    """The key of a miss from what its frames hold (``sources.source``); None where they hold no arguments."""
+    """Return the key of a miss from its frames (``jax_internals.source``); None if they have no arguments."""
     if "args" in source:
         return of_call(
             source["fun"],

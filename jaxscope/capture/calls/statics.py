@@ -1,4 +1,4 @@
-"""Values that are part of the key by their own ``==`` and ``hash``, and texts that stay short.
+"""Describe the values that JAX compares by their own ``==`` and ``hash``, in texts of limited length.
 
 Calls ``__hash__``, as JAX does, and no ``__repr__`` of the program's; what they raise costs a field.
 """
@@ -50,7 +50,7 @@ BRACKETS: dict[type, tuple[str, str]] = {
 
 
 def limited(text: str) -> str:
-    """Long texts are cut, with a hash of the whole so that a difference still shows."""
+    """Shorten a long text, and add a hash of the whole so that a difference still shows."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
@@ -62,9 +62,9 @@ def _is_array(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value in few words, never with an address. No ``__repr__`` of the program's is called.
+    """Return a short text of a value, without addresses. Calls no ``__repr__`` of the program.
 
-    One may run JAX: what it compiled would be found in JAX's caches when the program itself comes to it.
+    A ``__repr__`` may run JAX, and what it compiles would be in JAX's caches when the program needs it.
     """
     try:
         text = ADDRESS.sub("", _shown(value, LEVELS))
@@ -124,14 +124,14 @@ def _shown(value: Any, level: int) -> str:
     if not inside or not level:
         return f"<{kind.__module__}.{kind.__qualname__}>"
     named = [(n.removeprefix("."), v) for n, v in inside]
-    if dataclasses.is_dataclass(kind):  # what it keeps besides its fields is no part of its value
-        told = {f.name for f in dataclasses.fields(kind) if f.repr}
-        named = [(n, v) for n, v in named if n in told]
+    if dataclasses.is_dataclass(kind):  # attributes that are no fields are not part of its value
+        fields = {f.name for f in dataclasses.fields(kind) if f.repr}
+        named = [(n, v) for n, v in named if n in fields]
     return f"{kind.__qualname__}({_fields(named, level)})"
 
 
 def _string(value: str | bytes, limit: int) -> str:
-    """Its beginning and its end: paths and prompts differ in either."""
+    """Return the beginning and the end of a long string: paths and prompts may differ in either."""
     if len(value) <= limit:
         return repr(value)
     half = limit // 2
@@ -139,7 +139,7 @@ def _string(value: str | bytes, limit: int) -> str:
 
 
 def _mesh(value: Any) -> str:
-    """Which devices it is made of and in which order: its own repr tells neither."""
+    """Return a mesh with its devices and their order, which its own repr does not show."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
     devices = getattr(value, "devices", None)
@@ -148,7 +148,7 @@ def _mesh(value: Any) -> str:
 
 
 def _known(kind: type) -> bool:
-    """Is its ``__repr__`` written in C, or by JAX, NumPy or Python itself?"""
+    """Return whether its ``__repr__`` is written in C, or by JAX, NumPy or Python itself."""
     written = getattr(kind, "__repr__", None)
     if isinstance(written, FunctionType):
         module = written.__globals__.get("__name__")
@@ -173,7 +173,7 @@ def _named(kind: type, plain: type, text: str) -> str:
 
 
 def _plain_fields(value: Any) -> str:
-    """`` n=3 name='a'``: an object that prints as an address is known by what it holds."""
+    """Return `` n=3 name='a'``: the fields identify an object whose repr is an address."""
     fields = [
         f"{step[1:]}={held!r}"[:60]
         for step, held in paths.children(value) or ()
@@ -183,9 +183,9 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """A static value; a partial with each value it binds, so that the one that changed has a path.
+    """Describe a static value; of a partial also each bound value, so that the one that changed has a path.
 
-    A graph definition of flax is told by its attributes.
+    A graph definition of flax is described by its attributes.
     """
     inside = nnx_graphdef.attributes(value) if nnx_graphdef.is_definition(value) else []
     if inside:
@@ -200,16 +200,15 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
-    """A value compared by its own ``__eq__`` and ``__hash__``.
+    """Describe a value that is compared by its own ``__eq__`` and ``__hash__``.
 
-    A container that holds what compares by identity is told from others by its parts; its serial is that of
-    the newest such part.
+    A container of objects that compare by identity is identified by these; its serial is that of the newest of them.
     """
     hashed = _hash(value)
     kind = type(value)
     by_identity, unstable = [], False
     for where, part in compared_parts(path, value):
-        if type(part) is MethodType:  # equal where the object is the same one, whatever its own == says
+        if type(part) is MethodType:  # equal if the object is the same one, whatever its own == returns
             by_identity.append(serials.of(part.__self__))
         elif _by_identity(part):
             by_identity.append(serials.of(part))
@@ -248,7 +247,8 @@ def _hash(value: Any) -> int | None:
 
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
-    """(path, part) of everything that ``value == another`` compares: itself, and what its containers hold.
+    """Return (path, part) of all values that ``value == another`` compares: itself, and the items of its
+    containers.
 
     Tuples, sets and dataclasses compare what they hold; what another class with an ``__eq__`` compares,
     only that knows.

@@ -1,4 +1,4 @@
-"""What of a pytree is part of the key besides its arrays: the containers, and static data by path.
+"""Read the parts of a pytree that are in the key besides its arrays: containers, and static data by path.
 
 A custom node's static data (aux data: a dataclass's meta fields, equinox's static fields, nnx's graph
 definition) is a nameless value; it is named after the attribute of the object that holds the same thing.
@@ -29,7 +29,7 @@ Below = tuple[tuple[Any, ...], Any]  # the key path of a leaf, and its value
 
 
 class Nodes:
-    """Containers by path (``dict``, ``list``, ``None``, a class's name) and static data of the custom ones."""
+    """Containers by path (``dict``, ``list``, ``None``, a class's name) and static data of custom ones."""
 
     def __init__(self, serials: Serials) -> None:
         self.kinds: dict[str, str] = {}
@@ -37,7 +37,7 @@ class Nodes:
         self._serials = serials
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
-        """Walk ``tree`` (a PyTreeDef) beside the value it was made of.
+        """Walk ``tree`` (a PyTreeDef) together with the value that it was made of.
 
         Args:
           path: what the node is called.
@@ -103,20 +103,20 @@ class Nodes:
 
 
 def _plain(value: Any) -> bool:
-    """Numbers and strings alone: a tuple of them reads better whole."""
+    """Return whether ``value`` consists of numbers and strings only: such a tuple is clearer as a whole."""
     if type(value) is tuple:
         return all(_plain(v) for v in value[:MAX_STATICS])
     return issubclass(type(value), paths.PLAIN)
 
 
 def attributes(value: Any) -> list[tuple[str, Any]]:
-    """(name, value) of an object's own attributes, in order, without running any code of its class."""
+    """Return (name, value) of an object's own attributes, in order, without running code of its class."""
     found = paths.children(value)
     return [(step[1:], held) for step, held in found or () if step.startswith(".")]
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """(attribute, item) for what of the static data an attribute holds too; a container is looked into."""
+    """Return (attribute, item) for items of the static data that are also attributes; searches containers."""
     found: list[tuple[str, Any]] = []
     _take(aux, list(named), found, 0)
     return found
@@ -137,7 +137,8 @@ def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]],
 
 
 def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
-    """``jax.tree_util.keystr``, with attributes for the children that a class registered without keys numbers.
+    """``jax.tree_util.keystr``, with attributes for the children that a class registered without keys
+    numbers.
 
     Such a child is the attribute that leads to the same leaf; ``[<flat index 1>]`` where there is none.
     """
@@ -153,7 +154,8 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """The step to the child that ``keys[0]`` leads to, and the child; None where it could not be followed."""
+    """Return the step to the child that ``keys[0]`` leads to, and the child; None if it cannot be
+    followed."""
     import jax
 
     if not keys:
@@ -168,7 +170,7 @@ def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
 
 
 def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
-    """What may be the child ``index`` of a class registered without keys."""
+    """Return the possible children ``index`` of a class registered without keys."""
     if issubclass(type(value), functools.partial):
         return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
     return attributes(value)
@@ -185,7 +187,7 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """The step to a child without leaves, which no key path names."""
+    """Return the step to a child without leaves, which no key path names."""
     if issubclass(kind, dict):
         keys = aux[1] if isinstance(aux, tuple) and len(aux) == 2 and not isinstance(aux[0], str) else aux
         try:
@@ -199,7 +201,7 @@ def _fallback(kind: type, aux: Any, index: int) -> str:
 
 
 def _follow(value: Any, key: Any) -> Any:
-    """The child that a key path entry leads to; None where it cannot be had without running user code."""
+    """Return the child that a key path entry leads to; None if user code would have to run."""
     kind = type(value)
     try:
         if hasattr(key, "name"):  # GetAttrKey

@@ -1,4 +1,4 @@
-"""What library wrappers know of the user's call: the function and the arguments as the user passed them.
+"""Find the user's function and arguments in the frames of library wrappers around jit.
 
 ``nnx.jit`` and ``eqx.filter_jit`` take the arguments apart before they call ``jax.jit``: in the
 cache key stand ``args[0][1]...`` and whole graph definitions. One or two frames further up stand
@@ -23,7 +23,7 @@ from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT
 
 
 class JitOptions(NamedTuple):
-    """What of jit's options says which arguments are dynamic, and how they are called."""
+    """The options of jit that determine which arguments are dynamic, and their names."""
 
     fun_signature: inspect.Signature | None
     static_argnums: tuple[int, ...] = ()
@@ -31,7 +31,7 @@ class JitOptions(NamedTuple):
 
 
 class UserCall(NamedTuple):
-    """A call as its author wrote it."""
+    """A call as the user wrote it."""
 
     function: Any
     args: tuple[Any, ...]
@@ -108,7 +108,7 @@ LOOK = 12  # frames between jit and the wrapper's own
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Did the user give ``function``, which a library defines, to jit? ``frame``: of the call.
+    """Return whether the user gave ``function``, which a library defines, to jit. ``frame``: of the call.
 
     Then a line of the user's calls what jit gave, perhaps through a wrapper of jit or one of JAX's transforms, and the
     library does not have it jitted under its name. A call that comes from no Python line (``atexit``) is the user's.
@@ -135,7 +135,7 @@ _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Module and qualified name of the code behind ``function``: functools.wraps copies both."""
+    """Return module and qualified name of the code of ``function``: functools.wraps replaces both."""
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
@@ -145,7 +145,7 @@ def _made_by(function: object) -> tuple[str, str]:
 
 
 def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
-    """The user's call behind ``jit(function)`` called at ``frame``, where a known wrapper made it.
+    """Return the user's call behind ``jit(function)`` called at ``frame``, if a known wrapper made it.
 
     None: no wrapper made it. Missing: one did, and its frame cannot be read.
     """
@@ -155,14 +155,15 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
             continue
         for _, f in zip(range(LOOK), frames.walk(frame), strict=False):
             if frames.is_user(f):
-                return None  # what lies above is another call
+                return None  # frames above belong to another call
             if frames.module_of(f) == owner and f.f_code.co_qualname.endswith(endings):
                 return adapter(f) or Missing.UNKNOWN
     return None
 
 
 class Hashed:
-    """What JAX compares by value in the key of a call: its static arguments, and the static data of its tree.
+    """The values that JAX compares in the key of a call: its static arguments, and the static data of its
+    tree.
 
     A wrapper's own containers (graph definitions, partitions) and what compares by its parts are looked into;
     an object that compares by identity is in the key as a whole.
@@ -186,14 +187,14 @@ class Hashed:
                 break
 
     def __contains__(self, value: Any) -> bool:
-        """May ``value`` be in the key? Plain values by their type and value, others by identity."""
+        """Return whether ``value`` may be in the key: plain values by type and value, others by identity."""
         if self.cut:
             return True
         kind = type(value)
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Is it in the key as a whole, whatever it holds?"""
+        """Return whether ``value`` is in the key as a whole, whatever it contains."""
         return id(value) in self._objects and _whole(value)
 
 
@@ -210,7 +211,7 @@ def _hashed_with(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    """Does it compare by identity, and is it no container of a library's?"""
+    """Return whether ``value`` compares by identity and is not a library's container."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True

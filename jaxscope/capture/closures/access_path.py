@@ -31,7 +31,8 @@ _METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
-    """Return the user's function inside what was given to jit, and its bound positional and keyword arguments."""
+    """Return the user's function inside what was given to jit, and its bound positional and keyword
+    arguments."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for _ in range(functions.MAX_LAYERS):
@@ -149,7 +150,8 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """Return the value at ``place`` now. ``bound``: references to arguments that stay the same from call to call."""
+    """Return the value at ``place`` now. ``bound``: references to arguments that stay the same from call to
+    call."""
     value: Any = function
     for how, key in place:
         if how == bytecode.PARAMETER:

@@ -1,4 +1,5 @@
-"""What a function's code reads without being passed it: ``scale``, ``config['lr']``, ``self.layer.width``.
+"""Find the names that a function's code reads besides its arguments: ``scale``, ``config['lr']``,
+``self.layer.width``.
 
 Follows the instructions with a stack of names in place of values. Looks at code objects only: nothing is
 called, and no value is touched. Read with the instruction sets of Python 3.11 to 3.13; an instruction it
@@ -26,7 +27,7 @@ READING = frozenset({"items", "values", "keys", "get", "copy", "index", "count"}
 
 
 class Name(NamedTuple):
-    """Where a value is reached from: a closure cell, a global or a parameter, then steps into it.
+    """The path to a value: a closure cell, a global or a parameter, then steps into it.
 
     Attributes:
       kind: closure, global or parameter.
@@ -40,7 +41,7 @@ class Name(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """What one function's code, with the functions defined in it, does with names.
+    """The names that one function's code, with the functions defined in it, reads and writes.
 
     Attributes:
       read: line of the first reading by name, and whether every run of the function comes past it.
@@ -54,7 +55,7 @@ class Reads(NamedTuple):
 
 
 def of_code(code: CodeType) -> Reads:
-    """What ``code`` reads and writes."""
+    """Return the names that ``code`` reads and writes."""
     found = Reads({}, set(), set())
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     outer: dict[str, Name | None] = {n: Name(CLOSURE, n) for n in code.co_freevars}
@@ -128,7 +129,7 @@ class _Scan:
             self._read(self._pop())
 
     def _forget(self) -> None:
-        """What stands on the stack is used in a way that is not followed."""
+        """Treat all names on the stack as read: their use is not followed."""
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
@@ -219,7 +220,7 @@ class _Scan:
             self.straight = False
 
     def _fast(self, op: str, value: object) -> None:
-        """Locals; from Python 3.13 on, two at once."""
+        """Follow an instruction for locals; from Python 3.13 on it may load or store two."""
         names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]
         verbs = [part.strip("_") for part in op.split("FAST")[:-1]]  # of STORE_FAST_LOAD_FAST both
         for verb, name in zip(verbs, names, strict=False):
@@ -258,7 +259,7 @@ class _Scan:
         return None
 
     def _inner(self, code: CodeType) -> None:
-        """A function, a comprehension or a class defined here."""
+        """Scan a function, a comprehension or a class defined here."""
         if self.depth < MAX_NESTED:
             outer = {n: self._variable(n) for n in code.co_freevars}
             _Scan(code, {}, outer, self.found, False, self.depth + 1).run()

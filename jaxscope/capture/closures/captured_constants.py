@@ -22,8 +22,8 @@ MAX_NODES = 5000  # objects searched for names: a global may hold a million
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
     """Return (name, where, value) of the values that ``function`` can reach without arguments.
 
-    Closure cells first, then the globals that its code and its inner functions name, then the values held by a
-    bound method's object or a partial. The user's functions reached this way are followed once.
+    Closure cells first, then the globals that its code and its inner functions name, then the values held by
+    a bound method's object or a partial. The user's functions reached this way are followed once.
     """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]

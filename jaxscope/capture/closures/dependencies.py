@@ -1,4 +1,5 @@
-"""Collect the values a function reads without receiving them as arguments: closure cells, globals, attributes.
+"""Collect the values a function reads without receiving them as arguments: closure cells, globals,
+attributes.
 
 Follows the user's functions that it calls; stops at libraries, arrays and plain values.
 """
@@ -194,7 +195,8 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """Note the items of a container that is passed on as a whole, or the attributes of it named anywhere."""
+        """Note the items of a container that is passed on as a whole, or the attributes of it named
+        anywhere."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -246,7 +248,8 @@ def _calls_on(value: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    """Return whether ``value`` is a module, or a library's function or class, which programs do not change."""
+    """Return whether ``value`` is a module, or a library's function or class, which programs do not
+    change."""
     kind = type(value)
     if kind in (ModuleType, BuiltinFunctionType, MethodDescriptorType) or issubclass(kind, ModuleType):
         return True

@@ -78,7 +78,8 @@ class Mark:
 
 
 def _facts(value: Any) -> Any:
-    """Return data of builtin types that is equal for equal values; None if only the object itself is equal."""
+    """Return data of builtin types that is equal for equal values; None if only the object itself is
+    equal."""
     kind = type(value)
     if kind in (str, bytes) and len(value) > MAX_KEPT:
         data = value if kind is bytes else value.encode("utf-8", "surrogatepass")
@@ -106,7 +107,8 @@ def _facts(value: Any) -> Any:
 
 
 def checksum(value: Any) -> int | None:
-    """Return a checksum of a NumPy array's contents; None for one that is too large or holds objects, or no array."""
+    """Return a checksum of a NumPy array's contents; None for one that is too large or holds objects, or no
+    array."""
     if not issubclass(type(value), np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.hasobject:
         return None
     plain = np.ndarray.view(value, np.ndarray)

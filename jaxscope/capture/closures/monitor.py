@@ -1,8 +1,9 @@
 """Notice when a value that a trace captured has changed since: JAX goes on using the old value.
 
-At each trace of a watched function, the values its code reads are remembered by weak reference. They are compared
-by identity when calls return; the contents of NumPy arrays also at the ends of steps, at growing intervals. Where
-jit wraps the watched function, which then sees no warm calls, both are compared at the ends of steps.
+At each trace of a watched function, the values its code reads are remembered by weak reference. They are
+compared by identity when calls return; the contents of NumPy arrays also at the ends of steps, at growing
+intervals. Where jit wraps the watched function, which then sees no warm calls, both are compared at the ends
+of steps.
 """
 
 from __future__ import annotations
@@ -191,7 +192,8 @@ class Guard:
                 self.report(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """Check what ``look`` does not see. Return whether there is anything to check at the ends of steps."""
+        """Check what ``look`` does not see. Return whether there is anything to check at the ends of
+        steps."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
@@ -250,7 +252,8 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a guard of ``watched``, whose calls ``counter`` counts; None if it contains no function of the user."""
+        """Return a guard of ``watched``, whose calls ``counter`` counts; None if it contains no function of
+        the user."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -328,7 +331,8 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Check when this step ends, then at growing intervals: there is something that calls do not check."""
+        """Check when this step ends, then at growing intervals: there is something that calls do not
+        check."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)

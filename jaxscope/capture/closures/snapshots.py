@@ -93,7 +93,8 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values that are another object now; of deep ones, AT_ONCE on each call once eager checks end."""
+        """Return the values that are another object now; of deep ones, AT_ONCE on each call once eager checks
+        end."""
         differing: list[Read] | None = None
         for cell, read in self.cells:
             try:

@@ -17,7 +17,8 @@ MAX_ARRAYS = 4000
 
 
 def line(stack: Any) -> Frame | None:
-    """Return the innermost line of the user's code in ``stack`` (``array.traceback``), else an installed package's."""
+    """Return the innermost line of the user's code in ``stack`` (``array.traceback``), else an installed
+    package's."""
     best, site = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
         standing = frames.file_standing(f.file_name)
@@ -29,7 +30,8 @@ def line(stack: Any) -> Frame | None:
 
 
 def of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
-    """Return the lines that created the arrays among ``count`` leaves, and for each leaf the index of its line.
+    """Return the lines that created the arrays among ``count`` leaves, and for each leaf the index of its
+    line.
 
     ``refs`` are pairs (position of the leaf, array). The index is -1 where the line is unknown or the leaf is
     no jax.Array. Arrays created by one call share a stack, which is read once.

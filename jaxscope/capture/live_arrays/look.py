@@ -134,7 +134,8 @@ class _Kinds:
 
     JAX leaves arrays behind that no variable holds and that share the memory of another: the shards that
     ``addressable_shards``, ``float``, ``np.asarray`` or a reshard took of an array, which it holds in C++
-    (0.10: up to two per device after one ``np.asarray``; 0.12: one). They are counted in ``parts``, not grouped.
+    (0.10: up to two per device after one ``np.asarray``; 0.12: one). They are counted in ``parts``, not
+    grouped.
     """
 
     def __init__(self) -> None:
@@ -257,7 +258,8 @@ class _Kinds:
             key = unnamed_key(counted.batch.kind, counted.batch.origin)
             if key in suspects:
                 sample = samples.setdefault(key, set())
-                # Also those in others' memory: one buffer may have an array held by C++ and one held by a list.
+                # Also those in others' memory: one buffer may have an array held by C++ and one held by a
+                # list.
                 sample.update(counted.unnamed[: MAX_SUSPECTS - len(sample)])
         holders = {}
         for key, sample in samples.items():

@@ -1,4 +1,5 @@
-"""Find live arrays that share memory: shards of an array on several devices, and several arrays on one buffer.
+"""Find live arrays that share memory: shards of an array on several devices, and several arrays on one
+buffer.
 
 Only addresses are read, and only of arrays that have the same size on a device as another: no device is
 waited for, no buffer is fetched.

@@ -62,7 +62,8 @@ class VariablePaths:
         self._seen: set[int] = set(skip or ())
         self._left = MAX_OTHER_OBJECTS + 4 * len(wanted)
         self._functions: list[tuple[Node, Any]] = []
-        # With numbers, and with ``*`` for numbers. By id of a node (nodes live as long as this object); by key.
+        # With numbers, and with ``*`` for numbers. By id of a node (nodes live as long as this object); by
+        # key.
         self._texts: tuple[dict[int, str], dict[int, str]] = {}, {}
         self._keys: tuple[dict[str, str], dict[str, str]] = {}, {}
 
@@ -75,8 +76,8 @@ class VariablePaths:
     ) -> tuple[dict[str, int], list[int]] | None:
         """Count ``arrays`` (ids) by path, and list those without a path. Indices are written ``[*]``.
 
-        Returns None where there are more than ``most`` paths. Without a limit all numbers in paths are written
-        ``*`` (``['block12']['w']`` becomes ``['block*']['w']``), which leaves fewer paths.
+        Returns None where there are more than ``most`` paths. Without a limit all numbers in paths are
+        written ``*`` (``['block12']['w']`` becomes ``['block*']['w']``), which leaves fewer paths.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -126,7 +127,8 @@ class VariablePaths:
         return text
 
     def search(self, stacks: list[list[FrameType]]) -> None:
-        """Search the frames of ``stacks`` (each innermost first), their globals, then all modules of the user."""
+        """Search the frames of ``stacks`` (each innermost first), their globals, then all modules of the
+        user."""
         for stack in stacks:
             for frame in reversed(stack):
                 self._walk(_locals(frame))

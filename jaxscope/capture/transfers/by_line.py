@@ -1,7 +1,7 @@
 """Count copies between host and devices by the program's line, and write them as Transferred.
 
-``device_to_host`` and ``host_to_device`` observe the copies. Each event has the totals of a line so far; the next is
-written when the count has grown by a quarter: a loop of 100,000 ``float(x)`` writes about fifty.
+``device_to_host`` and ``host_to_device`` observe the copies. Each event has the totals of a line so far; the
+next is written when the count has grown by a quarter: a loop of 100,000 ``float(x)`` writes about fifty.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class _Code(NamedTuple):
 
 
 class Row:
-    """The copies in one direction that one line of the program causes. Times are of ``time.perf_counter_ns``."""
+    """The copies in one direction that one line of the program causes. Times are of
+    ``time.perf_counter_ns``."""
 
     __slots__ = (
         "bytes", "count", "direction", "due", "first", "first_step", "last", "last_step", "now", "ns", "site",
@@ -80,7 +81,8 @@ class Transfers:
     Args:
       emit: receives the events.
       step: returns the step that runs now, None where nothing counts steps.
-      marked: returns whether steps are counted by marks at their ends; then copies before the first were in step 1.
+      marked: returns whether steps are counted by marks at their ends; then copies before the first were in
+        step 1.
     """
 
     def __init__(
@@ -103,9 +105,11 @@ class Transfers:
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """Return the row of the program's line that called ``frame``, a frame of JAX; about 1 us from a cache.
+        """Return the row of the program's line that called ``frame``, a frame of JAX; about 1 us from a
+        cache.
 
-        None for a copy that is not counted: one that JAX makes for itself, such as before it calls a callback.
+        None for a copy that is not counted: one that JAX makes for itself, such as before it calls a
+        callback.
 
         Args:
           via: name of the copy where none of JAX's functions on the stack has one.
@@ -149,7 +153,8 @@ class Transfers:
         return False
 
     def add(self, row: Row, count: int, size: int | None, ns: int | None, *, view: bool = False) -> None:
-        """Add ``count`` copies of ``size`` bytes in all, which took ``ns``; 0: another shard of a counted copy."""
+        """Add ``count`` copies of ``size`` bytes in all, which took ``ns``; 0: another shard of a counted
+        copy."""
         step = self._step()
         event = None
         with self._lock:

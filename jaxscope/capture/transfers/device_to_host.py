@@ -1,9 +1,9 @@
 """Observe copies of arrays to the host. This is the only module that replaces (and restores) methods of JAX.
 
-On JAX's array class, stand-ins replace the C++ methods that copy, and ``item``. When it is looked up (``item``: when
-it is called), a stand-in notes the time and the program's line, and returns a composition of C functions: JAX's own
-method, then a note of its end. So no frame of ours is on the stack while JAX copies or in a traceback, and exceptions
-pass unchanged. Looked up on the class, a stand-in gives the method itself.
+On JAX's array class, stand-ins replace the C++ methods that copy, and ``item``. When it is looked up
+(``item``: when it is called), a stand-in notes the time and the program's line, and returns a composition of
+C functions: JAX's own method, then a note of its end. So no frame of ours is on the stack while JAX copies or
+in a traceback, and exceptions pass unchanged. Looked up on the class, a stand-in gives the method itself.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class HostCopies:
             self._transfers.add(row, 1, int(array.nbytes), ns, view=True)
 
     def _shard(self, frame: FrameType) -> int | None:
-        """Return the number of the shard that is copied: JAX 0.10 copies an array on several devices by shards."""
+        """Return the number of the shard that is copied: JAX 0.10 copies an array on several devices by
+        shards."""
         place = (id(frame.f_code), frame.f_lasti)
         if self._by_shard.get(place) is False:
             return None

@@ -1,8 +1,8 @@
 """Count copies to devices and between devices from JAX's events: ``device_put`` and functions that call it.
 
-JAX's test slot receives the beginning and the end of putting the shards of one array on their devices. Arguments of
-a call that have the right sharding on other devices are announced once, when they are collected. NumPy arguments of
-jitted calls appear here only off the fast path: ``model.transfers`` counts them.
+JAX's test slot receives the beginning and the end of putting the shards of one array on their devices.
+Arguments of a call that have the right sharding on other devices are announced once, when they are collected.
+NumPy arguments of jitted calls appear here only off the fast path: ``model.transfers`` counts them.
 """
 
 from __future__ import annotations

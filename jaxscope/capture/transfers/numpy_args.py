@@ -1,7 +1,9 @@
-"""Count the bytes of NumPy arguments of a watched function, where its calls do not all pass the same number of bytes.
+"""Count the bytes of NumPy arguments of a watched function, where its calls do not all pass the same number
+of bytes.
 
-Where they do, no call is examined: the bytes of one call, from its key, times the number of calls is the total
-(``model.transfers``). Where they do not, one leaf (usually of the batch) is found whose size determines the bytes.
+Where they do, no call is examined: the bytes of one call, from its key, times the number of calls is the
+total (``model.transfers``). Where they do not, one leaf (usually of the batch) is found whose size determines
+the bytes.
 """
 
 from __future__ import annotations
