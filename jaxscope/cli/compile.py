@@ -89,7 +89,11 @@ def handle(args: argparse.Namespace) -> int:
         return resume.handle(args.rest)
     if args.function is None or not args.target:
         what = "--target" if args.function is not None else "a function"
-        raise UsageError(f"compile: {what} is missing", hint="jaxscope compile train.py:step --target v5e:4x4 --args shapes", slug="usage")  # fmt: skip
+        raise UsageError(
+            f"compile: {what} is missing",
+            hint="jaxscope compile train.py:step --target v5e:4x4 --args shapes",
+            slug="usage",
+        )
     groups = targeting.grouped(args.target)
     specs = [_spec(word) for word in args.args]
     if len(groups) > 1:
@@ -123,8 +127,8 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """Compile in one process for each number of devices, since JAX has one per process. The first process's run
-    contains the others."""
+    """Compile in one process for each number of devices, since JAX has one per process. The first process's
+    run contains the others."""
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
     words = [sys.executable, *command.interpreter_flags(), "-m", "jaxscope", "compile", args.function]
@@ -200,7 +204,11 @@ def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | s
     if match[1] not in DTYPES:
         raise UsageError(f"{match[1]!r} is not a dtype", hint=f"known: {', '.join(DTYPES)}", slug="usage")
     shape = tuple(int(n) for n in match[2].split(",") if n)
-    axes = None if match[3] is None else [None if a.strip() in ("-", "None", "") else a.strip() for a in match[3].split(",")]  # fmt: skip
+    axes = (
+        None
+        if match[3] is None
+        else [None if a.strip() in ("-", "None", "") else a.strip() for a in match[3].split(",")]
+    )
     if axes is not None and len(axes) > len(shape):
         raise UsageError(f"{word!r} has more axes than dimensions", slug="usage")
     return match[1], shape, axes
@@ -232,7 +240,9 @@ def _module(name: str, whole: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as e:
         if e.name is not None and (name == e.name or name.startswith(f"{e.name}.")):
-            raise UsageError(f"there is no module {name!r}", hint="a file is written train.py:step", slug="no-program") from e  # fmt: skip
+            raise UsageError(
+                f"there is no module {name!r}", hint="a file is written train.py:step", slug="no-program"
+            ) from e
         raise
 
 

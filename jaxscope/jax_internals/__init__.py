@@ -1,7 +1,7 @@
 """Read every private name of JAX that jaxscope uses; no other package does.
 
-A name that this JAX lacks costs only the fields of the log that it fills: ``table`` lists the names with reasons,
-``jaxscope doctor`` prints them, and the log has a Degraded event for each missing part.
+A name that this JAX lacks costs only the fields of the log that it fills: ``table`` lists the names with
+reasons, ``jaxscope doctor`` prints them, and the log has a Degraded event for each missing part.
 """
 
 from jaxscope.jax_internals.arrays import array_class as array_class

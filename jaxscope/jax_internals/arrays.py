@@ -28,7 +28,8 @@ def committed(value: Any) -> bool | None:
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the type of an argument of ``.lower()``, of which JAX 0.10 and 0.12 keep only a ``MetaTy``; else None.
+    """Return the type of an argument of ``.lower()``, of which JAX 0.10 and 0.12 keep only a ``MetaTy``; else
+    None.
 
     One without a sharding was made from a ``jax.ShapeDtypeStruct`` or a NumPy array (``is_np_array``).
     """
@@ -74,9 +75,9 @@ def made_at(array: Any) -> Any:
 def buffers(array: Any) -> list[tuple[int, int]] | None:
     """Return (device, address) of each shard of this process; None if unknown without waiting.
 
-    The shards of an array on several devices are taken from a clone of it, which shares its memory and is released: an
-    array keeps the shards that were taken from itself alive. On CPU a buffer has its address while it is being computed
-    (checked on 0.10.2 and 0.12.0.1); other devices wait.
+    The shards of an array on several devices are taken from a clone of it, which shares its memory and is
+    released: an array keeps the shards that were taken from itself alive. On CPU a buffer has its address
+    while it is being computed (checked on 0.10.2 and 0.12.0.1); other devices wait.
 
     Raises:
       RuntimeError: deleted meanwhile, or no addresses on this platform.

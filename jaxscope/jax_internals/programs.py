@@ -114,7 +114,8 @@ def in_shardings_by_position(
 
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the shardings of the kept arguments, captured constants first, in the user's mesh axes if JAX finds them.
+    """Return the shardings of the kept arguments, captured constants first, in the user's mesh axes if JAX
+    finds them.
 
     Requested and committed shardings are kept; XLA chooses the others.
     """

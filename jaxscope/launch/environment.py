@@ -64,8 +64,8 @@ def _end() -> None:
 def _follow(directory: str) -> None:
     """Start a process that prints a line per recompile on our stderr and ends with us.
 
-    It is started by a shell that ends at once, so that it is not a child of the program, which may wait for all its
-    children.
+    It is started by a shell that ends at once, so that it is not a child of the program, which may wait for
+    all its children.
     """
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
     env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}

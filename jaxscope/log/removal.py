@@ -1,7 +1,7 @@
 """Remove a run: the files that jaxscope wrote, by their names, and the directory if nothing else is in it.
 
-The names in a run directory are a closed list. Files with other names are not jaxscope's and stay, and so do the targets
-of links: every directory is opened without following one.
+The names in a run directory are a closed list. Files with other names are not jaxscope's and stay, and so do
+the targets of links: every directory is opened without following one.
 """
 
 from __future__ import annotations

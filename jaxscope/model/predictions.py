@@ -135,11 +135,12 @@ def results_of(run: Run, c: Compilation) -> Results:
     if (traced is None or traced.out is None) and c.key is not None:
         key = c.key
 
+        avals = [(x.path, x.shape, x.dtype) for x in key.arguments]
+
         def returned(o: Compilation) -> bool:
-            return (
-                o.traced is not None and bool(o.traced.out) and o.key is not None and o.key.tree == key.tree
-                and [(x.path, x.shape, x.dtype) for x in o.key.arguments] == [(x.path, x.shape, x.dtype) for x in key.arguments]
-            )  # fmt: skip
+            if o.traced is None or not o.traced.out or o.key is None or o.key.tree != key.tree:
+                return False
+            return [(x.path, x.shape, x.dtype) for x in o.key.arguments] == avals
 
         index = key_index.of(run, c)
         found_at = index.same_shapes(key, index.before(c.call), returned)

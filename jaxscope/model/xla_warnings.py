@@ -46,7 +46,10 @@ class Overheard:
         self._place()
         found = []
         if self._several and not self._run.stderr:
-            reason = "XLA's warnings (involuntary rematerialization) are recorded only with jaxscope run --tee-stderr or --detach"
+            reason = (
+                "XLA's warnings (involuntary rematerialization) are recorded only with"
+                " jaxscope run --tee-stderr or --detach"
+            )
             found.append(Lost("stderr", reason))
         elif self._several and not self._audible:
             muted = next(e.muted for e in self._run.stderr if e.muted)

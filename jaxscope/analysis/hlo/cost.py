@@ -73,9 +73,9 @@ def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[
     """Sum the flops of all dots and convolutions, times their executions, by the element type of their
     operands.
 
-    The key is ``bf16 x f32`` if the operands' types differ, which is frequent on TPU. Returns the reason, as the end of
-    a sentence, if the sum is unknown: a count or a shape is unknown, or a custom call may compute. The graph must have
-    been created with ``WORK`` and ``CUSTOM_CALLS``.
+    The key is ``bf16 x f32`` if the operands' types differ, which is frequent on TPU. Returns the reason, as
+    the end of a sentence, if the sum is unknown: a count or a shape is unknown, or a custom call may compute.
+    The graph must have been created with ``WORK`` and ``CUSTOM_CALLS``.
     """
     total: dict[str, int] = {}
     for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):

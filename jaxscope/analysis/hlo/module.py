@@ -1,7 +1,7 @@
 """A compiled HLO module as data: computations and instructions, one text line each.
 
-The line of an instruction is split into five parts. Operands and attributes are parsed by ``lexing`` only when they are
-needed, because those of most instructions are not.
+The line of an instruction is split into five parts. Operands and attributes are parsed by ``lexing`` only
+when they are needed, because those of most instructions are not.
 """
 
 from __future__ import annotations

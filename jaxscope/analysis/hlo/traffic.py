@@ -16,11 +16,20 @@ from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
-_SLICES = ("dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "select-and-scatter", "reduce-window")  # fmt: skip
+_SLICES = (
+    "dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "select-and-scatter",
+    "reduce-window",
+)  # fmt: skip
 _VIEWS = ("bitcast", "reshape", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain")
 # What may look at a part of an operand, or at none.
-_MAYBE = ("conditional", "call", "custom-call", "async", "async-update", "async-done", "tuple", "copy-done", "infeed", "outfeed", "after-all", "add-dependency", "get-dimension-size", "set-dimension-size")  # fmt: skip
-_NOT_WRITTEN = ("parameter", "while", "call", "conditional", "custom-call", "dynamic-update-slice", "scatter", "async", "infeed")  # fmt: skip
+_MAYBE = (
+    "conditional", "call", "custom-call", "async", "async-update", "async-done", "tuple", "copy-done",
+    "infeed", "outfeed", "after-all", "add-dependency", "get-dimension-size", "set-dimension-size",
+)  # fmt: skip
+_NOT_WRITTEN = (
+    "parameter", "while", "call", "conditional", "custom-call", "dynamic-update-slice", "scatter", "async",
+    "infeed",
+)  # fmt: skip
 # Kernels of libraries that take all of their operands and write all of their results.
 _MATRICES = ("__cublas", "__cudnn")
 _HOST = 5  # memory space of a TPU's host
@@ -121,7 +130,10 @@ class Traffic:
                     continue
                 for parameter in call.callee.parameters():
                     for member in call.callee.readers(parameter.name):
-                        if member.opcode == "get-tuple-element" and number(attribute(member.tail, "index")) in places:  # fmt: skip
+                        if (
+                            member.opcode == "get-tuple-element"
+                            and number(attribute(member.tail, "index")) in places
+                        ):
                             most = max(most, self._read(call.callee, member.name, size, times, depth + 1))
         return most
 
@@ -141,7 +153,10 @@ class Traffic:
             return 0
         if made.operation == "fusion":
             calls = self._graph.of(entry, made)
-            if len(calls) != 1 or any(i.opcode in ("dynamic-update-slice", "scatter", "custom-call") for i in self._inside(calls[0].callee)):  # fmt: skip
+            if len(calls) != 1 or any(
+                i.opcode in ("dynamic-update-slice", "scatter", "custom-call")
+                for i in self._inside(calls[0].callee)
+            ):
                 return 0
         found = entry.find(name)
         return _size(found.shape) if found is not None else 0

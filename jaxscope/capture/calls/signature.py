@@ -20,7 +20,7 @@ from jaxscope.capture.calls.statics import ADDRESS, limited, opaque, parts
 from jaxscope.capture.calls.trees import Nodes, key_path
 from jaxscope.capture.calls.wrappers import Hashed, JitOptions, UserCall
 from jaxscope.jax_internals import JitInfo, known, known_or_none
-from jaxscope.schema.keys import Key, Leaf
+from jaxscope.schema.keys import Key, Leaf, Static
 
 MAX_STATICS = 500
 
@@ -260,42 +260,31 @@ def of_call(
     call = flatten(info, args, kwargs)
     names = call.names
     static_nums, static_names = statics_of(info, args)
-    statics = [s for i in sorted(static_nums) if user is None for s in parts(names[i], args[i], serials)]
-    # A library's wrapper passes them on: they stand among the user's own arguments below.
-    statics += [
-        s for k, v in kwargs.items() if k in static_names and user is None for s in parts(k, v, serials)
-    ]
-    statics += parts("partial", function, serials)[1:]  # what a partial binds
+    statics: list[Static] = []
+    if user is None:  # a library's wrapper passes them on: they are among the user's own arguments below
+        statics += [s for i in sorted(static_nums) for s in parts(names[i], args[i], serials)]
+        statics += [s for k, v in kwargs.items() if k in static_names for s in parts(k, v, serials)]
+    statics += parts("partial", function, serials)[1:]  # the values that a partial binds
     users_names: dict[paths.Identity, list[str]] = {}
     form = call_form(args, kwargs)
     if user is not None:
-        hashed = Hashed(
-            call.tree,
-            [args[i] for i in static_nums] + [v for k, v in kwargs.items() if k in static_names],
-        )
+        compared = [args[i] for i in static_nums] + [v for k, v in kwargs.items() if k in static_names]
+        hashed = Hashed(call.tree, compared)
         found = _users_names(user, hashed)
-        users_names = found.arrays
+        users_names, kinds = found.arrays, found.containers
         traced = {path for path, _ in call.leaves}
         for path, value in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]:
             if path not in traced and value in hashed:
                 statics += parts(path, value, serials)
         form = call_form(user.args, user.kwargs)
-        kinds = found.containers
-        # The wrapper's own static part: what it compares beyond what we can name.
+        # The wrapper's own static arguments, for values that have no name of the user's.
         statics += [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
     else:
         nodes = shield.attempt("tree_nodes", _nodes, call, serials)
         kinds = nodes.kinds if nodes is not None else {}
         statics += nodes.static if nodes is not None else []
     shardings = Shardings()
-    leaves: list[Leaf] = []
-    refs: list[tuple[int, weakref.ref[Any]]] = []
-    for position, (path, value) in enumerate(call.leaves):
-        named = users_names.get(paths.identity(value))
-        # An array passed twice has two names: each is used once, then JAX's own path stands.
-        leaves.append(leaf(named.pop(0) if named else path, value, shardings))
-        if _is_concrete(value):
-            refs.append((position, weakref.ref(value)))
+    leaves, refs = _leaves(call, users_names, shardings)
     return Read(
         Key(
             arguments=leaves,
@@ -311,6 +300,22 @@ def of_call(
         ),
         refs,
     )
+
+
+def _leaves(
+    call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
+) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
+    """Return the leaves, under the user's names if there are any, and references to the jax.Arrays by
+    position."""
+    leaves: list[Leaf] = []
+    refs: list[tuple[int, weakref.ref[Any]]] = []
+    for position, (path, value) in enumerate(call.leaves):
+        named = users_names.get(paths.identity(value))
+        # An array passed twice has two names: each is used once, then JAX's own path.
+        leaves.append(leaf(named.pop(0) if named else path, value, shardings))
+        if _is_concrete(value):
+            refs.append((position, weakref.ref(value)))
+    return leaves, refs
 
 
 def _tree_text(tree: Any) -> str | None:

@@ -202,7 +202,8 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 def static(path: str, value: Any, serials: Serials) -> Static:
     """Describe a value that is compared by its own ``__eq__`` and ``__hash__``.
 
-    A container of objects that compare by identity is identified by these; its serial is that of the newest of them.
+    A container of objects that compare by identity is identified by these; its serial is that of the newest
+    of them.
     """
     hashed = _hash(value)
     kind = type(value)

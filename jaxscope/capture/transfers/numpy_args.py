@@ -66,7 +66,7 @@ class Arguments:
             return
         values, size = self._read(_slots(args, kwargs))
         if sum(_is_numpy(sign) for sign in values.values()) != leaves or (self._size is None and calls > 1):
-            self._lose()  # a static argument is a NumPy array, or calls used a trace from before the recording
+            self._lose()  # a static NumPy array, or a trace from before the recording
             return
         self._slots |= {slot for (slot, _), sign in values.items() if _is_numpy(sign)}
         if len(self._seen) < MOST:
