@@ -141,9 +141,8 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
     Raises:
       RecompileError: at the next step mark, the next call of a watched function or the end of the block,
-        never
-        inside JAX and never in place of the block's own exception; its ``findings`` have the cause and the
-        line.
+        never inside JAX and never in place of the block's own exception; its ``findings`` have the cause and
+        the line.
       UsageError: ``after`` is not a step, or something compiled and nothing counts the block's steps.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):

@@ -89,8 +89,7 @@ def create(
 
     Args:
       path: where: a directory that is not there yet, or is empty; None makes a new one under ``runs_home()``
-        from
-        ``name`` and the time.
+        from ``name`` and the time.
       name: what the run is called; default: from the path.
       overwrite: a run that ``path`` holds is removed first.
       meta: further entries of ``meta.json``; must be JSON.

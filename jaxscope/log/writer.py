@@ -50,11 +50,9 @@ class Writer:
     Args:
       run: the run directory.
       first: returns the first event of a process's log; called again in a forked child, whose log is created
-        with
-        its first event.
+        with its first event.
       of_program: this is a process of the program: it holds a lock on its log until it ends, and reserves
-        room for
-        the event that its recording stopped.
+        room for the event that its recording stopped.
     """
 
     def __init__(self, run: RunDir, first: Callable[[bool], Event], *, of_program: bool = False) -> None:

@@ -199,8 +199,7 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
     Args:
       one_source: are both from the same files? If not, lines do not compare: an item is also equal to one of
-        another
-        line, of the same function first.
+        another line, of the same function first.
     """
     gone, came = Counter(before), Counter(after)
     for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):

@@ -53,8 +53,7 @@ class Collectives(Saved, frozen=True):
       executions: per call, through loops; None where one is unknown.
       bytes: of all results on one device, each counted once; None where one is unknown.
       within: how many come from each of the user's functions. Renaming a function is no difference, but
-        ``within``
-        identifies the line of a new collective.
+        ``within`` identifies the line of a new collective.
     """
 
     count: int
@@ -76,8 +75,7 @@ class SavedMetrics(Saved, frozen=True):
 
     Attributes:
       arguments: ``batch['x']: f32[64,32] P('data',)`` -> count; numbers in paths are written ``*``. They
-        explain why
-        another figure changed, and are no difference by themselves.
+        explain why another figure changed, and are no difference by themselves.
       collectives: by kind and axes, ``all-reduce over data``.
       fusions: ``total``, each kind, and ``unfused`` elementwise operations.
       memory: bytes on one device: ``argument``, ``output``, ``temp``, ``peak``.

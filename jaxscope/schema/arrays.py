@@ -13,8 +13,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
       path: the variable that leads to them, with container indices as ``[*]``; None: none was found. A path
-        that ends
-        in ``…`` stands for several below it.
+        that ends in ``…`` stands for several below it.
       count: number of arrays.
       shape, dtype: of each; None where they differ (a path with ``…``).
       bytes: global bytes of all of them.
@@ -24,8 +23,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       origin: the user's line that created them; None: unknown, or several lines.
       held: of unnamed arrays that grow in number, a description of what holds them; None: not searched for.
       shared: number of them whose memory is another array's of the snapshot and is counted there: shards of
-        it, or
-        another array on the same buffer.
+        it, or another array on the same buffer.
     """
 
     path: str | None = None

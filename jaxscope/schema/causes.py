@@ -138,9 +138,8 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
 
     Attributes:
       why: SAME_TEXT: another value whose text, as far as it was kept, is the same. NO_FIELD: no attribute
-        that was
-        read differs. UNSTABLE_HASH: equal, with another hash. FUNCTION: functions compare by identity. PARTS:
-        something in it does. NO_EQ: its class does, having no ``__eq__`` and ``__hash__``.
+        that was read differs. UNSTABLE_HASH: equal, with another hash. FUNCTION: functions compare by
+        identity. PARTS: something in it does. NO_EQ: its class does, having no ``__eq__`` and ``__hash__``.
       inside: it is static data inside a pytree, not an argument.
       owner: the wrapper of a library that compares it, where it is no argument's.
     """
@@ -223,8 +222,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
       kind: ``shape``, ``static_value``, ``new_function``, ...
       level: the cache that missed: trace, lower, compile or fast_path.
       path: the argument, by the user's names; ``context`` for the mesh around the call; the name of a setting
-        for
-        ``config``; None if it has no single place.
+        for ``config``; None if it has no single place.
       before, after: the two values; None where there is none.
       certainty: certain or likely.
       count: number of leaves with this cause; ``path`` is then their common path.

@@ -107,8 +107,7 @@ class Missed(Event, frozen=True, tag="Missed"):
     Attributes:
       call: its number in the process.
       entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
-        (inside
-        another trace).
+        (inside another trace).
       site: the user's line that made the call.
       stack: the user's frames above ``site``, innermost first.
       column: where the expression begins on the line of ``site``, in bytes.
@@ -119,8 +118,7 @@ class Missed(Event, frozen=True, tag="Missed"):
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
       into_library: of functions that are not the user's, the outermost line that called a library or JAX: 0
-        for
-        ``site``, 1 and more for ``stack``.
+        for ``site``, 1 and more for ``stack``.
       library: the name of that library.
       main_step: in a process that the program started, the step of the program's first process.
     """
@@ -208,8 +206,7 @@ class Compiled(Event, frozen=True, tag="Compiled"):
       persistent_cache: hit, miss or off; ``persistent_cache_reason``: why, if known.
       out_sharding_of: for each result an index into ``out_shardings``.
       in_sharding_of: for each flat argument an index into ``in_shardings``, None for a dropped argument;
-        empty for a
-        program on one device.
+        empty for a program on one device.
       dropped_arguments: flat positions of arguments that XLA never reads.
     """
 
@@ -277,8 +274,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
     Attributes:
       why: step (a step ended), growth (there are more arrays), miss (where no steps are known), asked
-        (requested by
-        the user), exit, or exhausted (memory ran out: ``error`` is the message, ``site`` the user's line).
+        (requested by the user), exit, or exhausted (memory ran out: ``error`` is the message, ``site`` the
+        user's line).
       step: the step that ended last.
       addressable: the devices of this process; other devices are unknown.
       host_limit: bytes of memory that this process may have, where devices of a CPU use it.
@@ -355,8 +352,7 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
       before, after: the values, shortened.
       read: the line that reads it.
       site: the user's line at which it was noticed: the call that used the old value if ``seen`` is call, or
-        the end
-        of a step. None at exit.
+        the end of a step. None at exit.
       seen: when it was noticed: call, step or exit.
       calls: of the function so far.
       certain: every run of the function executes the line, or the array is a constant of the trace.

@@ -53,8 +53,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       kind: one of KINDS.
       name, computation: of the instruction; for a pair or a chain of its start.
       overlap: whether anything computes between start and done; None: the schedule does not show it; False:
-        the
-        collective is not asynchronous.
+        the collective is not asynchronous.
       bytes: of the result on one device (a tuple's sum), on every platform.
       operand_bytes: of the operands on one device.
       wire_bytes: sent per device and execution (module ``wire_bytes``).
@@ -65,8 +64,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       syntax: of the groups: explicit, iota, mesh, pairs.
       origin: ``asked``, ``inserted`` or None (module ``origin``).
       weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
-        axes,
-        as with fully sharded parameters (module ``fsdp_gathers``).
+        axes, as with fully sharded parameters (module ``fsdp_gathers``).
       gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
       constraint: the sharding of the user's constraint that makes the partitioner communicate, in JAX's
         spelling;

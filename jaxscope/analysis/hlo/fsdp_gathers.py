@@ -54,8 +54,7 @@ class Gathered(NamedTuple):
       argument: its name.
       beside: numbers of the program's inputs that the product's other operand is computed from.
       shown: whether the text shows that operand to be split over the gathered axes. JAX 0.12 does not print
-        the
-        sharding of inputs.
+        the sharding of inputs.
     """
 
     argument: str

@@ -80,8 +80,7 @@ class Constraint(msgspec.Struct, frozen=True):
       bytes: of the global value.
       parts: requested parts per dimension.
       made_at: the lines (file, line) of the operation that computes the value and of the elementwise
-        operations
-        between the two, the nearest first.
+        operations between the two, the nearest first.
       used_at: the lines of the operations that read the constrained value.
       argument: the name of the program's argument that is constrained; None: a computed value.
       backward: whether differentiation created it; None: unknown.

@@ -27,8 +27,7 @@ class Donation(msgspec.Struct, frozen=True):
 
     Attributes:
       status: aliased, unused (donated and not reused) or possible (not donated, and an output could reuse
-        it); None:
-        donated, and XLA's decision is unknown.
+        it); None: donated, and XLA's decision is unknown.
       reason: why it is not reused, or the condition for reuse.
       argument: its position in the program; None: JAX dropped it.
       bytes, device_bytes: of the global array and of its part on one device.
