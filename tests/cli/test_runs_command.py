@@ -119,7 +119,7 @@ def test_rm_of_a_project_in_which_a_run_was_recorded_removes_the_run_alone(jaxsc
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text("precious")
     code, _, err = jaxscope("rm", str(project))
-    assert code == 0 and "stays there: .git, events/mine, train.py" in err
+    assert code == 0 and "are kept: .git, events/mine, train.py" in err
     assert sorted(p.name for p in project.rglob("*") if p.is_file()) == ["HEAD", "mine", "train.py"]
     code, _, err = jaxscope("rm", str(project))
     assert code == 2 and (project / "train.py").exists()
