@@ -37,6 +37,7 @@ from jaxscope.analysis.levels import (
 from jaxscope.analysis.paths import below, tokens
 from jaxscope.analysis.pytree_diff import structure
 from jaxscope.schema.causes import (
+    BODY,
     FUNCTION,
     NO_EQ,
     NO_FIELD,
@@ -75,6 +76,20 @@ _ORDER = (
 )  # fmt: skip
 _MESH_SETTING = re.compile(r"mesh|axis_env", re.IGNORECASE)
 _KEYS = ("key<", "PRNGKey")
+# Operations whose parameters are functions: the bodies of loops and branches.
+OF_FUNCTIONS = frozenset(
+    {
+        "while",
+        "scan",
+        "cond",
+        "shard_map",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "custom_linear_solve",
+        "remat",
+    }
+)
+SHAPES = frozenset({"shape", "rank"})
 REF_EFFECTS = frozenset({"Accum", "Read", "Write"})  # of reading and writing jax.Refs
 _FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method")
 
@@ -162,6 +177,10 @@ def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     if at.wrappers[:1] == ["jax.pmap"] and any(c.kind == "static_value" for c in found):
         found = [c for c in found if c.kind != "new_function"]  # pmap wraps once for each static value
     found = _without_consequences(found, before, after)
+    if at.eager and any(
+        c.kind in SHAPES for c in found
+    ):  # the parameters of an operation follow from the shapes
+        found = [c for c in found if c.path is not None or c.kind not in ("static_value", "new_function")]
     if not any(c.level == TRACE for c in found):
         found += _whole_statics(before, after)
     return found
@@ -193,11 +212,7 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
             continue
         group, _, item = name.partition(".")
         if name == "function_object":
-            found.append(
-                Cause("static_value", TRACE, None, None, None, LIKELY)
-                if at.eager
-                else _new_function(x, y, at)
-            )
+            found.append(_other_operation(at) if at.eager else _new_function(x, y, at))
         elif group == "options":
             if item.endswith("_argnames") and _changed(f"options.{item[:-5]}nums", before, after):
                 continue  # JAX derives the names from the numbers
@@ -207,6 +222,13 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
                 continue  # the mesh itself is another one
             found.append(_context(whole_level(name), item, x, y))
     return found
+
+
+def _other_operation(at: Circumstances) -> Cause:
+    """Return the cause for an operation outside jit whose parameters differ: a loop's body is one of them."""
+    if at.name not in OF_FUNCTIONS:
+        return Cause("static_value", TRACE, None, None, None, LIKELY)
+    return Cause("new_function", TRACE, None, None, None, LIKELY, detail=NewFunction(BODY))
 
 
 def _new_function(before: str | None, after: str | None, at: Circumstances) -> Cause:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from jaxscope.analysis.rewrap_site import parsed
+from jaxscope.schema.libraries import JAX_ROOTS
 
 ELSE = "static_argnums or static_argnames for arguments that are Python bools, strings, sizes or functions"
 GENERAL = f"as in jax.jit(net.init)(key, x), with {ELSE}"
@@ -38,6 +39,8 @@ def advice(source: str | None, line: int, library: str | None) -> str:
         return GENERAL
     call = chosen[0]
     name, last = ast.unparse(call.func), _last(call.func) or ""
+    if tree is not None and _root(call.func) in _names_of_jax(tree):
+        return GENERAL  # one operation of JAX's own
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return GENERAL
     if last[:1].isupper():
@@ -63,6 +66,28 @@ def _for_python(node: ast.expr) -> bool:
     if isinstance(node, ast.Tuple):
         return bool(node.elts) and all(_for_python(e) for e in node.elts)
     return isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, str, bytes))
+
+
+def _root(node: ast.AST) -> str | None:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _names_of_jax(tree: ast.AST) -> set[str]:
+    """Return the names that the source imports JAX and what is in it by."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [(a.name, a) for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [(node.module or "", a) for a in node.names]
+        else:
+            continue
+        found |= {
+            a.asname or a.name.partition(".")[0] for m, a in modules if m.partition(".")[0] in JAX_ROOTS
+        }
+    return found
 
 
 def _last(node: ast.AST) -> str | None:

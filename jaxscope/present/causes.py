@@ -17,6 +17,7 @@ from jaxscope.present import meshes
 from jaxscope.present.escape import escape
 from jaxscope.present.text import article, brief, count, line
 from jaxscope.schema.causes import (
+    BODY,
     FUNCTION,
     NO_FIELD,
     PARTS,
@@ -342,6 +343,8 @@ def _new_function(c: Cause) -> str:
     made = c.detail
     if not isinstance(made, NewFunction):
         return "the jitted function is a new object"
+    if made.form == BODY:
+        return "the function that it runs, a loop's body or a branch, is a new object"
     text = f"the jitted function is a new object, {_function_object(made)}"
     if made.line is None:
         return text

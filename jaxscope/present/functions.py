@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxscope.model import causes
+from jaxscope.model import causes, payers
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -91,7 +91,7 @@ def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[s
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:
-            site = places.frame(c.site) or "an unknown line"
+            site = places.frame(payers.line_of(c)) or "an unknown line"
             before, n = spent.get(site, (0.0, 0))
             spent[site] = before + c.seconds, n + 1
     return sorted(((s, t, n) for s, (t, n) in spent.items()), key=lambda e: (-e[1], e[0]))

@@ -10,19 +10,16 @@ from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text, mark, sentence
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
+from jaxscope.schema.findings import ERROR, WARNING, Finding
 
-SHOWN = 6
-COSTLY = 0.2  # share of the seconds of all findings: a note that cost more is shown
+SHOWN = 8
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print the findings in the order given, without cheap notes unless ``everything``; nothing if there are none."""
+    """Print the first findings, in the order given, with ``everything`` all of them; nothing if there are none."""
     if not found:
         return
-    worth = COSTLY * sum(f.seconds or 0.0 for f in found)
-    important = [f for f in found if f.severity != NOTE or (f.seconds or 0.0) > worth]
-    shown = found if everything else important[:SHOWN] or found[:1]
+    shown = found if everything else found[:SHOWN]
     yield BLANK
     yield line(("Findings", "title"))
     for f in shown:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model import ledger
+from jaxscope.model import ledger, payers
 from jaxscope.model.causes import recompilations
 from jaxscope.model.diff import changed_programs
 from jaxscope.model.load import load, state
@@ -40,11 +40,12 @@ from jaxscope.report import (
 from jaxscope.report.console import console
 from jaxscope.report.header import header
 from jaxscope.report.layout import BLANK, Line, line, put
+from jaxscope.rules import registry
 
 FUNCTIONS = 10
 QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000
 IN_SUMMARY = 3
-LONG_S = 1.0  # recompiles outside the user's functions are shown from this length on
+LONG = 0.1  # share of all seconds: recompiles outside the user's functions are shown from it on
 
 
 def print_report(
@@ -88,7 +89,8 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from _recompile_seconds(run)
     yield from _in_progress(run, directory, places)
     yield from findings.section(variants.findings(parts), places, everything=everything)
-    users = ranked(run, lambda f: f.user)
+    yield from _first_compilations(run, places)
+    users = ranked(run, lambda f: f.user and (everything or not _inside_others(f)))
     if users:
         yield BLANK
         yield line(("Your functions, slowest first", "title"))
@@ -152,6 +154,41 @@ def _recompile_seconds(run: Run) -> Iterator[Line]:
         elapsed = run.compiling_seconds
         parallel = ", some of it in parallel" if elapsed is not None and total > elapsed else ""
         yield line((seconds(total), "bold"), f" spent recompiling{parallel} ({causes})", hang=2)
+    outside = payers.recompiled_outside(run)
+    if outside:
+        again_seconds = seconds(sum(c.seconds for c in outside))
+        times = count(len(outside), "compilation")
+        yield line(
+            (again_seconds, "bold"),
+            f" spent recompiling operations outside jit and functions of libraries ({times})",
+            hang=2,
+        )
+
+
+def _first_compilations(run: Run, places: Places) -> Iterator[Line]:
+    """Show what took a tenth of all compile time or more without a recompile and without advice: it is needed once."""
+    least = LONG * payers.total_seconds(run)
+    first = payers.first_compilations(run)
+    if advised := {f.source for f in registry.findings(run) if f.code == payers.CODE}:
+        first = [entry for entry in first if entry.function is not None or entry.line not in advised]
+    shown = [entry for entry in first if entry.seconds >= least > 0]
+    if shown:
+        parts = []
+        for entry in shown:
+            what = (
+                function_name(entry.function)
+                if entry.function is not None
+                else count(entry.number, "operation outside jit", "operations outside jit")
+            )
+            where = places.frame(entry.line)
+            parts.append(f"{what} {seconds(entry.seconds)}" + (f" ({where})" if where else ""))
+        yield BLANK
+        yield line(("Compiled for the first time, needed once: ", "dim"), ", ".join(parts), hang=2)
+
+
+def _inside_others(f: Function) -> bool:
+    """Return whether ``f`` was only ever traced as a part of other functions' programs."""
+    return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
 
 
 def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
@@ -214,12 +251,13 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Show the slowest recompile of ``functions``, none of them the user's, if it took LONG_S or longer."""
-    slow = [c for f in functions for c in recompilations(f) if c.seconds >= LONG_S]
+    """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or more."""
+    least = LONG * payers.total_seconds(run)
+    slow = [c for f in functions for c in recompilations(f) if c.seconds >= least > 0]
     if not slow:
         return
     c = max(slow, key=lambda c: c.seconds)
-    more = f"; {len(slow) - 1:,} more took {LONG_S:g} s or longer" if len(slow) > 1 else ""
+    more = f"; {len(slow) - 1:,} more took a tenth of all compile time or longer" if len(slow) > 1 else ""
     yield line(
         ("costliest recompile outside your functions: ", "warning"),
         (compilation_name(run, c), "name"),
@@ -291,6 +329,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
     users = ranked(run, lambda f: f.user)
     others = ranked(run, lambda f: not f.user)
     again = sum(len(recompilations(f)) for f in users)
+    outside = len(payers.recompiled_outside(run))
     compiled = sum(f.compiled for f in users) + sum(f.compiled for f in others)
     how, bad = ending(run, directory)
     yield line(
@@ -298,6 +337,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         *spent,
         f"; {count(compiled, 'compilation')}, ",
         (f"{count(again, 'recompile')} of your functions", "warning" if again else ""),
+        (f", {outside:,} outside them" if outside else "", "warning"),
         (f"; {how}", "error") if bad else "",
         hang=2,
     )

@@ -19,18 +19,16 @@ _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32
 
 
 def _weight(group: Group) -> str:
-    return NOTE if _settled(group) or _a_size_each(group) else WARNING
+    return NOTE if _settled(group) else WARNING
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
 def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
-    if group.lengthened:
-        return None
+    if group.lengthened or (cause.kind == "shape" and _a_size_each(group)):
+        return None  # a training set and a test set, each with its own program
     if cause.kind == "rank":
         return Fix(message("fix-same-rank", path=cause.path or "it"), "same_rank", {"path": cause.path})
-    if _a_size_each(group):
-        return Fix(message("fix-size-each"), "pad", {"path": cause.path})
     seen = Counter(_shapes(group))
     if max(len(seen), len({value for c in group.causes for value in (c.before, c.after)})) > 2:
         if _settled(group):

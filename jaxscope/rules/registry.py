@@ -18,6 +18,7 @@ from jaxscope.errors import UsageError
 from jaxscope.model.records import asked_once
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
+from jaxscope.schema.messages import Bytes, Message
 
 PAGES = Path(__file__).parent / "pages"
 # A file a family; imported when rules are asked for.
@@ -180,13 +181,22 @@ def nearest(text: str) -> str:
 
 @asked_once
 def findings(run: Run) -> list[Finding]:
-    """What all rules find in ``run`` that need no limit: errors first, then by seconds."""
+    """What all rules find in ``run`` that need no limit, in the order of ``in_order``."""
     return in_order(f for r in rules().values() if not r.asked for f in r.check(run))
 
 
 def in_order(found: Iterable[Finding]) -> list[Finding]:
-    """Errors first, then by seconds."""
-    return sorted(found, key=lambda f: (weight(f), -(f.seconds or 0.0), f.code, *_place(f)))
+    """Errors first; then what cost seconds, the most first; then by severity and by bytes."""
+    return sorted(
+        found,
+        key=lambda f: (f.severity != ERROR, -(f.seconds or 0.0), weight(f), -_bytes(f), f.code, *_place(f)),
+    )
+
+
+def _bytes(f: Finding) -> float:
+    """Return the largest number of bytes in the title; 0: there is none."""
+    fields = f.title.fields.values() if isinstance(f.title, Message) else ()
+    return max((v.bytes for v in fields if isinstance(v, Bytes)), default=0.0)
 
 
 def weight(f: Finding) -> int:

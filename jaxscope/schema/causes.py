@@ -149,6 +149,9 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
     owner: str | None = None
 
 
+BODY = "body"  # the form of a function that an operation outside jit runs
+
+
 class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
     """How the function object was created. ``line``: where; a guess unless ``certain``."""
 

@@ -23,6 +23,8 @@ train.py --epochs 3
 JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 23.9 s spent recompiling (1 weak type change 8.6 s, 1 shape change 7.0 s, 1
   dtype change 6.9 s, 11 new function objects 1.4 s)
+1.6 s spent recompiling operations outside jit and functions of libraries (20
+  compilations)
 
 Findings
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed    8.6 s
@@ -40,11 +42,14 @@ Findings
            new object, a lambda created again at data.py:31  (train.py:33)
            → define the function once, at module level, and jit it there; values
              that it closes over become arguments
-  ▲ JX132  main.<lambda> keeps recompiling: 11 recompiles within a minute; in
-           all of them the cause is new function  (train.py:33)
-           → define the function once, at module level, and jit it there; values
-             that it closes over become arguments
-  and 1 more finding: --all shows them
+  · JX123  train_step left JAX's fast path in 41 calls: batch['ids'] changed
+           from a jax.Array to a numpy array, which by itself compiles nothing
+           (compared with #3, the nearest earlier call)  (step 380,
+           train.py:140)
+           → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
+
+Compiled for the first time, needed once: eval_step 9.2 s (train.py:150),
+  train_step 8.8 s (train.py:140)
 
 Your functions, slowest first
 train_step  train.py:88                                                   31.3 s

@@ -11,6 +11,14 @@ TEMPLATES = {
     "evicted-from-fast-path": "{function} was evicted from JAX's fast-path cache: {cause}",
     "carried-state": "{function}: {prediction}",
     "prediction": "if its result{result} is passed as {argument} again, the next call recompiles: {cause}",
+    "keeps-recompiling": "{function} keeps recompiling: {rate}",
+    "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
+    "recompiled-in-a-minute": "{n} recompiles within a minute",
+    "compiled-outside-jit": "{compilations} outside jit come from one line ({names}){again}",
+    "of-them-again": "; {n} of them again, because {why}",
+    "because-of-bodies": "the function that they run, a loop's body or a branch, is a new object each time",
+    "because-of-sizes": "the sizes of the arrays change from call to call",
+    "because-made-anew": "the functions that they run are new objects each time",
     # -- evidence ----------------------------------------------------------------------------------------
     "because": "{cause}",
     "recompiled-call": "{call}{at}: {cause}{than}",
@@ -31,10 +39,6 @@ TEMPLATES = {
     ),
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
-    "fix-size-each": (
-        "nothing, if each of these calls has its own size (a training set and a test set) and its own program;"
-        " otherwise pad to one size and mask the padding"
-    ),
     "fix-settled-sizes": (
         "nothing, if these are the sizes that you pad to; otherwise pad to a few sizes and mask the padding (the"
         " report lists sizes to choose from)"
@@ -144,6 +148,32 @@ TEMPLATES = {
         "make every call of it under the same mesh: one jax.set_mesh(mesh) around all of them"
     ),
     "fix-same-mesh": "jax.device_put {path} to one mesh, with one sharding, before every call",
+    # -- fixes: what one line has compiled outside jit ---------------------------------------------------
+    "fix-many-causes": "see what its recompiles have in common; where it is a shape, pad to a few sizes",
+    "fix-iterate-numpy": "iterate over a NumPy array: np.asarray(x) first",
+    "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
+    "fix-jit-around-body": (
+        "jit {function}, so that the body is traced once for each size; or define the body once, outside of the code"
+        " that runs again, and pass what it closes over as part of the loop's state"
+    ),
+    "fix-one-size-or-numpy": (
+        "do it in NumPy (np.asarray(x) first), or pad to one size, with a mask, and put it into one jax.jit"
+    ),
+    "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
+    "fix-jit-this-call": "jit what this line calls, {how}",
+    "fix-jit-through-library": "jit what this line calls, {how}; not the lines of yours that {library} calls",
+    "fix-one-size-for-library": (
+        "where what {library} is given here changes its size from call to call, give it one size: pad the data, with"
+        " a mask or weights for what is padding, and make what computes with them once"
+    ),
+    "fix-make-once": (
+        "make the object whose method is called here once, before the loop, and call it again with other arrays:"
+        " {library} makes its functions anew with each object"
+    ),
+    "fix-numpy-or-jit": (
+        "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it computes with JAX itself,"
+        " jit what this line calls, if it can be traced"
+    ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",
