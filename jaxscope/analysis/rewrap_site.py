@@ -96,6 +96,9 @@ class Makers:
         return Maker(calls[0][0], False) if calls and calls[0][0] == calls[-1][0] else None
 
 
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
 def parsed(source: str) -> ast.Module | None:
     """Parse ``source``; None: it is not Python, or longer than MAX_SOURCE."""
     if len(source) > MAX_SOURCE:
@@ -104,6 +107,20 @@ def parsed(source: str) -> ast.Module | None:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def runs_once(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is surely run once: at module level, in no loop, function or comprehension."""
+    tree = parsed(source) if source is not None else None
+    if tree is None:
+        return False
+    repeated = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.For, ast.While, *COMPREHENSIONS)
+    around = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, (ast.stmt, ast.expr)) and n.lineno <= line <= (n.end_lineno or line)
+    ]
+    return bool(around) and not any(isinstance(n, repeated) for n in around)
 
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:

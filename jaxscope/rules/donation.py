@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.programs import Texts
@@ -14,6 +15,8 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Message, Names, message
+
+LARGE = 0.1  # share of the bytes: an argument that is worth naming
 
 
 @rule("JX505", "unused-donation", WARNING)
@@ -57,8 +60,15 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
         bytes=_bytes(free),
         when="at the end" if gone[first.path or ""] == "exit" else "after the call",
     )
-    name = (first.path or "x").partition("[")[0].partition(".")[0]
-    fix = Fix(message("fix-donate", name=name), "donate", {"donate_argnames": [name]})
+    held: Counter[str] = Counter()
+    for d in free:
+        held[(d.path or "x").partition("[")[0].partition(".")[0]] += d.bytes or 0
+    names = tuple(name for name, size in held.most_common() if size >= LARGE * held.total())
+    them = "it" if len(names) == 1 else "them"
+    words = message(
+        "fix-donate", argnames=repr(names[0] if len(names) == 1 else names), names=Names(names), them=them
+    )
+    fix = Fix(words, "donate", {"donate_argnames": list(names)})
     yield first.path, _finding("JX506", NOTE, LIKELY, text, p, f, fix)
 
 

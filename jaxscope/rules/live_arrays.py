@@ -144,8 +144,8 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
     )
     return Finding(
         code="JX502",
-        severity=WARNING,
-        certainty=LIKELY,  # copies over the data axis are what plain data parallelism is
+        severity=WARNING if first.like else NOTE,  # without, it is plain data parallelism
+        certainty=LIKELY,
         title=message(
             "replicated-array",
             path=path if one else tree,

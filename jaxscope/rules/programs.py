@@ -12,6 +12,7 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.registry import rule
+from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import keeps_callbacks
@@ -41,7 +42,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         found = [
             r
             for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
-            if r.times >= TURNS and r.length >= TURN and not r.in_loop and r.carried
+            if r.times >= TURNS and r.length >= TURN and not r.in_loop and r.carried and not _in_library(f, r)
         ]
         for r in found:
             lines.setdefault(_line(r, found) or (f.id, r.line), []).append((p, f, r))
@@ -63,6 +64,14 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             evidence=[e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)],
             fix=Fix(message("fix-scan"), "scan"),
         )
+
+
+def _in_library(f: Function, r: Repeated) -> bool:
+    """Return whether a library's function that the user jitted repeats the block itself: the line is that of its call."""
+    if f.seen.file is None or STANDING(f.seen.file) == Standing.USER or r.source is None:
+        return False
+    at = (r.source.file, r.source.line)
+    return any(c.site is not None and (c.site.file, c.site.line) == at for c in f.compilations)
 
 
 def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:

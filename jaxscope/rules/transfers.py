@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from jaxscope.analysis.rewrap_site import runs_once
+from jaxscope.model import sources
 from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
@@ -93,6 +95,8 @@ def large(run: Run) -> Iterator[Finding]:
             continue
         if t.direction == TO_HOST and t.views == t.count:
             continue
+        if t.steps is None and runs_once(sources.of(run)(t.source.file), t.source.line):
+            continue  # one call with a tree of arrays
         shared = run.platform == "cpu"
         to_host = t.direction == TO_HOST
         what = t.text or (f"{', '.join(t.paths[:3])} of {t.function.seen.name}" if t.function else t.kind)
@@ -130,6 +134,8 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             continue
         c = _call_at(run, t)
         f = c.function if c is not None else t.function
+        if f is not None and not f.user:
+            continue  # a sharding constraint or a device_put: the program requests the copy
         if f.id in told if f is not None else _line(t.source) in lines:
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxscope.analysis import rewrap_site
 from jaxscope.analysis.rewrap_site import Makers
 
 
@@ -108,3 +109,18 @@ def test_what_is_no_python_has_none_either(source):
 def test_no_text_is_too_odd(source):
     where_called(source, "f", 1)
     where_defined(source, "f", 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "once"),
+    [
+        ("x = put(tree)", True),
+        ("if True:\n    x = put(tree)", True),
+        ("for t in trees:\n    x = put(t)", False),
+        ("def f(t):\n    return put(t)", False),
+        ("x = [put(t) for t in trees]", False),
+        ("x = (", False),
+    ],
+)
+def test_a_line_outside_loops_and_functions_is_run_once(source, once):
+    assert rewrap_site.runs_once(source, len(source.splitlines())) is once

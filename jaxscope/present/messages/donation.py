@@ -9,8 +9,8 @@ TEMPLATES = {
         "{path}{more} of {function} ({bytes}) could be donated: no live reference was found {when}"
     ),
     "fix-donate": (
-        "jit with donate_argnames={name!r} if nothing reads {name} after the call, under another name either: the"
-        " call deletes it"
+        "jit with donate_argnames={argnames} if nothing reads {names} after the call, under another name either: the"
+        " call deletes {them}"
     ),
     "captured-constant": "{function} captures {constant} ({bytes}) as a constant",
     "one-of": "one of {names}",
