@@ -47,8 +47,9 @@ class Payer(msgspec.Struct, frozen=True):
     @property
     def names(self) -> list[str]:
         """Return the names of what was compiled, each once, sorted."""
-        names = {c.function.seen.name for c in self.compilations}
-        return sorted(UNNAMED if name.startswith("<unknown") else name for name in names)
+        functions = [c.function.seen for c in self.compilations]
+        unnamed = [f.name.startswith("<unknown") or f.form == "callable" for f in functions]
+        return sorted({UNNAMED if none else f.name for f, none in zip(functions, unnamed, strict=True)})
 
     @property
     def within(self) -> bool:

@@ -67,11 +67,13 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
 
 
 def _in_library(f: Function, r: Repeated) -> bool:
-    """Return whether a library's function that the user jitted repeats the block itself: the line is that of its call."""
-    if f.seen.file is None or STANDING(f.seen.file) == Standing.USER or r.source is None:
+    """Return whether a library's function, which a line of the user's calls or gave to jit, repeats the block."""
+    sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
+    if r.source is None or not sites:
         return False
-    at = (r.source.file, r.source.line)
-    return any(c.site is not None and (c.site.file, c.site.line) == at for c in f.compilations)
+    called = f.seen.file is not None and STANDING(f.seen.file) != Standing.USER
+    at_the_call = called and (r.source.file, r.source.line) in {(s.file, s.line) for s in sites}
+    return at_the_call or STANDING(r.source.file) != Standing.USER
 
 
 def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
