@@ -43,6 +43,8 @@ def advice(source: str | None, line: int, library: str | None) -> str:
         return GENERAL  # one operation of JAX's own
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return GENERAL
+    if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
+        return f"as in {MODULES.get(library or '', 'jax.jit')}({name})(...)"
     if last[:1].isupper():
         if library not in MODULES:
             return GENERAL

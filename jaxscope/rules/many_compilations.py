@@ -121,7 +121,8 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
     iterated = sum(c.seconds for c in p.compilations if c.function.seen.name == ITERATED)
-    anew = any(payers.kind(run, c) in payers.MADE_ANEW for c in p.again)
+    anew = [cause for c in p.again if (cause := causes.of(run, c)[0]).kind in payers.MADE_ANEW]
+    objects = [cause.path for cause in anew if cause.path is not None]
     changing = payers.sizes_change(run, p)
     if 2 * iterated >= p.seconds:
         words = message("fix-iterate-numpy") if jax else message("fix-give-numpy", library=p.library)
@@ -134,6 +135,9 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         return BODIES, Fix(message("fix-jit-around-body", function=function), "jit"), again
     if jax and changing and not p.within:
         return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
+    if objects and not changing and not jax:
+        words = message("fix-make-object-once", path=objects[-1], library=p.library)
+        return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:
         why = BODIES if anew else None  # other sizes may be those of the layers that one call makes
         if p.within:

@@ -93,6 +93,19 @@ def test_a_librarys_object_that_is_made_anew_is_to_be_made_once(run):
     assert "make the object whose method is called here once" in words.fix_text(f)
 
 
+def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
+    solve = function("diffeqsolve", "/lib/site-packages/diffrax/solve.py", 9, library=True)
+    log = Log(run)
+    log.say(solve)
+    for n in (1, 2, 3):
+        field = Static("terms.vector_field", "<function f>", "function", compares="identity", serial=n)
+        made = key(leaf("y0", 3), static=[field])
+        log.compiled(solve, made, (0.0, 0.0, 1.0), line=12, into_library=0, library="equinox")
+    log.end()
+    [f] = barrage(run)
+    assert words.fix_text(f).startswith("create terms.vector_field once, outside the code that runs again")
+
+
 def test_operations_beside_a_function_that_recompiles_for_its_size_are_part_of_that_finding(run):
     log = Log(run)
     log.say(STEP)

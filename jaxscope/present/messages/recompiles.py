@@ -166,6 +166,10 @@ TEMPLATES = {
         "where what {library} is given here changes its size from call to call, give it one size: pad the data, with"
         " a mask or weights for what is padding, and make what computes with them once"
     ),
+    "fix-make-object-once": (
+        "create {path} once, outside the code that runs again, and pass the same object to {library} in each call;"
+        " values that change become arguments of what it computes"
+    ),
     "fix-make-once": (
         "make the object whose method is called here once, before the loop, and call it again with other arrays:"
         " {library} makes its functions anew with each object"
