@@ -1,4 +1,5 @@
 # Mended: the function is jitted
+# may: JX202
 import jax
 import jax.numpy as jnp
 
