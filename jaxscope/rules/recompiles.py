@@ -231,14 +231,12 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
             others = [o for o in others if o.kind != "tree"]
         if group.lengthened and decisive.path:  # and here about the whole argument
             others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
-        found.update(
-            {
-                (o.path, CHANGED[o.kind])
-                for o in others
-                if o.path and o.kind in CHANGED and LEVELS.index(o.level) <= LEVELS.index(decisive.level)
-            }
-            - said
-        )
+        changed = [
+            (o.path, CHANGED[o.kind])
+            for o in others
+            if o.path and o.kind in CHANGED and LEVELS.index(o.level) <= LEVELS.index(decisive.level)
+        ]
+        found.update(change for change in dict.fromkeys(changed) if change not in said)
     if not found:
         return fix
     n = len(group.compilations)

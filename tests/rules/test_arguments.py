@@ -111,6 +111,19 @@ def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):
     assert fix.endswith(" (xs also changed shape in 2 of these)")
 
 
+def test_what_changes_beside_it_is_named_in_the_order_of_the_arguments(tmp_path):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for size in (8, 9):
+        log.compiled(
+            STEP,
+            key(*(leaf(name, size) for name in "fbdace"), static=[Static("seen", str(size), "int", "value")]),
+        )
+    [fix] = [words.fix_text(f) for f in registry.findings(load(log.run)) if f.code == "JX107"]
+    named = ", ".join(f"{name} also changed shape in this call" for name in "fbd")
+    assert fix.endswith(f" ({named}, 3 more)")
+
+
 @pytest.mark.parametrize(
     ("shapes", "creeps"),
     [
