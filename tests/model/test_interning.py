@@ -32,6 +32,15 @@ def test_equal_keys_are_one_object_and_equal_parts_of_other_keys_too():
     assert msgspec.json.encode([one, same, other]) == before
 
 
+def test_keys_with_equal_hashes_stay_different(monkeypatch):
+    monkeypatch.setattr("jaxscope.model.interning.hash", lambda _: 0, raising=False)
+    shared = Shared()
+    events = [missed(1), missed(2, rows=4), missed(3)]
+    for event in events:
+        shared.of(event)
+    assert [e.key.arguments[0].shape for e in events] == [(8, 8), (4, 8), (8, 8)]
+
+
 def test_a_log_that_repeats_nothing_does_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr("jaxscope.model.interning.MOST", 10)
     shared = Shared()

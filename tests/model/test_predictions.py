@@ -6,7 +6,7 @@ from written import ONE_CPU, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
-from jaxscope.model.predictions import CONFIRMED, PENDING, WITHDRAWN, predictions, sentence
+from jaxscope.model.predictions import CONFIRMED, PENDING, WITHDRAWN, predictions, results_of, sentence
 from jaxscope.present import findings as words
 from jaxscope.present.render import text
 from jaxscope.report.live import Follower
@@ -162,3 +162,11 @@ def test_a_python_number_is_fed_by_the_result_at_its_own_place(log, run):
 def test_integers_that_come_back_as_floats_are_no_state(log, run):
     images, labels = leaf("b.x", 4, dtype="uint8"), leaf("b.y", dtype="uint8")
     assert fed(log, run, [images, labels], out("['x']", 4), out("['y']")) == []
+
+
+def test_a_trace_that_returned_nothing_has_not_the_results_of_an_earlier_one(run, log):
+    compiled(log, key(W, WEAK, BATCH), RESULTS)
+    compiled(log, key(W, STRONG, BATCH), [])
+    loaded = load(run)
+    first, second = loaded.compilations.values()
+    assert [len(results_of(loaded, c).leaves) for c in (first, second)] == [3, 0]
