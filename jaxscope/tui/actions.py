@@ -54,7 +54,7 @@ ACTIONS = (
         for key, name, title in VIEWS
     ),
     Action("find", "app", "slash", "find", "find", "Search a text or filter a table; esc ends the search.", "find", 3),
-    Action("back", "app", "escape,backspace", "back", "back", "Close a notice, end a search, leave a zoomed pane, or return to the previous screen."),
+    Action("back", "app", "escape,backspace", "back", "back", "Close a notice, end a search, leave a zoomed pane, return to the previous pane or screen."),
     Action("pane.next", "app", "tab", "focus_next", "next pane", "Go to the next pane.", "", 4),
     Action("pane.previous", "app", "shift+tab", "focus_previous", "previous pane", "Go to the previous pane."),
     Action("pane.zoom", "app", "z", "zoom", "zoom", "Show only the focused pane, or all panes again.", "view", 5),

@@ -80,6 +80,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             return
         if screen.maximized is not None:
             screen.minimize()
+        elif screen.leave_pane():
+            return
         elif self.trail:
             await self.switch_mode(self.trail.pop())
 

@@ -40,6 +40,7 @@ class Column(NamedTuple, Generic[T]):
       first: of a descending order, where the largest is what people look for.
       wide: only shown where the table has at least this many columns of the screen.
       found: does a filter look at it?
+      unknown: why a cell is ``?``, shown below the table while the cursor is on such a row.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Column(NamedTuple, Generic[T]):
     first: bool = False
     wide: int = 0
     found: bool = True
+    unknown: str = ""
 
 
 def parts(cell: Cell) -> list[tuple[str, str]]:

@@ -104,6 +104,10 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     def look_for(self, needle: str) -> None:
         """Search or filter, at every letter typed."""
 
+    def under_cursor(self) -> str:
+        """Return what the line under the cursor has no room for; empty where it is whole."""
+        return ""
+
     @abstractmethod
     def position(self) -> str:
         """How much was found of what is looked for; empty where nothing is."""

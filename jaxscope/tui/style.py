@@ -116,7 +116,12 @@ Arrays #right {{ width: 1fr; }}
 Arrays #right Paragraphs {{ padding: 0 1; }}
 Arrays.narrow #arrays {{ width: 100%; height: 4fr; }}
 Arrays.narrow #right {{ height: 5fr; }}
-Collectives #detail {{ max-height: 9; border-top: solid $foreground 30%; }}
+#below {{ height: auto; max-height: 60%; border-top: solid $foreground 30%; }}
+#below #mesh {{ padding: 0 1; }}
+.narrow #below {{ layout: vertical; max-height: 13; }}
+.short #below {{ max-height: 5; }}
+Overview #steps, #compiled {{ height: auto; }}
+#compiled {{ padding: 1 1 0 1; height: 1fr; }}
 #source {{ width: 4fr; }}
 #stablehlo, #hlo {{ width: 5fr; margin-left: 1; }}
 .folded {{ width: 0 !important; margin: 0 !important; border: none !important; }}

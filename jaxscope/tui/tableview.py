@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding
@@ -21,6 +22,8 @@ from jaxscope.tui.lineview import TOLD_S, LineView
 T = TypeVar("T")
 
 SLICE = 100  # rows filtered between two looks at the clock
+MEASURED = 60  # rows whose cells decide how wide a column becomes
+BAR_SHARE = 0.4  # of the width stays with a drawn column
 FILTER_S = 0.01  # of a filter at a time: a key waits no longer
 
 
@@ -57,6 +60,7 @@ class TableView(LineView, Generic[T]):
         self._told = 0.0
         self._version = 0
         self._current: str | None = None
+        self._widths: tuple[object, list[tuple[Column[T], int]]] = None, []
 
     @property
     def line_count(self) -> int:
@@ -173,9 +177,35 @@ class TableView(LineView, Generic[T]):
     # -- drawing ----------------------------------------------------------------------------------
 
     def shown(self, width: int) -> list[tuple[Column[T], int]]:
-        """The columns there is room for, and how wide each is."""
-        fit = [c for c in self.columns if width >= c.wide]
-        fixed = sum(c.width for c in fit) + 2 * max(0, len(fit) - 1) + 2
+        """Return the columns there is room for and the width of each, computed again when rows or columns change."""
+        key = width, self._version, self.columns
+        if self._widths[0] != key:
+            self._widths = key, self._fit(width)
+        return self._widths[1]
+
+    def _fit(self, width: int) -> list[tuple[Column[T], int]]:
+        """Widen the columns of a fixed width to what their cells need, where the others leave room.
+
+        Where there is too little room, a column without any text gives way.
+        """
+        measured = self.items[:MEASURED]
+        bar = int(BAR_SHARE * width)
+        needs = [
+            (c, max((cell_len(plain(c.cell(i, width))) for i in measured), default=0) if c.found else bar)
+            for c in self.columns
+            if width >= c.wide
+        ]
+        between = 2 * len(needs)
+        if measured and sum(max(c.width, need) for c, need in needs) + between > width:
+            needs = [(c, need) for c, need in needs if need or not c.width]
+            between = 2 * len(needs)
+        free = width - between - sum(c.width or max(len(c.title), need) for c, need in needs)
+        fit = []
+        for c, need in needs:
+            more = max(0, min(need - c.width, free)) if c.width and c.found else 0
+            free -= more
+            fit.append(c._replace(width=c.width + more))
+        fixed = between + sum(c.width for c in fit)
         flexible = [c for c in fit if not c.width]
         each, rest = divmod(max(0, width - fixed), len(flexible)) if flexible else (0, 0)
         made = []
@@ -204,11 +234,32 @@ class TableView(LineView, Generic[T]):
         segments = [Segment("  ", style)]
         for n, (column, size) in enumerate(self.shown(width)):
             mark = ""
-            if self.sorted_by is not None and self.columns[self.sorted_by] is column:
+            if self.sorted_by is not None and self.columns[self.sorted_by].title == column.title:
                 mark = " ▾" if column.first else " ▴"
             title = fitted(column.title + mark, size, right=column.right)
             segments += [Segment("  " if n else "", style), *(Segment(text, style) for text, _ in title)]
         return Strip(segments)
+
+    def under_cursor(self) -> str:
+        """Return the cells of the current row that are cut, and why others are unknown; empty where all are whole."""
+        item = self.current
+        if item is None:
+            return ""
+        width = self.scrollable_content_region.width
+        found = []
+        for column, size in self.shown(width) if width else ():
+            text = plain(column.cell(item, size)).strip()
+            if column.found and cell_len(text) > size:
+                cell = column.cell(item, size)  # not escaped: the footer escapes what it shows
+                whole = (
+                    cell
+                    if isinstance(cell, str)
+                    else "".join(p if isinstance(p, str) else p[0] for p in cell)
+                )
+                found.append(whole.strip())
+            elif text == "?" and column.unknown:
+                found.append(f"{column.title} ?: {column.unknown}")
+        return " · ".join(found)
 
     def copied(self, line: int) -> str:
         return "\t".join(plain(c.cell(self.items[line], 200)).strip() for c in self.columns)

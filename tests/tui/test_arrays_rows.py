@@ -138,7 +138,7 @@ def test_copies_are_drawn_alike_and_parts_are_not():
         "data 3 ░░ 6 ░░ ░░ 7 ░░ ",
         "● same fill = same bytes: 2 copies",
     ]
-    assert text[7:9] == ["██ [0:2, :]", "▓▓ [2:4, :]"]
+    assert text[7:9] == ["██ [0:2, :]  on devices 0, 1", "▓▓ [2:4, :]  on devices 2, 3"]
 
 
 def test_one_axis_is_broken_into_rows_of_a_power_of_two():

@@ -463,3 +463,28 @@ def test_a_headline_leaves_out_only_what_all_recompiles_say():
     assert words.headline(found) == "step: x changed from i8[2] to i8[3] (also for v5e:4x4)"
     other = "<lambda> wants 18.2 TiB on each device: the host has 23.5 GiB"
     assert words.headline(Finding("JX101", "warning", "certain", other)) == other
+
+
+def test_a_mesh_is_drawn_with_the_bytes_over_its_axes():
+    from jaxscope.analysis.hlo import program as compiled
+    from jaxscope.analysis.programs import Texts
+    from jaxscope.model.records import Program
+    from jaxscope.tui.rows import collectives
+
+    text = runs_to_see.HLO.replace("replica_groups=[1,8]<=[8]", "replica_groups={{0,1},{2,3},{4,5},{6,7}}")
+    texts = {"p": Texts(compiled.analyse(text, mesh=[("data", 4), ("model", 2)]), None)}
+    [row] = collectives.rows({"p": Program("p")}, texts)
+    drawn = [
+        "".join(part if isinstance(part, str) else part[0] for part in line)
+        for line in collectives.mesh(row, texts, 60)
+    ]
+    assert drawn[0] == "mesh data=4 x model=2"
+    assert drawn[2].startswith("model      128 B █")
+    assert drawn[4:] == [
+        "       model →",
+        "data ↓ 0━━━1",
+        "       2━━━3",
+        "       4━━━5",
+        "       6━━━7",
+    ]
+    assert collectives.mesh(row, {}, 60) == []

@@ -68,7 +68,10 @@ def test_enter_leads_from_a_function_to_its_cause_to_its_program_and_escape_back
         assert app.current_mode == "program"
         assert "train_step #3" in screen(app)
         await press(pilot, "escape")
-        assert app.current_mode == "functions"
+        assert app.current_mode == "functions" and app.focused.id == "key"
+        for pane in ("attempts", "functions"):  # back the way that enter went
+            await press(pilot, "escape")
+            assert app.focused.id == pane
         await press(pilot, "backspace")
         assert app.current_mode == "overview"
 
@@ -362,6 +365,51 @@ def test_a_collective_leads_to_its_instruction(typical):
         hlo = app.screen.stages["hlo"]
         assert app.current_mode == "program" and app.focused is hlo
         assert "all-reduce.1 =" in hlo.text[hlo.cursor]
+
+    drive(typical, steps)
+
+
+def test_a_collective_shows_its_source_and_why_its_axes_are_unknown(typical):
+    async def steps(pilot, app):
+        await press(pilot, "4")
+        seen = screen(app)
+        assert re.search(r"▸ +6 +return \(h \* h\)\.sum\(\)", seen)
+        assert "axes ?: the mesh of the program is unknown" in seen
+
+    drive(typical, steps, size=(160, 48))
+
+
+def test_a_wide_overview_shows_the_source_of_its_finding_and_why_the_latest_was_compiled(typical):
+    async def steps(pilot, app):
+        seen = screen(app)
+        assert re.search(r"▸ +11 +return w - loss", seen)
+        assert "the first time this function is seen" in seen and "eval_step #1  1.3 s" in seen
+
+    drive(typical, steps, size=(160, 48))
+
+
+def test_the_footer_has_the_text_that_a_row_has_no_room_for(typical):
+    async def steps(pilot, app):
+        table = app.screen.findings
+        footer = screen(app).splitlines()[-1]
+        assert "…" in screen(app).splitlines()[4] and footer.startswith(f" {table.under_cursor()[:20]}")
+        assert "q quit" in footer
+        await pilot.resize_terminal(200, 48)
+        await settled(pilot)
+        assert table.under_cursor() == "" and not screen(app).splitlines()[-1].startswith(" train")
+
+    drive(typical, steps, size=(60, 15))
+
+
+def test_a_newer_compilation_does_not_take_the_place_of_the_program_that_is_read(typical, monkeypatch):
+    async def steps(pilot, app):
+        await press(pilot, "3")
+        read = app.screen.spoken_of()
+        assert app.compilation is None
+        monkeypatch.setattr("jaxscope.tui.rows.program.default", lambda run: run.functions["newer"])
+        assert app.screen.spoken_of() is read
+        await press(pilot, "comma")  # one is chosen
+        assert app.screen.spoken_of() is not read
 
     drive(typical, steps)
 

@@ -100,6 +100,40 @@ def test_a_row_is_exactly_as_wide_as_the_table(width):
     assert set(lengths) == {width}
 
 
+def test_a_column_is_as_wide_as_its_cells_need_where_there_is_room_and_an_empty_one_gives_way():
+    columns = [
+        Column("name", lambda i, _: "n" * 20),
+        Column("place", lambda i, _: "p" * 12, 4),
+        Column("cost", lambda i, _: "", 6),
+    ]
+    view = TableView(columns, str)
+
+    async def steps(pilot):
+        view.show([0])
+        await pilot.pause()
+        rows = []
+        for width in (60, 40, 32):
+            await pilot.resize_terminal(width, 6)
+            await pilot.pause()
+            rows.append((view.render_line(1).text, view.under_cursor()))
+        return rows
+
+    (wide, nothing), (narrow, none), (narrower, cut) = drive(view, steps, size=(60, 6))
+    assert "n" * 20 in wide and "p" * 12 in wide and "n" * 20 in narrow and "p" * 12 in narrow
+    assert (nothing, none, cut) == ("", "", "p" * 12) and "n" * 20 in narrower and "…" in narrower
+
+
+def test_the_footer_text_explains_an_unknown_value():
+    view = TableView([Column("line", lambda i, _: "?", unknown="the compiler kept no source line")], str)
+
+    async def steps(pilot):
+        view.show([0])
+        await pilot.pause()
+        return view.under_cursor()
+
+    assert drive(view, steps) == "line ?: the compiler kept no source line"
+
+
 def test_wide_letters_take_two_columns():
     view = TableView([Column("n", lambda i, _: "日本語日本語")], str)
 

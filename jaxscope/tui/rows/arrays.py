@@ -237,9 +237,9 @@ def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
         Column("array", name, order=lambda r: r.prefix),
         Column("shape", lambda r, _: [(form(r.groups[0]) if len(r.groups) == 1 else "", "dim")], 18, order=lambda r: form(r.largest), wide=96),
         Column("n", lambda r, _: f"{r.arrays:,}", 5, right=True, order=lambda r: r.arrays, first=True),
-        Column("global", lambda r, _: [(size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True),
-        Column("a device", each, 9, right=True, order=lambda r: r.device_bytes, first=True),
-        Column("sharding", lambda r, _: placed(r), 16, order=lambda r: spelled(r.largest)),
+        Column("global", lambda r, _: [(size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True, unknown="the shape of an array is unknown"),
+        Column("a device", each, 9, right=True, order=lambda r: r.device_bytes, first=True, unknown="the placement of an array is unknown"),
+        Column("sharding", lambda r, _: placed(r), 16, order=lambda r: spelled(r.largest), unknown="the sharding was not recorded"),
         Column("growth", lambda r, width: [(growth(looks, r.prefix, shown, width), "retrace" if _growing(looks, r) else "dim")], 8, wide=70, found=False),
     ]  # fmt: skip
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
+
+from rich.cells import cell_len
 
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
@@ -15,6 +17,7 @@ from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Column, Part
 
 OP = 160  # characters of a name that XLA has put together
+MOST_ROWS = 8  # of a mesh that is drawn
 
 
 class Row(NamedTuple):
@@ -88,16 +91,71 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
 
     return [
         Column("collective", lambda r, _: [(r.collective.kind, "collective")], 18, order=lambda r: r.collective.kind),
-        Column("axes", lambda r, _: axes(r.collective), 12, order=lambda r: axes(r.collective)),
+        Column("axes", lambda r, _: axes(r.collective), 12, order=lambda r: axes(r.collective), unknown="the mesh of the program is unknown"),
         Column("n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True),
-        Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True),
-        Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90),
-        Column("runs", lambda r, _: executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84),
-        Column("origin", lambda r, _: [({"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"), "warning" if r.collective.origin == "inserted" else "")], 9, order=lambda r: r.collective.origin or "?"),
-        Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100),
-        Column("line", lambda r, _: line(r), order=line),
+        Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True, unknown="the type of the result could not be read"),
+        Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90, unknown="its size, or how often it runs, is unknown"),
+        Column("runs", lambda r, _: executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84, unknown="the number of iterations of a loop is unknown"),
+        Column("origin", lambda r, _: [({"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"), "warning" if r.collective.origin == "inserted" else "")], 9, order=lambda r: r.collective.origin or "?", unknown="the text does not show who requested it"),
+        Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100, unknown="the text does not show the order of execution"),
+        Column("line", lambda r, _: line(r), order=line, unknown="the compiler kept no source line for it"),
         Column("program", lambda r, _: [(owner(run, r.program), "dim")], 18, order=lambda r: owner(run, r.program), wide=100),
     ]  # fmt: skip
+
+
+def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
+    """Draw the mesh of the row's program, and the bytes that each device sends over each axis in one call.
+
+    The axes of the row are drawn as thick lines between the devices; a mesh of more than two axes, or one that is
+    larger than the room, is not drawn, only its bytes.
+    """
+    read = texts.get(r.program.id)
+    hlo = read.hlo if read is not None else None
+    if hlo is None or not hlo.mesh:
+        return []
+    used = frozenset(axes(r.collective).split(","))
+    made: list[list[Part]] = [
+        [("mesh ", "dim"), " x ".join(f"{name}={n}" for name, n in hlo.mesh)],
+        [("sent by each device in one call:", "dim")],
+    ]
+    sent = sorted(hlo.wire_bytes_by_axes.items(), key=lambda item: -(item[1] or 0))
+    most = max((n or 0 for _, n in sent), default=0)
+    margin = min(max((cell_len(over) for over, _ in sent), default=0), max(4, width // 3))
+    room = max(4, width - margin - 14)
+    for over, n in sent:
+        here = frozenset(over.split(",")) == used
+        bar = "█" * max(1, round(room * n / most)) if n and most else ""
+        made.append([
+            ((over or "one device")[:margin].ljust(margin) + " ", "bold" if here else ""), size(n).rjust(10) + " ",
+            (bar, "collective" if here else "lower"),
+        ])  # fmt: skip
+    return [*made, *([[], *drawn] if (drawn := _grid(hlo.mesh, used, width)) else [])]
+
+
+def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) -> list[list[Part]]:
+    """Draw positions of the mesh in rows and columns; thick lines join those that communicate."""
+    large = [(name, n) for name, n in mesh if n > 1]
+    if not 1 <= len(large) <= 2:
+        return []
+    (above, rows), (across, columns) = large if len(large) == 2 else [("", 1), large[0]]
+    cell = len(str(rows * columns - 1))
+    margin = max(cell_len(above), len(str(rows - 1))) + 3 if above else 0
+    if margin + columns * (cell + 3) > width or rows > MOST_ROWS:
+        return []
+    beside, below = (("━━━", "collective") if across in used else ("   ", "")), above in used
+    made: list[list[Part]] = [
+        [(" " * margin, ""), (f"{across} →", "collective" if across in used else "dim")]
+    ]
+    for row in range(rows):
+        label = f"{above} ↓" if row == 0 and above else ""
+        line: list[Part] = [(label.ljust(margin), "collective" if below else "dim")]
+        for column in range(columns):
+            line += [f"{row * columns + column:>{cell}}", *([beside] if column < columns - 1 else [])]
+        made.append(line)
+        if row < rows - 1 and below:
+            joint = ("┃".rjust(cell) + "   ") * columns
+            made.append([" " * margin, (joint.rstrip(), "collective")])
+    return made
 
 
 def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:

@@ -43,7 +43,7 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
     calls_known = any(f.calls is not None for f in run.functions.values())
     return [
         Column("function", name, order=function_name),
-        Column("site", lambda f, _: [(kind(f), "dim")], 18, order=kind),
+        Column("site", lambda f, _: [(kind(f), "dim")], 18, order=kind, unknown="the source line of the function is unknown"),
         Column("traces", lambda f, _: _number(f.traces), 6, right=True, order=lambda f: f.traces, first=True),
         Column("compiles", lambda f, _: _number(f.compiled), 8, right=True, order=lambda f: f.compiled, first=True, wide=90),
         *([Column[Function]("calls", lambda f, _: "" if f.calls is None else f"{f.calls:,}", 7, right=True, order=lambda f: f.calls, first=True, wide=100)] if calls_known else []),

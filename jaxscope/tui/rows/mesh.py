@@ -109,7 +109,11 @@ def _legend(
     ]
     for part, number in itertools.islice(parts.items(), LEGEND):
         fill, style = look_of(number)
-        made.append([(fill * 2, style), f" {slices(copies[part][0], shape)}"])
+        holders = ", ".join(str(c.device) for c in copies[part])
+        made.append([
+            (fill * 2, style), f" {slices(copies[part][0], shape)}",
+            (f"  on {'device' if len(copies[part]) == 1 else 'devices'} {holders}", "dim"),
+        ])  # fmt: skip
     if len(parts) > LEGEND:
         made.append([(f"and {len(parts) - LEGEND} more parts", "dim")])
     return made

@@ -93,24 +93,28 @@ def finding_id(f: Finding) -> str:
 
 
 def steps(run: Run, width: int) -> list[Part]:
-    """Draw the recompiles over the steps of the main process, a digit per group of steps."""
+    """Draw the steps of the main process, a cell per step or group of steps.
+
+    A digit is the number of recompiles, ``█`` a first compilation, ``·`` a step in which nothing was compiled.
+    """
     main = run.main
     last = main.step if main is not None else None
     if not last or width < 12:
         return []
     per = -(-(last + 1) // (width - 2))
-    found = [0] * (last // per + 1)
-    unknown = 0
+    again, first = [0] * (last // per + 1), [False] * (last // per + 1)
     for f in run.functions.values():
-        if f.user:
-            for c in recompilations(f):
-                if c.step is None or c.process is not main:
-                    unknown += 1
-                elif 0 <= c.step <= last:
-                    found[c.step // per] += 1
+        recompiled = {c.id for c in recompilations(f)} if f.user else set()
+        for c in f.compilations if f.user else ():
+            if c.step is None or c.process is not main or not 0 <= c.step <= last:
+                continue
+            again[c.step // per] += c.id in recompiled
+            first[c.step // per] |= c.id not in recompiled and c.compiled is not None
     made: list[Part] = [" "]
-    for n in found:
-        made.append((str(n) if n < 10 else "+", "retrace") if n else ("·", "dim"))
+    for n, new in zip(again, first, strict=True):
+        made.append(
+            (str(n) if n < 10 else "+", "retrace") if n else ("█", "compile") if new else ("·", "dim")
+        )
     return made
 
 
@@ -121,7 +125,7 @@ def steps_title(run: Run, width: int) -> str:
         return ""
     per = -(-(last + 1) // max(1, width - 2))
     return (
-        f"recompiles per {count(per, 'step')}, 0 to {last:,}"
+        f"recompiles per {count(per, 'step')}, 0 to {last:,}  █ first compilation"
         if per > 1
-        else f"recompiles by step, 0 to {last:,}"
+        else f"recompiles by step, 0 to {last:,}  █ first compilation"
     )

@@ -119,9 +119,9 @@ def fusion_columns(places: Places) -> list[Column[Fusion]]:
     return [
         Column("fusion", lambda f, _: [(f.name, "bold")], 24),
         Column("kind", lambda f, _: f.kind, 7),
-        Column("runs", lambda f, _: executions(f.executions), 6, right=True),
-        Column("moves", lambda f, _: size(traffic(f)), 10, right=True),
-        Column("line", lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")], 20, wide=90),
+        Column("runs", lambda f, _: executions(f.executions), 6, right=True, unknown="the number of iterations of a loop is unknown"),
+        Column("moves", lambda f, _: size(traffic(f)), 10, right=True, unknown="a size, or how often it runs, is unknown"),
+        Column("line", lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")], 20, wide=90, unknown="the compiler kept no source line for it"),
         Column("holds", holds),
     ]  # fmt: skip
 

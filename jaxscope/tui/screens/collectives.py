@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from textual.containers import Horizontal
+from textual.events import Resize
 from textual.widget import Widget
 
 from jaxscope.model.records import Compilation
@@ -12,10 +14,13 @@ from jaxscope.schema.keys import Frame
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import collectives as rows
-from jaxscope.tui.rows import machines
+from jaxscope.tui.rows import machines, source_lines
 from jaxscope.tui.rows.program import default
 from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.tableview import TableView
+
+TAKEN = 8  # lines of header, tabs, titles and footer
+SHARE = 0.6  # of the screen at most, for the details
 
 
 class Collectives(ByMachine):
@@ -28,7 +33,9 @@ class Collectives(ByMachine):
         )  # fmt: skip
         yield Paragraphs(id="machines")
         yield self.table
-        yield Paragraphs(id="detail")
+        with Horizontal(id="below"):
+            yield Paragraphs(id="detail")
+            yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
         """Of the row under the cursor, else of what all screens speak of."""
@@ -75,9 +82,25 @@ class Collectives(ByMachine):
         return self.machine().recording.places()
 
     def _detail(self) -> None:
-        row = self.table.current
-        run = self.machine().recording.run
-        self.words("detail").say(*(rows.detail(run, row, self.places()) if row is not None else []))
+        """Show the selected collective: what is known of it, its line in the source, its part of the mesh."""
+        row, recording = self.table.current, self.machine().recording
+        self.query_one("#below").display = row is not None
+        if row is None:
+            self.words("detail").say()
+            self.words("mesh").say()
+            return
+        facts = rows.detail(recording.run, row, self.places())
+        width = self.size.width - 3 if self.narrow else self.size.width // 2 - 3
+        height = min(int(SHARE * self.size.height), self.size.height - self.table.line_count - TAKEN)
+        count = 0 if self.narrow else source_lines.room(facts, width, height)
+        lines = source_lines.around(recording.run, row.collective.source, count, width)
+        self.words("detail").say(*facts, *([[], *lines] if lines else []))
+        drawn = rows.mesh(row, recording.texts, width)
+        self.words("mesh").say(*(drawn[: 0 if self.short else 4] if self.narrow else drawn))
+
+    def on_resize(self, event: Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self._detail)
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, cast
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -18,7 +19,7 @@ from textual.widgets import Input, Static
 
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, style
-from jaxscope.tui.cells import Button, Part
+from jaxscope.tui.cells import Button, Part, fitted
 from jaxscope.tui.feed import Feed
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.metaclass import AbstractMeta
@@ -29,6 +30,7 @@ from jaxscope.tui.rows import chrome
 NARROW = 100  # columns below which panes stand one above the other
 SHORT = 20  # lines below which the Overview shows its findings alone
 LEISURE_S = 0.3
+UNDER_SHARE = 0.6  # of the footer, for the text under the cursor that its row has no room for
 
 
 class View(Screen[None], metaclass=AbstractMeta):
@@ -39,6 +41,7 @@ class View(Screen[None], metaclass=AbstractMeta):
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
     AUTO_FOCUS = "LineView"
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
+    entered: tuple[LineView, ...] = ()  # the panes that enter led away from, the last one last
     complete = False  # all panes are mounted; Textual may ask for a redraw before
 
     def compose(self) -> ComposeResult:
@@ -138,18 +141,23 @@ class View(Screen[None], metaclass=AbstractMeta):
         )
         self.words("tabs").say(chrome.tabs(self.NAME, feed.findings, width))
         trouble: list[Part] = [(f" ◐ no findings: {feed.trouble}", "warning")] if feed.trouble else []
-        self.words("lost").say(trouble or chrome.lost(feed.run))
+        self.words("lost").say(trouble or ([] if self.short else chrome.lost(feed.run)))
 
     def foot(self) -> None:
         """Show the keys that apply now, and the position in a search."""
         if not self.complete:
             return
-        made = [
+        view, width = self.focused_view(), self.app.size.width
+        whole = view.under_cursor() if view is not None else ""
+        room = min(cell_len(whole), int(UNDER_SHARE * width)) if whole else 0
+        made: list[Part | Button] = [
             Button([(f" {actions.spelled(a.keys)}", "key"), f" {a.words} "], actions.namespaced(a))
-            for a in actions.footer(self.scopes(), self.app.size.width, self.scope.actions)
+            for a in actions.footer(self.scopes(), width - room - (2 if room else 0), self.scope.actions)
         ]
+        if room:
+            kept = "".join(text for text, _ in fitted(whole, room))
+            made = [(f" {kept} ", "title"), *made]
         self.words("footer").say(made)
-        view = self.focused_view()
         position = view.position() if view is not None else ""
         self.words("found").say([(position, "dim")])
 
@@ -159,6 +167,21 @@ class View(Screen[None], metaclass=AbstractMeta):
     def focused_view(self) -> LineView | None:
         """Return the pane that keys act on, also while its search line has the focus."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
+
+    def enter(self, view: LineView) -> None:
+        """Move the focus to a pane with the details of the current one; ``leave_pane`` moves it back."""
+        if isinstance(self.focused, LineView):
+            self.entered = (*self.entered, self.focused)
+        view.focus()
+
+    def leave_pane(self) -> bool:
+        """Move the focus back to the pane that ``enter`` left. Return False if there is none."""
+        if not self.entered:
+            return False
+        *before, view = self.entered
+        self.entered = tuple(before)
+        view.focus()
+        return True
 
     def views(self) -> list[LineView]:
         """Return the LineView panes in order."""

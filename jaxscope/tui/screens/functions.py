@@ -58,7 +58,12 @@ class Functions(View):
             )
         with self.prevent(LineView.Moved):
             self.functions.columns = tuple(rows.function_columns(run, app.starred, self.feed.places()))
-            self.functions.show(rows.functions(run, app.starred))
+            found = rows.functions(run, app.starred)
+            self.functions.show(found)
+            # No more room than needed: the key below is long.
+            self.functions.styles.height = (
+                "2fr" if self.narrow else max(5, min(len(found) + 2, self.size.height // 3))
+            )
             chosen = self.functions.current
             if app.function is not None and (chosen is None or chosen.id != app.function):
                 elsewhere = app.function != self.filled_for  # it was chosen on another screen
@@ -138,9 +143,9 @@ class Functions(View):
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         if event.view is self.functions:
-            self.attempts.focus()
+            self.enter(self.attempts)
         elif event.view is self.attempts:
-            self.key.focus()
+            self.enter(self.key)
         else:
             self.action_program()
 

@@ -16,9 +16,10 @@ from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import Part
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.paragraphs import Paragraphs
-from jaxscope.tui.rows import death, lanes
+from jaxscope.tui.rows import death, functions, lanes, source_lines
 from jaxscope.tui.rows import findings as finding_rows
 from jaxscope.tui.rows import overview as rows
+from jaxscope.tui.rows import program as program_rows
 from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
 
@@ -59,6 +60,7 @@ class Overview(View):
                 yield Paragraphs(id="advised")
             with Vertical(id="right"):
                 yield self.latest
+                yield Paragraphs(id="compiled")
 
     def fill(self) -> None:
         run, feed = self.feed.run, self.feed
@@ -82,8 +84,12 @@ class Overview(View):
         self.findings.styles.height = (
             "1fr" if self.narrow and not self.short else max(4, min(len(serious or shown) + 2, room // 3))
         )
+        latest = rows.latest(run)
+        self.latest.show(latest)
+        self.latest.styles.height = "1fr" if self.narrow else max(4, min(len(latest) + 2, room // 3))
         self._advise()
-        self.latest.show(rows.latest(run))
+        self.call_after_refresh(self._advise)  # it has its height only then
+        self._compiled()
         width = max(20, self.query_one("#steps").size.width)
         title = rows.steps_title(run, width)
         below = 3 if title and not self.narrow else 1
@@ -112,8 +118,30 @@ class Overview(View):
     def _advise(self) -> None:
         """The finding under the cursor in full: its row rarely has room for it."""
         f = self.findings.current
-        shown = f is not None and (self.short or not self.narrow)
-        self.words("advised").say(*(finding_rows.seen(f, self.feed.places()) if f and shown else []))
+        if f is None or (self.narrow and not self.short):
+            self.words("advised").say()
+            return
+        found = finding_rows.seen(f, self.feed.places())
+        pane = self.query_one("#advised").size
+        lines: list[list[Part]] = []
+        if not self.narrow:
+            count = source_lines.room(found, pane.width, pane.height)
+            lines = source_lines.around(self.feed.whose(f).run, f.source, count, pane.width)
+        self.words("advised").say(*found, *([[], *lines] if lines else []))
+
+    def _compiled(self) -> None:
+        """Show the compilation under the cursor: its cause, its line, its program."""
+        event, run = self.latest.current, self.feed.run
+        if event is None or self.narrow:
+            self.words("compiled").say()
+            return
+        c = event.compilation
+        program = run.programs.get(c.program or "")
+        texts = self.feed.texts.get(program.id) if program is not None else None
+        where = [(functions.where(run, c, self.feed.places()), "dim")]
+        self.words("compiled").say(
+            functions.reasons(run, c), where, [], program_rows.summary(run, c, program, texts)
+        )
 
     def _draw_axis(self) -> None:
         self.lanes.columns = tuple(lanes.columns(self.axis or lanes.Axis(self.feed.run.seconds or 0.0)))
@@ -133,6 +161,7 @@ class Overview(View):
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)
         self._advise()
+        self._compiled()
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         app = self.scope

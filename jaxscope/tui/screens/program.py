@@ -41,6 +41,7 @@ class ProgramView(ByMachine):
 
     def panes(self) -> Iterable[Widget]:
         self.shown: tuple[str, ...] | None = None  # compilation and texts
+        self.reading: str | None = None  # the compilation that is shown though none was chosen
         self.file: str | None = None
         self.links, self.linked = links.NONE, False
         self.by: dict[str, dict[links.Place, list[int]]] = {"stablehlo": {}, "hlo": {}}
@@ -66,6 +67,9 @@ class ProgramView(ByMachine):
         c = run.compilations.get(app.compilation or "")
         if c is not None and app.function in (None, c.function.id) and c.reached != ["fast_path"]:
             return c
+        read = run.compilations.get(self.reading or "")  # a newer compilation does not take its place
+        if read is not None and app.function in (None, read.function.id):
+            return read
         if app.function in run.functions:
             numbered = run.numbered(run.functions[app.function])
             if numbered:
@@ -105,6 +109,7 @@ class ProgramView(ByMachine):
             self._open(seen)
         elif self.linked:
             self._arrive()
+        self.reading = seen.asked.id if seen.asked.program in self.feed.run.programs else None
         self._fold()
 
     def _open(self, seen: machines.Seen) -> None:
@@ -240,7 +245,7 @@ class ProgramView(ByMachine):
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         """From a line to what it became, from an operation to its line."""
-        (self.stages[self.stage] if event.view is self.source else self.source).focus()
+        self.enter(self.stages[self.stage] if event.view is self.source else self.source)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         super().on_descendant_focus(event)

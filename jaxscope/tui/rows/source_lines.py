@@ -1,0 +1,49 @@
+"""Format the lines of the user's source around one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+from jaxscope.model import sources
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame
+from jaxscope.tui.cells import Part, plain
+
+LONGEST = 400  # characters of a line that are shown
+MOST, FEWEST = 15, 3  # lines that are shown
+
+
+def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[Part]]:
+    """Return ``count`` lines of the file with the line of ``frame`` in the middle; none where it cannot be read.
+
+    Lines longer than ``width`` columns end in an ellipsis.
+    """
+    text = sources.of(run)(frame.file) if frame is not None and count > 0 else None
+    if frame is None or text is None:
+        return []
+    lines = text.split("\n")
+    if not 1 <= frame.line <= len(lines):
+        return []
+    first = max(0, min(frame.line - 1 - count // 2, len(lines) - count))
+    shown = lines[first : first + count]
+    while shown and not shown[-1].strip():
+        shown.pop()
+    margin = len(str(first + len(shown)))
+    rest = max(1, width - margin - 4)
+    return [
+        [("▸ " if n == frame.line else "  ", "key"), (f"{n:>{margin}}  ", "dim"), (_cut(line[:LONGEST].expandtabs(4), rest), "bold" if n == frame.line else "")]
+        for n, line in enumerate(shown, first + 1)
+    ]  # fmt: skip
+
+
+def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
+    """Return how many lines of ``height`` remain below ``facts`` and an empty line; 0 if they are too few to help."""
+    used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
+    left = min(MOST, height - used - 1)
+    return left if left >= FEWEST else 0
+
+
+def _cut(line: str, room: int) -> str:
+    return line if cell_len(line) <= room else set_cell_size(line, room - 1) + "…"
