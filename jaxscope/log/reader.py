@@ -75,6 +75,20 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
     return None
 
 
+def _decoded(lines: list[bytes]) -> list[AnyEvent | Unknown] | None:
+    """Decode lines of a log at once; None: a line is empty, very long or no event, so that each is decoded alone."""
+    text = b"\n".join(lines)
+    # Within an event no brace stands before a line's end and another after it: none goes on from line to line.
+    apart = text.count(b"}\n{") == len(lines) - 1
+    if not apart or len(text) > MAX_VALUES or _LONG in text.translate(_AS_ZEROS):
+        return None
+    try:
+        events: list[AnyEvent | Unknown] = _decoder.decode_lines(text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    return events if len(events) == len(lines) else None  # more: two on a line
+
+
 def main_log(run: RunDir) -> Path | None:
     """Return the log of the process that the user started; None if there is none yet."""
     for path in run.logs():
@@ -112,10 +126,12 @@ class _File:
         """Yield the new events, those of about ``size`` bytes at a time; the file is closed in between."""
         before = self.offset
         while lines := self._lines(size):
-            events: list[AnyEvent | Unknown] = []
-            for line in lines:
-                self.offset += len(line) + 1
-                self._take(line, events)
+            events = _decoded(lines)
+            if events is None:
+                events = []
+                for line in lines:
+                    self._take(line, events)
+            self.offset += sum(map(len, lines)) + len(lines)
             if progress is not None:
                 progress(self.offset - before)
             yield events

@@ -50,6 +50,12 @@ def test_a_damaged_line_costs_itself_only(tmp_path):
     assert reader.damaged == 2
 
 
+def test_an_event_on_two_lines_and_two_on_one_line_are_damaged(tmp_path):
+    step = b'{"kind":"Step","index":1}'
+    reader = Reader(log_of(tmp_path, b'{"kind":"Step",\n"index":1}\n' + step + step + b"\n"))
+    assert (reader.poll(), reader.damaged) == ([], 3)
+
+
 def test_kinds_from_a_newer_version_survive_as_they_were(tmp_path):
     [event] = read(log_of(tmp_path, b'{"kind":"Dreamt","t_ns":7,"pid":3,"of":["sheep"]}\n'))
     assert isinstance(event, ev.Unknown)
