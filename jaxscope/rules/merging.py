@@ -32,13 +32,14 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
 # -- machines that are not there -------------------------------------------------------------------------
 
 
-def findings(run: Run, further: Iterable[Run] = ()) -> list[Finding]:
+def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
     """Find what the rules find in ``run``, and in ``further`` of their targets; errors first, then by seconds.
 
     ``further``: the same program on other numbers of devices (store.sub_runs). What is true of the program as it
     ran is in ``run``; an equal finding for another target is added to it.
     """
-    return registry.in_order(joined(registry.findings(run), map(registry.findings, further)))
+    found = registry.findings(run)
+    return registry.in_order(joined(found, map(registry.findings, further))) if further else found
 
 
 def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 
 import msgspec
 
@@ -105,30 +107,39 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
     Args:
       fast_path: those that needed nothing new, instead of those that traced, lowered or compiled.
     """
-    found: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
-    if not fast_path and _kinds(run).isdisjoint(kinds):
-        return []
-    for f in run.functions.values():
-        if not f.user:
-            continue
-        if fast_path:
-            told = [(c, causes.of(run, c)[0]) for c in f.compilations if c.reached == ["fast_path"]]
-        else:
-            told = [pair for kind in kinds for pair in causes.reasons(f, run).get(kind, [])]
-        for c, cause in told:
-            if cause.kind in kinds:
-                where = container(cause)  # of what grows, each call brings another path
-                key = (f.id, cause.kind, cause.path if where is None else where, where is None)
-                found.setdefault(key, []).append((c, cause))
-    return [
-        group_of(run, [c for c, _ in members], [cause for _, cause in members]) for members in found.values()
-    ]
+    by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)
+    found = [pair for kind in kinds for pair in by_kind.get(kind, [])]
+    return [group for _, group in sorted(found, key=itemgetter(0))]
+
+
+ByKind = dict[str, list[tuple[int, Group]]]  # kind of cause -> (position of the function, group)
 
 
 @asked_once
-def _kinds(run: Run) -> frozenset[str]:
-    """Return the kinds of the decisive causes of the user's functions."""
-    return frozenset(kind for f in run.functions.values() if f.user for kind in causes.reasons(f, run))
+def _of_recompiles(run: Run) -> ByKind:
+    return _by_kind(run, lambda f: itertools.chain.from_iterable(causes.reasons(f, run).values()))
+
+
+@asked_once
+def _of_fast_path(run: Run) -> ByKind:
+    return _by_kind(
+        run, lambda f: [(c, causes.of(run, c)[0]) for c in f.compilations if c.reached == ["fast_path"]]
+    )
+
+
+def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, Cause]]]) -> ByKind:
+    """Return the groups of the user's functions, each function's by the first of their ``misses``."""
+    found: ByKind = {}
+    for n, f in enumerate(run.functions.values()):
+        members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
+        for c, cause in misses(f) if f.user else ():
+            where = container(cause)  # of what grows, each call brings another path
+            key = (cause.kind, cause.path if where is None else where, where is None)
+            members.setdefault(key, []).append((c, cause))
+        for (kind, *_), pairs in members.items():
+            group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
+            found.setdefault(str(kind), []).append((n, group))
+    return found
 
 
 def recompile_rule(
