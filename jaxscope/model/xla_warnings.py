@@ -37,8 +37,10 @@ class Overheard:
         found = self._texts.get(p.id)
         if found is not None:
             return found
+        if not self._audible:
+            return None
         here = any(c.compiled is not None and not c.persistent_hit for c in p.compilations)
-        return [] if here and self._audible else None
+        return [] if here else None
 
     def lost(self) -> list[Lost]:
         """Return why warnings are missing, if a program has several partitions: only such a program has

@@ -30,7 +30,8 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
         """An entry with the attributes of ``source`` that have the names of its fields, and ``more``."""
         names, read = _copied(cls, tuple(more))
-        return cls(**dict(zip(names, read(source), strict=True)), **more)
+        more.update(zip(names, read(source), strict=True))
+        return cls(**more)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from jaxscope.analysis.hlo.program import Program as Compiled
-from jaxscope.analysis.programs import Texts, peak_bytes
+from jaxscope.analysis.programs import NOTHING, Texts, peak_bytes
 from jaxscope.analysis.rematerialization import Remat
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.model import devices
@@ -20,17 +20,17 @@ def program_json(p: Program, texts: Texts) -> contract.Program:
     """The entry of a recorded program."""
     compiled = p.compiled
     cost = compiled.cost if compiled is not None else {}
-    found = texts_json(texts, compiled.memory if compiled is not None else None)
-    memory = found.memory
+    memory = _memory(compiled.memory if compiled is not None else None, texts.hlo, texts.stablehlo)
     if memory is not None:
         capacities = [devices.stated_capacity(c) for c in p.compilations]
         least = min((n for n in capacities if n is not None), default=None)
         memory = msgspec.structs.replace(memory, capacity_bytes=least)
-    lowered = p.lowered
-    return contract.Program.copy_of(
-        found,
+    entry = NO_TEXTS
+    if texts is not NOTHING:
+        entry = msgspec.structs.replace(entry, **msgspec.structs.asdict(texts_json(texts)))
+    return msgspec.structs.replace(
+        entry,
         id=p.id,
-        of=None,
         function=None if p.function is None else p.function.id,
         module=p.module,
         stablehlo=p.texts.get("stablehlo"),
@@ -38,16 +38,14 @@ def program_json(p: Program, texts: Texts) -> contract.Program:
         target=p.target,
         compilations=[c.id for c in p.compilations],
         memory=memory,
-        num_partitions=found.num_partitions if lowered is None else lowered.num_partitions,
+        num_partitions=entry.num_partitions if p.lowered is None else p.lowered.num_partitions,
         flops=cost.get("flops"),
         bytes_accessed=cost.get("bytes accessed"),
-        **OF_NO_TARGET,
     )
 
 
-OF_NO_TARGET: dict[str, None] = dict.fromkeys(
-    ("state", "error", "skipped", "compiler", "compile_seconds", "waited_seconds", "compiler_process_bytes")
-)
+_NULL: dict[str, Any] = dict.fromkeys(contract.Program.__struct_fields__)
+NO_TEXTS = contract.Program(**_NULL)  # copied and filled: most programs of a large run have no texts
 
 
 def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
