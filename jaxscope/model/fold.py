@@ -127,7 +127,8 @@ class Fold:
             self._by_pid[event.pid] = process
             if log:
                 self._by_log[log] = process
-        process.last_ns = max(process.last_ns, event.t_ns)
+        if event.t_ns > process.last_ns:
+            process.last_ns = event.t_ns
         if event.process_index is not None:
             process.index = event.process_index
         return process
@@ -155,7 +156,7 @@ class Fold:
             c = self._new(process, event.call, function, event.t_ns)
         elif c.missed is None and c.function is not function:
             self._move(c, function)  # phases were read before the event that introduces the call
-        c.missed = event
+        c.missed, c.key, c.entry = event, event.key, event.entry
         c.calls_then = function.counted_calls.get(process.id)
         _now(process, c)
         return c

@@ -66,12 +66,14 @@ class Shared:
             self._forget()
             table = self._tables[type(event)]
         read, fields = table
+        empty = self._nothing
         for (name, values, items), value in zip(fields, read(event), strict=True):
-            token = value
-            kind = type(value)
+            if value is None:
+                continue
+            token, kind = value, type(value)
             if not value:
-                if kind is list or kind is dict:
-                    force_setattr(event, name, self._nothing[kind])
+                if (nothing := empty.get(kind)) is not None:
+                    force_setattr(event, name, nothing)
                 continue
             try:
                 if kind is list:

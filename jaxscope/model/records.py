@@ -93,6 +93,8 @@ class Compilation(msgspec.Struct, eq=False):
     function: Function
     t_ns: int = 0
     missed: Missed | None = None  # None: the log lost the event that introduces the call
+    key: Key | None = None  # of ``missed``
+    entry: str = "call"  # of ``missed``
     traced: Traced | None = None
     lowered: Lowered | None = None
     compiled: Compiled | None = None
@@ -109,10 +111,6 @@ class Compilation(msgspec.Struct, eq=False):
     trace_seconds: float | None = None  # also if the phase reused an earlier trace, or failed
     lower_seconds: float | None = None
     compile_seconds: float | None = None
-
-    @property
-    def key(self) -> Key | None:
-        return self.missed.key if self.missed else None
 
     @property
     def site(self) -> Frame | None:
@@ -132,10 +130,6 @@ class Compilation(msgspec.Struct, eq=False):
     @property
     def step(self) -> int | None:
         return self.missed.step if self.missed else None
-
-    @property
-    def entry(self) -> str:
-        return self.missed.entry if self.missed else "call"
 
     @property
     def reached(self) -> list[str]:
