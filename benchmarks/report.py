@@ -11,7 +11,8 @@ to its first line and to its end, medians and interquartile ranges. The null is 
 starts. ``texts`` is how much there is to read.
 
 ``large``: runs without texts, written here, of 50, 2,000 and 10,000 functions that are called with arrays of growing
-size. Processor seconds and the largest resident set of the whole command, once each.
+size. Processor seconds and the largest resident set of the whole command, once each. A first report, which is not
+measured, leaves the bytecode of the package, as an installation does: PYTHONDONTWRITEBYTECODE does not count here.
 """
 
 from __future__ import annotations
@@ -157,8 +158,19 @@ def write_large(path: Path, functions: int, each: int) -> int:
     return sum(p.stat().st_size for p in run.logs())
 
 
+def command(run: Path, form: str) -> list[str]:
+    out = run.parent / "out"
+    return [sys.executable, "-m", "jaxscope", "report", str(run), "--format", form, "-o", str(out)]
+
+
 def large(folder: Path, only: int | None) -> dict[str, dict[str, object]]:
     found = {}
+    settings = {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env = {**settings, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    small = folder / "small"
+    write_large(small, 1, 2)
+    for form in ("json", "text"):
+        subprocess.run(command(small, form), env=env, check=True)
     for functions, each in LARGE:
         total = functions * each
         if only not in (None, total):
@@ -166,19 +178,9 @@ def large(folder: Path, only: int | None) -> dict[str, dict[str, object]]:
         run = folder / f"large{total}"
         size = write_large(run, functions, each)
         for form in ("json", "text"):
-            words = [
-                sys.executable,
-                "-m",
-                "jaxscope",
-                "report",
-                str(run),
-                "--format",
-                form,
-                "-o",
-                str(folder / "out"),
-            ]
+            words = command(run, form)
             began = time.perf_counter()
-            process = subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            process = subprocess.Popen(words, env=env)
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode:
