@@ -26,6 +26,8 @@ class Paragraphs(Static):
         if said != self.said:
             self.said = said
             self._redraw()
+        elif self.is_mounted:
+            self._fit()  # a layout that was asked for while another screen was shown is lost
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -43,6 +45,10 @@ class Paragraphs(Static):
                 for text, name in parts(button.parts):
                     made.append(text, self._style(name) + pressed)
         self.update(made, layout=False)  # which costs more than all the rest, and is rarely needed
+        self._fit()
+
+    def _fit(self) -> None:
+        """Lay out the screen again if the text needs another height, or its own width."""
         size = self.size
         wide = self.styles.width is not None and self.styles.width.is_auto
         if self.styles.auto_dimensions and (
