@@ -127,8 +127,9 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
     """Return ``c`` with the user's sharding constraint that makes the partitioner insert it, if there is one.
 
     An all-gather belongs to a constraint that does not split over its axes, an all-to-all to one that splits over
-    its axes along another dimension. Its line is that of the constraint or of the operation that computes the
-    constrained value, and its result on one device has the size of the constrained value or of a step towards it.
+    its axes along another dimension. The constraint is on the collective's line, or on the line of the operation
+    that computes the constrained value; the collective's result on one device has the size of the constrained value
+    or of a step towards it.
     """
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c

@@ -146,7 +146,8 @@ class Plan:
             found += chosen.unused(
                 run,
                 lambda code: (
-                    (not known[code].told or path is not None) and (not known[code].asked or limited)
+                    (not known[code].needs_comparison or path is not None)
+                    and (not known[code].needs_limit or limited)
                 ),
             )
         found = registry.in_order(found)

@@ -17,7 +17,7 @@ _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 
 def called(setting: str) -> str:
-    """What the setting of JAX's that differs is to the user."""
+    """Return the user's name for JAX's mesh setting ``setting``."""
     return (
         "the device list of the mesh around the call"
         if setting == MESH_DEVICES

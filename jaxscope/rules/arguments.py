@@ -60,7 +60,10 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Are they few sizes, each of many calls, and no new one for the latter half of all calls? Where calls are counted."""
+    """Return whether there are few sizes, each with many calls, and no new one in the latter half of all calls.
+
+    False where calls are not counted.
+    """
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
     sizes = len(set(_shapes(group)))

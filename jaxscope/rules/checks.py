@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxscope.rules.registry import declare
 from jaxscope.schema.findings import ERROR, NOTE
 
-declare("JX190", "recompile-after-step", ERROR, asked=True)
+declare("JX190", "recompile-after-step", ERROR, needs_limit=True)
 declare("JX191", "too-many-compilations", ERROR)
 declare("JX291", "too-long-compiling", ERROR)
 declare("JX491", "too-much-communication", ERROR)

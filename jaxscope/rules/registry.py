@@ -49,10 +49,15 @@ Check = Callable[[Run], Iterator[Finding]]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: ``JX101 changing-shape``. ``slow``: its example takes minutes, and is run when asked for.
-    ``asked``: it needs a limit that somebody sets, and is no finding of a run by itself; ``check`` takes the
-    limit of its documentation. ``told``: a run alone does not have it; whoever compares it with something else
-    tells it. ``target``: the machine that its example is compiled for (``run --target``). ``recompiles``: it tells why functions were compiled again.
+    """One rule: ``JX101 changing-shape``.
+
+    Attributes:
+      check: yields the findings of a run.
+      slow: its example takes minutes; tests run it on request only.
+      needs_limit: it needs a limit that the user sets; the test of its page takes the limit from the page.
+      needs_comparison: it needs something to compare the run with: a baseline, a target, another run.
+      target: the machine that its example is compiled for (``run --target``).
+      recompiles: it explains why functions were compiled again.
     """
 
     code: str
@@ -60,8 +65,8 @@ class Rule(msgspec.Struct, frozen=True):
     severity: str
     check: Check
     slow: bool = False
-    asked: bool = False
-    told: bool = False
+    needs_limit: bool = False
+    needs_comparison: bool = False
     target: str | None = None
     recompiles: bool = False
 
@@ -89,8 +94,8 @@ def add(
     check: Check,
     *,
     slow: bool = False,
-    asked: bool = False,
-    told: bool = False,
+    needs_limit: bool = False,
+    needs_comparison: bool = False,
     target: str | None = None,
     recompiles: bool = False,
 ) -> None:
@@ -101,31 +106,37 @@ def add(
     """
     if code in _rules:
         raise ValueError(f"two rules have the code {code}")
-    _rules[code] = Rule(code, name, severity, check, slow, asked, told, target, recompiles)
+    _rules[code] = Rule(code, name, severity, check, slow, needs_limit, needs_comparison, target, recompiles)
 
 
 def rule(
-    code: str, name: str, severity: str, *, slow: bool = False, asked: bool = False, target: str | None = None
+    code: str,
+    name: str,
+    severity: str,
+    *,
+    slow: bool = False,
+    needs_limit: bool = False,
+    target: str | None = None,
 ) -> Callable[[Check], Check]:
     """``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
 
     def decorate(check: Check) -> Check:
-        add(code, name, severity, check, slow=slow, asked=asked, target=target)
+        add(code, name, severity, check, slow=slow, needs_limit=needs_limit, target=target)
         return check
 
     return decorate
 
 
-def declare(code: str, name: str, severity: str, *, asked: bool = False) -> None:
+def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
     """Register a code that a run alone does not have: only its page.
 
     Args:
-      asked: it needs a limit; else something to compare the run with.
+      needs_limit: it needs a limit; else something to compare the run with.
 
     Raises:
       ValueError: the code is taken.
     """
-    add(code, name, severity, _nothing, asked=asked, told=not asked)
+    add(code, name, severity, _nothing, needs_limit=needs_limit, needs_comparison=not needs_limit)
 
 
 def _nothing(run: Run) -> Iterator[Finding]:
@@ -182,7 +193,7 @@ def nearest(text: str) -> str:
 @asked_once
 def findings(run: Run) -> list[Finding]:
     """What all rules find in ``run`` that need no limit, in the order of ``in_order``."""
-    return in_order(f for r in rules().values() if not r.asked for f in r.check(run))
+    return in_order(f for r in rules().values() if not r.needs_limit for f in r.check(run))
 
 
 def in_order(found: Iterable[Finding]) -> list[Finding]:

@@ -260,7 +260,7 @@ class Feed:
             return
         own: list[Finding] = []
         for rule in registry.rules().values():  # between two of them the run may grow
-            if rule.asked:
+            if rule.needs_limit:
                 continue
             with self._lock:
                 own += rule.check(self.run)

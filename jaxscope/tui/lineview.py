@@ -110,7 +110,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def position(self) -> str:
-        """How much was found of what is looked for; empty where nothing is."""
+        """Return the number of the match under the cursor and of all matches; empty without a search."""
 
     # -- drawing ----------------------------------------------------------------------------------
 

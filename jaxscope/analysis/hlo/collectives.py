@@ -95,7 +95,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
 
 class Devices(NamedTuple):
-    """Return the number of replicas and partitions of a module; 0 if its header has none."""
+    """The number of replicas and partitions of a module; 0 if its header has none."""
 
     replicas: int
     partitions: int

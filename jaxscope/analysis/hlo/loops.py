@@ -72,7 +72,7 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """Return the operands of the call, which are a called computation's parameters."""
+    """A call and its caller; its operands are the parameters of the called computation. ``outer``: the call around it."""
 
     caller: Computation
     call: Instruction

@@ -5,7 +5,7 @@ TEMPLATES = {
     "also-for-targets": " (also for {targets})",
     "with-settings": " (with {settings})",
     "in-programs": " (in {programs})",
-    "in-programs-not-latest": " (in {programs}, not in {latest})",
+    "in-programs-not-latest": " (in {programs}, not in the latest, {latest})",
     "evidence-for-target": "for {target}: {evidence}",
     "evidence-with-setting": "with {setting}: {evidence}",
     "not-found-for-target": "not found in what was compiled for {target}",

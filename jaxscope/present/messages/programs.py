@@ -10,7 +10,7 @@ TEMPLATES = {
     "fix-scan": "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan)",
     "host-callback": "{function} calls back into Python {often} per call{loop}",
     "in-each-iteration": ", and in each iteration of a loop",
-    "callback-not-cached": "{finding}; JAX {version} does not store it in the persistent cache",
+    "callback-not-cached": "{finding}; JAX {version} does not store such a program in the persistent cache",
     "fix-callback": (
         "return the value and read it outside of the function, or call back every N steps under jax.lax.cond"
     ),

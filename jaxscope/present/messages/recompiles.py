@@ -133,8 +133,8 @@ TEMPLATES = {
         " or to another of that mesh, and jit {function} with the same one in out_shardings="
     ),
     "fix-keep-sharding": (
-        "jit {function} with out_shardings= that return {path} as it is passed{passed}; or jax.device_put it to the"
-        " sharding that it comes back with{returned}, before the first call"
+        "jit {function} with out_shardings= so that {path} is returned with the sharding that it is passed with{passed};"
+        " or, before the first call, jax.device_put it to the sharding that it is returned with{returned}"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "jax.device_put {path} to the same sharding before every call",
@@ -163,16 +163,16 @@ TEMPLATES = {
     "fix-jit-this-call": "jit what this line calls, {how}",
     "fix-jit-through-library": "jit what this line calls, {how}; not the lines of yours that {library} calls",
     "fix-one-size-for-library": (
-        "where what {library} is given here changes its size from call to call, give it one size: pad the data, with"
-        " a mask or weights for what is padding, and make what computes with them once"
+        "where the size of what you pass to {library} changes from call to call, pad the data to one size, with a mask"
+        " or weights for the padding, and create the objects that compute with it only once"
     ),
     "fix-make-object-once": (
-        "create {path} once, outside the code that runs again, and pass the same object to {library} in each call;"
-        " values that change become arguments of what it computes"
+        "create {path} once, outside the code that runs repeatedly, and pass the same object to {library} in each call;"
+        " pass values that change as arguments, instead of storing them in {path}"
     ),
     "fix-make-once": (
-        "make the object whose method is called here once, before the loop, and call it again with other arrays:"
-        " {library} makes its functions anew with each object"
+        "create the object whose method is called here once, before the loop, and call it again with other arrays:"
+        " {library} defines its functions anew for each object"
     ),
     "fix-numpy-or-jit": (
         "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it computes with JAX itself,"

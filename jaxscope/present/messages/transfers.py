@@ -7,7 +7,7 @@ TEMPLATES = {
     "in-most-steps": "in {steps} of {since} steps",
     "so-often": "{n} times",
     "copies": "{n} times, {amount}; {share} of the time from the first to the last",
-    "copies-without-copy": "{copies}, without a copy on this backend",
+    "copies-without-copy": "{copies}; on this backend the host reads the array in place",
     "fix-decide-on-device": "decide on the device (jnp.where, jax.lax.cond), or read it every so many steps",
     "fix-print-less": "print every so many steps, or with jax.debug.print inside the jitted function",
     "fix-read-less": "sum it on the device and read it every so many steps, or read the value of the step before",
@@ -23,7 +23,7 @@ TEMPLATES = {
     "argument-on-other-device": "{paths} of {function} {is_on} another device than its program{copied}",
     "copied-so-often": ": {amount} copied {often}",
     "in-each-call": "in each call",
-    "copied-at-the-call": "copied between devices at the call",
+    "copied-at-the-call": "copied between devices when the function is called",
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (

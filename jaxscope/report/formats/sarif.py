@@ -109,7 +109,7 @@ def uri(file: str) -> str:
 
 
 def _escaped_bytes(text: str) -> bool:
-    """Do all its lone surrogates stand for bytes, as in file names from the system?"""
+    """Return whether every lone surrogate in ``text`` stands for an undecodable byte (``os.fsdecode``)."""
     return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)
 
 

@@ -190,7 +190,7 @@ def row_id(r: Row) -> str:
 
 
 def spelled(g: Group) -> str:
-    """A sharding in few letters: ``P(data, None)``, ``one device``, ``?``."""
+    """Return a short text for the sharding: ``P(data, None)``, ``device 3``, ``one device``; ``?`` if unknown."""
     s = g.sharding
     if s is None:
         return "?"

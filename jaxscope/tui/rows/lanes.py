@@ -58,7 +58,7 @@ class Axis(msgspec.Struct, frozen=True):
         return Axis(length, min(max(0.0, middle - length / 2), whole - length))
 
     def moved(self, by: float, whole: float) -> Axis:
-        """``by`` of its length later, within ``whole``."""
+        """Return the axis shifted by the fraction ``by`` of its length, kept between 0 and ``whole``."""
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
