@@ -49,7 +49,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     "Check in CI": [
         (
             "check",
-            "check recompiles, budgets and a baseline by exit code",
+            "check recompiles, limits and a baseline; the exit code is the result",
             "jaxscope check --no-recompiles-after 2",
         ),
     ],
@@ -57,7 +57,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         ("runs", "list recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
         ("targets", "list the accelerators to compile for, with their figures", "jaxscope targets"),
         ("rule", "explain a finding and how to fix it", "jaxscope rule JX101"),
-        ("doctor", "print versions and what this JAX lets jaxscope record", "jaxscope doctor"),
+        ("doctor", "print versions, and what jaxscope can record with the installed JAX", "jaxscope doctor"),
     ],
 }
 HIDDEN = {"_follow": "run"}  # verb -> the module that adds it

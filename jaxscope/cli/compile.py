@@ -70,10 +70,15 @@ def add_parser(subparsers: Any) -> None:
         nargs="?",
         const="latest",
         metavar="RUN",
-        help="compile nothing new, but what a run with targets still waits for because the compiler's process ended",
+        help="compile only the programs of RUN that are missing because the compiler's process ended (default: latest)",
     )
     parser.add_argument("--args", nargs="*", default=[], metavar="ARG", help="see above")
-    parser.add_argument("--mesh", type=mesh, metavar="AXES", help="of --args with @, e.g. data=4,model=4")
+    parser.add_argument(
+        "--mesh",
+        type=mesh,
+        metavar="AXES",
+        help="the mesh that the axes after @ in --args refer to, for example data=4,model=4",
+    )
     parser.add_argument("--out", metavar="DIR", type=Path, help="record in this directory")
     parser.add_argument("--all", action="store_true", help="open what is folded")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")

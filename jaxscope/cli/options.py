@@ -119,8 +119,8 @@ def parser() -> OptionsParser:
         "--target",
         action="append",
         metavar="TARGET",
-        help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4. The script runs on "
-        "as many CPU devices (repeatable; jaxscope targets lists all)",
+        help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4. The script itself "
+        "runs on that many CPU devices (repeatable; jaxscope targets lists all)",
     )
     for_.add_argument(
         "--wait-targets",

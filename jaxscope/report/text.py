@@ -183,7 +183,11 @@ def _first_compilations(run: Run, places: Places) -> Iterator[Line]:
             where = places.frame(entry.line)
             parts.append(f"{what} {seconds(entry.seconds)}" + (f" ({where})" if where else ""))
         yield BLANK
-        yield line(("Compiled for the first time, needed once: ", "dim"), ", ".join(parts), hang=2)
+        yield line(
+            ("First compilations (not recompiles) that took a tenth of all compile time or more: ", "dim"),
+            ", ".join(parts),
+            hang=2,
+        )
 
 
 def _inside_others(f: Function) -> bool:
@@ -257,7 +261,11 @@ def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, i
     if not slow:
         return
     c = max(slow, key=lambda c: c.seconds)
-    more = f"; {len(slow) - 1:,} more took a tenth of all compile time or longer" if len(slow) > 1 else ""
+    more = (
+        f"; {len(slow) - 1:,} more of these recompiles took a tenth of all compile time or longer"
+        if len(slow) > 1
+        else ""
+    )
     yield line(
         ("costliest recompile outside your functions: ", "warning"),
         (compilation_name(run, c), "name"),
@@ -337,7 +345,7 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         *spent,
         f"; {count(compiled, 'compilation')}, ",
         (f"{count(again, 'recompile')} of your functions", "warning" if again else ""),
-        (f", {outside:,} outside them" if outside else "", "warning"),
+        (f", {outside:,} outside your functions" if outside else "", "warning"),
         (f"; {how}", "error") if bad else "",
         hang=2,
     )

@@ -59,24 +59,27 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         )
     if run.platform == "cpu" and any(t.direction == TO_HOST for t in found):
         yield line(
-            ("on CPU np.asarray(x) is a view, which JAX does not report: not counted here", "dim"),
+            (
+                "on CPU, np.asarray(x) copies nothing and JAX does not report it, so it is not counted here",
+                "dim",
+            ),
             indent=2,
             hang=2,
         )
 
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
-    """Return one clause per direction with the number of copies and views, where they were counted."""
+    """Return one clause per direction with the number of transfers, and of those without a copy, where they were counted."""
     for direction, words in DIRECTIONS.items():
         transfers = [t for t in found if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)
         views = sum(t.views or 0 for t in transfers)
         called = {t.function.id for t in transfers if t.count is None and t.function is not None}
         if times and times == views:
-            yield f"{count(times, 'view')} {words}, no copies"
+            yield f"{times:,} {words} without a copy (shared memory)"
         elif times:
-            among = f", {count(views, 'view')} among them" if views else ""
-            yield f"{count(times, 'copy', 'copies')} {words}{among}"
+            among = f", {views:,} without a copy (shared memory)" if views else ""
+            yield f"{times:,} {words}{among}"
         if called:
             yield f"arguments {words} in each call of {count(len(called), 'function')}"
 
@@ -92,5 +95,5 @@ def _facts(t: Transfer) -> str:
         )
         parts += [times] if t.bytes is None else [times, size(t.bytes)]
     if t.views:
-        parts.append("views, no copies" if t.views == t.count else f"{count(t.views, 'view')} among them")
+        parts.append("no copy" if t.views == t.count else f"{t.views:,} without a copy")
     return ", ".join(parts)

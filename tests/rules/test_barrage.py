@@ -90,7 +90,7 @@ def test_a_librarys_object_that_is_made_anew_is_to_be_made_once(run):
         log.compiled(update, made, (0.0, 0.0, 1.0), line=12, into_library=0, library="solver")
     log.end()
     [f] = barrage(run)
-    assert "make the object whose method is called here once" in words.fix_text(f)
+    assert "create the object whose method is called here once" in words.fix_text(f)
 
 
 def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
@@ -103,7 +103,9 @@ def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
         log.compiled(solve, made, (0.0, 0.0, 1.0), line=12, into_library=0, library="equinox")
     log.end()
     [f] = barrage(run)
-    assert words.fix_text(f).startswith("create terms.vector_field once, outside the code that runs again")
+    assert words.fix_text(f).startswith(
+        "create terms.vector_field once, outside the code that runs repeatedly"
+    )
 
 
 def test_operations_beside_a_function_that_recompiles_for_its_size_are_part_of_that_finding(run):
@@ -186,7 +188,7 @@ def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):
             "costliest recompile outside your functions: _fori_collect_loop #2 the static value _body_fn is a new object"
             in said
         )
-        assert "1 more took a tenth of all compile time or longer" in said
+        assert "1 more of these recompiles took a tenth of all compile time or longer" in said
 
 
 def test_recompiles_outside_the_users_functions_are_counted_and_first_compilations_are_listed(run):
@@ -203,5 +205,8 @@ def test_recompiles_outside_the_users_functions_are_counted_and_first_compilatio
     assert (
         "2.0 s spent recompiling operations outside jit and functions of libraries (2 compilations)" in report
     )
-    assert "Compiled for the first time, needed once: step 8.0 s (train.py:30)" in report
-    assert "0 recompiles of your functions, 2 outside them" in " ".join(summary(run).split())
+    assert (
+        "First compilations (not recompiles) that took a tenth of all compile time or more: step 8.0 s (train.py:30)"
+        in report
+    )
+    assert "0 recompiles of your functions, 2 outside your functions" in " ".join(summary(run).split())

@@ -32,7 +32,7 @@ def test_a_copy_in_each_step_is_told_with_line_count_and_seconds(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) at train.py:31 copies to the host in each of 200 steps and waited 1.3 s"
+        == "float(loss) at train.py:31 copies to the host in each of 200 steps; the program waited 1.3 s"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
     assert words.evidence(f.evidence[0]) == "200 times, 800 bytes; 65% of the time from the first to the last"
@@ -43,7 +43,7 @@ def test_a_view_is_not_called_a_copy(log):
     log.say(copied(views=200))
     [f] = found(log, "JX601")
     assert "reads from the device in each of 200 steps" in words.title(f)
-    assert "without a copy on this backend" in words.evidence(f.evidence[0])
+    assert "on this backend the host reads the array in place" in words.evidence(f.evidence[0])
 
 
 def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log):
@@ -57,7 +57,7 @@ def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log)
     [
         {"count": 4, "steps": 4},  # every fiftieth step
         {"steps": 120},  # not in every step
-        {"waits": 3},  # what is there already: of the step before
+        {"waits": 3},  # what is there already: of the previous step
         {"seconds": 0.01},  # a small share
         {"seconds": None},  # not known
         {"via": "constant"},
@@ -75,7 +75,9 @@ def test_what_does_not_hold_the_program_up_is_no_finding(log, harmless):
 def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     log.say(copied(steps=None, first_step=None))
     [f] = found(log, "JX601")
-    assert words.title(f) == "float(loss) at train.py:31 copies to the host 200 times and waited 1.3 s"
+    assert (
+        words.title(f) == "float(loss) at train.py:31 copies to the host 200 times; the program waited 1.3 s"
+    )
     assert f.certainty == "likely"
 
 
@@ -90,8 +92,8 @@ def test_without_steps_it_takes_more_to_be_told(log, rarely):
     [
         ("bool", "loss > best", "loss > best at train.py:31", "jax.lax.cond"),
         ("print", None, "printing at train.py:31", "jax.debug.print"),
-        ("item", "loss.item()", "loss.item() at train.py:31", "the step before"),
-        ("np.asarray", None, "np.asarray() at train.py:31", "the step before"),
+        ("item", "loss.item()", "loss.item() at train.py:31", "the previous step"),
+        ("np.asarray", None, "np.asarray() at train.py:31", "the previous step"),
     ],
 )
 def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):

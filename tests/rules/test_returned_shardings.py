@@ -119,8 +119,8 @@ def test_put_where_the_fix_says_it_comes_back_nothing_compiles_twice(fixes, reco
 
 def test_with_the_out_shardings_that_the_fix_says_nothing_compiles_twice(fixes, record):
     kept = dict.fromkeys(LOOPS, "P()")
-    assert "as it is passed, P() on" in words.fix_text(
+    assert "it is passed with, P() on" in words.fix_text(
         fixes["replicated"]
-    ) and "as it is passed, P() on" in words.fix_text(fixes["typed"])
+    ) and "it is passed with, P() on" in words.fix_text(fixes["typed"])
     said = PROGRAM.format(put=literal({"unplaced": "P()"}), out=literal(kept))
     assert compilations(record(said)) == dict.fromkeys(LOOPS, 1)

@@ -1,21 +1,23 @@
 """Transfers between host and devices, and between devices (JX601, JX602, JX511)."""
 
 TEMPLATES = {
-    "read-each-step": "{expression} at {line} reads from the device {often} and waited {seconds}",
-    "copied-each-step": "{expression} at {line} copies to the host {often} and waited {seconds}",
+    "read-each-step": "{expression} at {line} reads from the device {often}; the program waited {seconds}",
+    "copied-each-step": "{expression} at {line} copies to the host {often}; the program waited {seconds}",
     "in-each-step": "in each of {steps} steps",
     "in-most-steps": "in {steps} of {since} steps",
     "so-often": "{n} times",
     "copies": "{n} times, {amount}; {share} of the time from the first to the last",
     "copies-without-copy": "{copies}; on this backend the host reads the array in place",
-    "fix-decide-on-device": "decide on the device (jnp.where, jax.lax.cond), or read it every so many steps",
-    "fix-print-less": "print every so many steps, or with jax.debug.print inside the jitted function",
-    "fix-read-less": "sum it on the device and read it every so many steps, or read the value of the step before",
+    "fix-decide-on-device": "decide on the device (jnp.where, jax.lax.cond), or read it every 50 steps or so",
+    "fix-print-less": "print every 50 steps or so, or with jax.debug.print inside the jitted function",
+    "fix-read-less": (
+        "add the values up on the device and read the sum every 50 steps or so, or read the value of the previous step"
+    ),
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
     "in-all": "{amount} in all",
     "bytes-unknown": "bytes not known",
-    "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every so many steps",
+    "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every 50 steps or so",
     "fix-put-once": (
         "put it on the device once, before the loop; if it is new each time, put the next one while the device"
         " computes"
