@@ -79,6 +79,7 @@ class Phases:
                 known_or_none(frame.fun),
                 constants,
                 signature.is_array,
+                jaxpr,
             )
         self._writer.emit(
             ev.Traced(

@@ -1,14 +1,17 @@
-"""JX131: values from outside that a compiled function keeps after they have changed."""
+"""JX131 and JX134: values from outside that a compiled function keeps: changed since, or keys of random numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.analysis.rewrap_site import runs_once
+from jaxscope.model import sources
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, StaleCapture
+from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Function, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.messages import Names, message
 
 
 @rule("JX131", "stale-capture", ERROR)
@@ -83,3 +86,44 @@ def _fix(stale: StaleCapture) -> str:
     if where == "static":
         return f"pass {name} as an argument, or make a new object instead of changing this one"
     return f"pass {name} as an argument"
+
+
+@rule("JX134", "constant-random-key", WARNING)
+def constant_random_key(run: Run) -> Iterator[Finding]:
+    changed = {(s.function.id, s.changed.name) for s in run.stale}  # JX131 reports these
+    for f in run.functions.values():
+        traced = [c for c in f.compilations if c.traced is not None] if f.user else []
+        last = traced[-1] if traced else None
+        if last is None or last.traced is None or last.site is None or not _called_again(run, f):
+            continue
+        drawn = [c for c in last.traced.captured or () if c.draws and (f.id, c.name) not in changed]
+        # A function without arguments computes one value, whatever it draws. A call inside another trace has no
+        # key: how often its program runs is unknown.
+        if not drawn or last.key is None or not last.key.arguments:
+            continue
+        names = tuple(dict.fromkeys(c.name for c in drawn if c.name))
+        text = message(
+            "constant-random-key",
+            function=f.display_name,
+            keys=Names(names, 3) if names else "a key without a name",
+            is_constant="are constants" if len(names) > 1 else "is a constant",
+        )
+        yield Finding(
+            code="JX134",
+            severity=WARNING,
+            certainty=LIKELY,
+            title=text,
+            function=f.id,
+            source=last.site,
+            evidence=[Evidence(text, compilation=last.id, source=last.site)],
+            fix=Fix(message("fix-pass-key"), "pass_argument", {"name": names[0] if names else None}),
+        )
+
+
+def _called_again(run: Run, f: Function) -> bool:
+    """Return whether a line that calls ``f`` may run more than once, or several lines call it."""
+    calls = max(f.counted_calls.values(), default=None)
+    if calls is not None:
+        return calls > 1
+    lines = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None and c.entry == "call"}
+    return len(lines) > 1 or any(not runs_once(sources.of(run)(file), line) for file, line in lines)

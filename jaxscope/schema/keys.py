@@ -94,13 +94,18 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Captured(msgspec.Struct, frozen=True, gc=False):
-    """An array that a trace captured. ``name`` None: no variable with it was found."""
+    """An array that a trace captured. ``name`` None: no variable with it was found.
+
+    Attributes:
+      draws: whether the trace draws random numbers from this array and from no argument; None: unknown.
+    """
 
     name: str | None
     where: str | None  # "closure", "global", "attribute", None
     shape: tuple[int, ...] | None
     dtype: str | None
     bytes: int | None
+    draws: bool | None = None
 
 
 class Device(msgspec.Struct, frozen=True, gc=False):

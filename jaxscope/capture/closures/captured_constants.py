@@ -7,16 +7,32 @@ cell, a global that the code reads, or something inside these.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, paths
+from jaxscope.capture import frames, paths, shield
 from jaxscope.schema.keys import Captured
 
 MAX_REPORTED = 200
 _NO_CODE = (lambda: None).__code__
 MAX_NODES = 5000  # objects searched for names: a global may hold a million
+DRAWING = frozenset({"random_bits", "random_gamma"})  # of a key, their first operand
+# Operations whose inner programs get the operands in order, the last one last.
+CALLING = frozenset(
+    {
+        "jit",
+        "pjit",
+        "closed_call",
+        "checkpoint",
+        "remat2",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "scan",
+        "cond",
+    }
+)
 
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
@@ -98,7 +114,56 @@ def _global_names(code: CodeType) -> set[str]:
     return names
 
 
-def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Captured]:
+def keys_drawn_from(jaxpr: Any) -> set[int]:
+    """Return the positions of the captured constants that random numbers are drawn from, and from no argument.
+
+    Reads the public parts of ``jaxpr`` alone (``jax.extend.core``), and only where a constant can be a key.
+    """
+    body = getattr(jaxpr, "jaxpr", jaxpr)
+    possible = [n for n, v in enumerate(body.constvars) if _may_be_key(v.aval)]
+    found: set[int] = set()
+    if possible:
+        _draws(body, {id(body.constvars[n]): frozenset([n]) for n in possible}, found)
+    return found
+
+
+def _may_be_key(aval: Any) -> bool:
+    dtype, shape = str(aval.dtype), tuple(aval.shape)
+    return dtype.startswith("key<") or (dtype == "uint32" and shape[-1:] in ((2,), (4,)))
+
+
+def _draws(body: Any, known: dict[int, frozenset[int]], found: set[int]) -> None:
+    """Add to ``found`` the keys that ``body`` draws from.
+
+    Args:
+      known: by id of a variable, the positions of the captured keys that it is made from and nothing else;
+        a variable that is not there depends on an argument, or on no key.
+    """
+    for equation in body.eqns:
+        sources = [known.get(id(v)) for v in equation.invars]
+        if not any(sources):
+            continue
+        name = equation.primitive.name
+        if name in DRAWING and sources[0]:
+            found |= sources[0]
+        for inner in _bodies(equation) if name in CALLING else ():
+            # The branches of a conditional are not passed its first operand.
+            passed = zip(reversed(inner.invars), reversed(sources), strict=False)
+            _draws(inner, {id(v): keys for v, keys in passed if keys}, found)
+        if all(s or hasattr(v, "val") for s, v in zip(sources, equation.invars, strict=True)):
+            of_keys = frozenset[int]().union(*(s for s in sources if s))
+            known |= {id(v): of_keys for v in equation.outvars}
+
+
+def _bodies(equation: Any) -> Iterator[Any]:
+    for value in equation.params.values():
+        for one in value if isinstance(value, tuple) else (value,):
+            inner: Any = getattr(one, "jaxpr", one)
+            if hasattr(inner, "eqns") and len(inner.invars) <= len(equation.invars):
+                yield inner
+
+
+def of_trace(function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None) -> list[Captured]:
     """Return name, place, shape, dtype and bytes of each captured constant, largest first."""
     if not constants:
         return []
@@ -114,8 +179,9 @@ def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Capture
         for key, under in found.arrays.items():
             root = next((n for n in of if under[0].startswith(n)), None)
             names.setdefault(key, (under[0], of[root] if root is not None else "global"))
+    drawn = shield.attempt("keys_drawn_from", keys_drawn_from, jaxpr) if jaxpr is not None else None
     facts = []
-    for c in constants:
+    for n, c in enumerate(constants):
         found_as = names.get(paths.identity(c))
         shape = getattr(c, "shape", None)
         size = getattr(c, "nbytes", None)
@@ -126,6 +192,7 @@ def of_trace(function: Any, constants: list[Any], is_array: Any) -> list[Capture
                 shape=None if shape is None else tuple(int(d) for d in shape),
                 dtype=None if not hasattr(c, "dtype") else str(c.dtype),
                 bytes=int(size) if isinstance(size, int) else None,
+                draws=None if drawn is None else n in drawn,
             )
         )
     facts.sort(key=lambda f: -(f.bytes or 0))

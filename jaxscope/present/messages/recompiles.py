@@ -126,6 +126,13 @@ TEMPLATES = {
     "fix-call-compiled": (
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
+    "constant-random-key": (
+        "{function} draws the same random numbers in each call: {keys} {is_constant} of its program, and no"
+        " argument takes part"
+    ),
+    "fix-pass-key": (
+        "pass a key as an argument: a new one in each call (jax.random.split), or jax.random.fold_in(key, step)"
+    ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
