@@ -8,8 +8,8 @@ The bounds are not estimates: real programs reach neither a peak rate nor perfec
 
 all on one device. ``least`` is the largest of them that is known; it ``binds``. The rate of a type is the fastest the
 machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as tf32 on a GPU. A device
-of a chip with two may have all of the chip's links. A bound with an unknown part is None: flops of an unknown kernel, a
-permute that leaves a slice, figures without a source.
+of a chip with two may have all of the chip's links. A bound with an unknown part is None: a
+permute that leaves a slice, figures without a source. Custom kernels are left out of the flops.
 
 A TPU's ``estimated_cycles`` are not a bound: they are the compiler's estimate of compute and memory time, without
 collectives.
@@ -44,7 +44,7 @@ class Bounds(msgspec.Struct, frozen=True):
     """Seconds; ``axes`` by axes joined with a comma. ``binds``: compute, memory or an entry of ``axes``.
 
     ``quoted``: those of them that stand on a figure read where others quote its source. ``uncounted``: why ``compute``
-    is None.
+    is None, or what it leaves out.
     """
 
     compute: float | None
@@ -69,11 +69,11 @@ def of_program(
     """Return the bounds of a program on ``target``; None: the machine is not in the catalogue.
 
     Args:
-      flops: by HLO element type, in one call on one device; None: unknown.
+      flops: at least these by HLO element type, in one call on one device; None: unknown.
       moved_bytes: between memory and cores in one call on one device.
       mesh: (axis, size) in mesh order.
       partitions: devices that the program runs on.
-      uncounted: why ``flops`` is None; None: unknown.
+      uncounted: why ``flops`` is None or not all; None: unknown.
       in_order: whether the mesh has the devices in the target's order. Otherwise it is unknown which share a slice.
     """
     machine = MACHINES.get(target.machine)
@@ -89,7 +89,7 @@ def of_program(
     known = {COMPUTE: compute, MEMORY: memory, **axes}
     binds = max((n for n, v in known.items() if v is not None), key=lambda n: known[n] or 0.0, default=None)
     quoted = [n for n, v in known.items() if v and _is_quoted(machine, n)]
-    why = None if compute is not None else _why(machine, flops, uncounted)
+    why = uncounted if compute is not None else _why(machine, flops, uncounted)
     return Bounds(compute, memory, axes, known[binds] if binds is not None else None, binds, quoted, why)
 
 
@@ -97,7 +97,7 @@ def _why(machine: Machine, flops: Mapping[str, int] | None, uncounted: str | Non
     if flops is None:
         return uncounted or "the program's text was not read"
     if not flops:
-        return "it has no matrix products, and other arithmetic is not counted"
+        return uncounted or "it has no matrix products, and other arithmetic is not counted"
     kinds = [kind for kind in flops if _rate(machine, kind) is None]
     return f"no source states a peak rate for {', '.join(kinds)}"
 

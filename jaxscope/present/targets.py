@@ -58,12 +58,15 @@ def _unlisted(p: Program) -> str:
 def bounds_besides(found: Bounds) -> str:
     """``memory 0.4 ms, data 3.0 ms``: the bounds that do not bind, and where rates are second-hand; may be empty."""
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
-    why = {"compute": f" ({escape(found.uncounted, 120)})"} if found.uncounted else {}
+    uncounted = escape(found.uncounted, 120) if found.uncounted else ""
+    why = {"compute": f" ({uncounted})"} if uncounted else {}
     others = ", ".join(
         f"{escape(n)} {short(v)}{why.get(n, '')}"
         for n, v in rest.items()
         if n != found.binds and (v is None or v > 0)
     )
+    if uncounted and (found.binds == "compute" or found.compute == 0):
+        others += f"{'; ' if others else ''}compute {uncounted}"
     if found.quoted:
         others += (
             f"{'; ' if others else ''}with rates from secondary sources: {escape(', '.join(found.quoted))}"

@@ -500,7 +500,10 @@ class Bounds(Entry):
 
 
 class Texts(Entry):
-    """What the program's StableHLO and HLO say."""
+    """The contents of the program's StableHLO and HLO.
+
+    ``matrix_flops_at_least``: ``matrix_flops`` without custom kernels, whose work is unknown.
+    """
 
     num_partitions: int | None
     problems: list[Problem] | None
@@ -513,6 +516,7 @@ class Texts(Entry):
     wire_bytes_by_axes: dict[str, int | None] | None
     loops: list[Loop] | None
     matrix_flops: float | None
+    matrix_flops_at_least: float | None
     upcasts: list[Upcast] | None
     callbacks: list[Callback] | None
     repeated_blocks: list[RepeatedBlock] | None

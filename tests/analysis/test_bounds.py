@@ -114,7 +114,7 @@ def test_a_bound_of_compute_that_is_not_known_says_why(flops, why):
         [],
         None,
         None,
-        uncounted="the text does not state what the custom call mine computes",
+        uncounted=why if flops is None else None,
     )
     assert found.compute is None and found.uncounted == why
     assert f"compute unknown ({why})" in plain(targets.bounds(found))
@@ -157,10 +157,23 @@ def test_a_product_that_goes_to_cublas_is_counted(target):
         ("__cublas$gemm", CONTRACTS.replace('["1"]', '"1"')),
     ],
 )
-def test_a_call_that_nobody_can_look_into_is_why_the_work_is_not_known(target, config):
-    made = analyse(GEMM.format(target=target, config=config))
-    assert made.flops_by_type is None and not made.problems
-    assert made.flops_unknown == f"the text does not state what the custom call {target} computes"
+def test_a_custom_kernel_leaves_a_lower_bound_of_the_flops_and_of_the_time(target, config):
+    dot = "  %d = bf16[8,32]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  ROOT"
+    made = analyse(GEMM.format(target=target, config=config).replace("  ROOT", dot))
+    assert made.matrix_flops is None and not made.problems
+    assert made.flops_by_type == {"bf16": 2 * 8 * 32 * 64} and made.matrix_flops_at_least == 2 * 8 * 32 * 64
+    assert made.flops_unknown == f"without 1 custom kernel: {target}"
+    found = bounds.of_program(V5E, made.flops_by_type, None, [], None, None, uncounted=made.flops_unknown)
+    assert found.compute == pytest.approx(2 * 8 * 32 * 64 / 197e12) and found.binds == "compute"
+    assert f"compute without 1 custom kernel: {target}" in plain(targets.bounds(found))
+    alone = bounds.of_program(V5E, {}, None, [], None, None, uncounted=made.flops_unknown)
+    assert alone.compute is None and alone.uncounted == made.flops_unknown
+
+
+@pytest.mark.parametrize("target", ["ConcatBitcast", "X64SplitLow", "TopK", "AllocateBuffer"])
+def test_a_custom_call_that_only_moves_data_leaves_the_flops_exact(target):
+    made = analyse(GEMM.format(target=target, config="{}"))
+    assert made.matrix_flops == 0 and made.flops_unknown is None
 
 
 def test_a_device_is_half_of_a_chip_with_two():

@@ -9,7 +9,9 @@ a batched dot is a convolution with a dilated window.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.calls import CallGraph
@@ -36,10 +38,16 @@ _MOVES = (
     "Gather",
     "AssumeGather",
     "ConcatBitcast",
+    "X64",
+    "PadToStatic",
+    "LayoutConstraint",
+    "TopK",
+    "PartialReduce",
 )
 # Products that XLA's GPU compiler gives to cuBLAS (xla/service/gpu/cublas_cudnn.cc).
 _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul")
 MAX_POSITIONS = 100_000
+MAX_NAMED = 3  # custom kernels that a reason names
 
 
 def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int | None:
@@ -69,15 +77,27 @@ def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int
     return total
 
 
-def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[str, int] | str:
-    """Sum the flops of all dots and convolutions, times their executions, by the element type of their
-    operands.
+class Total(NamedTuple):
+    """The flops of one call of a program.
 
-    The key is ``bf16 x f32`` if the operands' types differ, which is frequent on TPU. Returns the reason, as
-    the end of a sentence, if the sum is unknown: a count or a shape is unknown, or a custom call may compute.
+    Attributes:
+      least: lower bound by the element type of the operands, ``bf16 x f32`` if they differ, which is frequent
+        on TPU; None: a count or a shape is unknown.
+      unknown: why the program may do more than ``least``, as the end of a sentence; None: it does exactly that.
+    """
+
+    least: dict[str, int] | None
+    unknown: str | None
+
+
+def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> Total:
+    """Sum the flops of all dots and convolutions, times their executions.
+
+    A custom call that may compute is left out: the sum is then a lower bound.
     The graph must have been created with ``WORK`` and ``CUSTOM_CALLS``.
     """
     total: dict[str, int] = {}
+    kernels: Counter[str] = Counter()
     for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         once = flops(graph, where, instruction)
         if instruction.opcode in CUSTOM_CALLS:
@@ -86,19 +106,23 @@ def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> dict[
                 continue
             once = _of_gemm(where, instruction) if target.startswith(_GEMMS) else None
             if once is None:
-                return (
-                    f"the text does not state what the custom call {target[:60] or 'without a name'} computes"
-                )
+                kernels[target[:60] or "without a name"] += 1
+                continue
         times = executions.get(where.name)
         if times is None:
-            return "the text does not state the trip count of a loop with matrix products"
+            return Total(None, "the text does not state the trip count of a loop with matrix products")
         if once is None:
-            return "the shapes of a matrix product could not be read"
+            return Total(None, "the shapes of a matrix product could not be read")
         left, right = _array(where, instruction, 0), _array(where, instruction, 1)
         types = {"?" if side is None else side.dtype for side in (left, right)}
         kind = " x ".join(sorted(types))
         total[kind] = total.get(kind, 0) + times * once
-    return total
+    return Total(total, _left_out(kernels) if kernels else None)
+
+
+def _left_out(kernels: Counter[str]) -> str:
+    n = kernels.total()
+    return f"without {n} custom kernel{'s' if n > 1 else ''}: {', '.join(sorted(kernels)[:MAX_NAMED])}"
 
 
 def _of_gemm(where: Computation, instruction: Instruction) -> int | None:

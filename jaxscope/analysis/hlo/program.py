@@ -28,8 +28,9 @@ class Program(msgspec.Struct, frozen=True):
       mesh: the axes that ``collectives[].axes`` speak of: as given, else as printed in the text.
       wire_bytes_by_axes: sent by one device in one call, by axes joined with a comma; ``?`` where
         the axes are not known.
-      matrix_flops: of dots and convolutions in one call on one device (module ``cost``).
-      flops_by_type: the same by HLO element type of the operands; ``bf16 x f32`` where they differ.
+      matrix_flops: of dots and convolutions in one call on one device (module ``cost``); None: unknown.
+      flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32`` where they
+        differ.
       flops_unknown: why ``matrix_flops`` is None, where the text was read.
       moved_bytes: that one call surely moves between memory and cores (module ``traffic``).
       estimated_cycles: of one call, as a TPU's compiler estimates them (module ``cycles``).
@@ -57,6 +58,11 @@ class Program(msgspec.Struct, frozen=True):
     flops_by_type: dict[str, int] | None = None
     flops_unknown: str | None = None
     moved_bytes: int | None = None
+
+    @property
+    def matrix_flops_at_least(self) -> int | None:
+        """Return a lower bound of ``matrix_flops``: without custom kernels; None: unknown."""
+        return None if self.flops_by_type is None else sum(self.flops_by_type.values())
 
 
 def analyse(
@@ -104,7 +110,6 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     found_fusions = fusions.read(graph, attribution, executions)
     alone = fusions.alone(graph, found_fusions)
     counted = cost.total_flops(graph, executions)
-    flops = None if isinstance(counted, str) else counted
     return Program(
         module=module.name,
         num_partitions=partitions,
@@ -121,11 +126,11 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         wire_bytes_by_axes=collectives.wire_by_axes(found_collectives),
         loops=found_loops,
         memory=aliases.read(module),
-        matrix_flops=None if flops is None else sum(flops.values()),
+        matrix_flops=None if counted.unknown else sum((counted.least or {}).values()),
         problems=problems,
         estimated_cycles=cycles.total(graph, executions),
-        flops_by_type=flops,
-        flops_unknown=counted if isinstance(counted, str) else None,
+        flops_by_type=counted.least,
+        flops_unknown=counted.unknown,
         moved_bytes=traffic.Traffic(graph, executions).total(),
     )
 
