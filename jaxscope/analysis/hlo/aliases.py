@@ -54,8 +54,10 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The inputs and outputs of a program. Bytes are on one device, without padding; None if one is
-    unknown."""
+    """The inputs and outputs of a program.
+
+    Bytes are on one device, without padding and without what is in the host's memory; None if one is unknown.
+    """
 
     parameters: list[Parameter]
     outputs: list[str]
@@ -106,8 +108,8 @@ def read(module: Module) -> Memory:
         outputs=outputs,
         aliases=aliases,
         donors=donors,
-        argument_bytes=_total([p.bytes for p in parameters]) if module.entry else None,
-        output_bytes=_total([shapes.text_bytes(o) for o in outputs]) if outputs else None,
+        argument_bytes=_total([_device_bytes(p.shape) for p in parameters]) if module.entry else None,
+        output_bytes=_total([_device_bytes(o) for o in outputs]) if outputs else None,
         alias_bytes=_alias_bytes(aliases, outputs, header),
     )
 
@@ -135,11 +137,15 @@ def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str
         text = outputs[alias.output[0]] if alias.output and alias.output[0] < len(outputs) else None
         if not alias.output and len(outputs) == 1:
             text = outputs[0]
-        size = shapes.text_bytes(text) if text else None
+        size = _device_bytes(text) if text else None
         if size is None:
             return None
         total += size
     return total
+
+
+def _device_bytes(text: str) -> int | None:
+    return shapes.total_bytes(shapes.parse(text), on_device=True)
 
 
 def _total(sizes: list[int | None]) -> int | None:

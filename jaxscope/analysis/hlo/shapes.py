@@ -22,6 +22,7 @@ _ELEMENT = re.compile(r"E\((\d{1,4})\)")
 _TILES = re.compile(r"T((?:\([0-9*,]*+\))+)")
 MAX_DEPTH = 64
 MAX_DIGITS = 18
+HOST = 5  # the memory space of a TPU's host
 
 
 class Array(msgspec.Struct, frozen=True, gc=False):
@@ -124,15 +125,19 @@ def members(text: str) -> list[str]:
     return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
 
 
-def total_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes of an array, or of all members of a tuple; None if one is unknown."""
+def total_bytes(shape: Shape | None, *, on_device: bool = False) -> int | None:
+    """Return the bytes of an array, or of all members of a tuple; None if one is unknown.
+
+    Args:
+      on_device: arrays in the memory of a TPU's host count 0.
+    """
     if shape is None:
         return None
     if isinstance(shape, Array):
-        return shape.bytes
+        return 0 if on_device and shape.space == HOST else shape.bytes
     total = 0
     for member in shape:
-        size = total_bytes(member)
+        size = total_bytes(member, on_device=on_device)
         if size is None:
             return None
         total += size

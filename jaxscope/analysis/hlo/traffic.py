@@ -32,7 +32,6 @@ _NOT_WRITTEN = (
 )  # fmt: skip
 # Kernels of libraries that take all of their operands and write all of their results.
 _MATRICES = ("__cublas", "__cudnn")
-_HOST = 5  # memory space of a TPU's host
 MAX_DEPTH = 12
 MAX_STEPS = 200_000
 
@@ -165,7 +164,11 @@ class Traffic:
 def _size(text: str) -> int:
     """Return the bytes of an array in the device's memory; 0 for other values and unknown sizes."""
     shape = shapes.parse(text)
-    if not isinstance(shape, shapes.Array) or shape.space == _HOST or any(d is None for d in shape.dims):
+    if (
+        not isinstance(shape, shapes.Array)
+        or shape.space == shapes.HOST
+        or any(d is None for d in shape.dims)
+    ):
         return 0
     return shape.bytes or 0
 

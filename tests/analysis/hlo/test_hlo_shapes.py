@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxscope.analysis.hlo import shapes
+from jaxscope.analysis.hlo.program import analyse
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,16 @@ def test_layout_tiles_and_memory_space_are_read():
 
 def test_a_tuple_nested_too_deep_is_unknown_and_does_no_harm():
     assert shapes.text_bytes("(" * 10_000 + "f32[]" + ")" * 10_000) is None
+
+
+def test_what_is_in_the_memory_of_the_host_is_not_counted_as_the_memory_of_the_device():
+    memory = analyse("""HloModule jit_f, input_output_alias={ {0}: (0, {}, may-alias) }
+
+ENTRY %main (a: f32[8], b: f32[4]) -> (f32[8], f32[4]) {
+  %a = f32[8]{0:T(256)S(5)} parameter(0)
+  %b = f32[4]{0:T(256)} parameter(1)
+  ROOT %t = (f32[8]{0:T(256)S(5)}, f32[4]{0:T(256)}) tuple(%a, %b)
+}
+""").memory
+    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes) == (16, 16, 0)
+    assert [p.bytes for p in memory.parameters] == [32, 16]
