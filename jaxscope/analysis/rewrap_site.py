@@ -123,6 +123,27 @@ def runs_once(source: str | None, line: int) -> bool:
     return bool(around) and not any(isinstance(n, repeated) for n in around)
 
 
+def kept_from_iteration_before(source: str | None, line: int) -> bool:
+    """Return whether ``line`` reads a variable that the loop sets only later, to another variable: ``kept = loss``."""
+    tree = parsed(source) if source is not None else None
+    loops = [n for n in ast.walk(tree) if isinstance(n, (ast.For, ast.While))] if tree is not None else []
+    around = [n for n in loops if n.lineno < line <= (n.end_lineno or line)]
+    if not around:
+        return False
+    inside = list(ast.walk(max(around, key=lambda n: n.lineno)))
+    names = [n for n in inside if isinstance(n, ast.Name)]
+    read = {n.id for n in names if n.lineno == line and isinstance(n.ctx, ast.Load)}
+    set_before = {n.id for n in names if n.lineno <= line and isinstance(n.ctx, ast.Store)}
+    kept = {
+        target.id
+        for n in inside
+        if isinstance(n, ast.Assign) and n.lineno > line and isinstance(n.value, ast.Name)
+        for target in n.targets
+        if isinstance(target, ast.Name)
+    }
+    return bool(read & kept - set_before)
+
+
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the arguments of a call of ``jit`` or the like, and of the wrapping calls among them."""
     for argument in [*call.args, *(k.value for k in call.keywords)]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from jaxscope.analysis.rewrap_site import runs_once
+from jaxscope.analysis.rewrap_site import kept_from_iteration_before, runs_once
 from jaxscope.model import sources
 from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation
@@ -31,14 +31,16 @@ def host_copy(run: Run) -> Iterator[Finding]:
         often = _in_each_step(run, t)
         if not often or t.share is None or 2 * (t.waits or 0) < t.count:
             continue
-        if t.share < (MUCH if t.steps else MUCH_UNCOUNTED):
+        if t.steps is None and t.share < MUCH_UNCOUNTED:
             continue
+        if kept_from_iteration_before(sources.of(run)(t.source.file), t.source.line):
+            continue  # the value of the previous step: what this rule advises
         line = message("code-line", file=PurePath(t.source.file).name, line=str(t.source.line))
         views = t.views == t.count
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
         yield Finding(
             code="JX601",
-            severity=WARNING,
+            severity=NOTE if t.share < MUCH else WARNING,
             certainty=CERTAIN if t.steps else LIKELY,
             title=message(
                 "read-each-step" if views else "copied-each-step",
@@ -63,9 +65,11 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
         since = total - max(t.first_step or 1, 1) + 1 if total is not None else t.steps
         if t.steps < FEWEST_STEPS or t.steps < MOST_STEPS * since:
             return None
+        each = round(t.count / t.steps) if t.count is not None and t.steps else 1
+        times = message("times-a-step", n=each) if each > 1 else None
         if t.steps >= since:
-            return message("in-each-step", steps=t.steps)
-        return message("in-most-steps", steps=t.steps, since=since)
+            return message("in-each-step", times=times, steps=t.steps)
+        return message("in-most-steps", times=times, steps=t.steps, since=since)
     return message("so-often", n=t.count) if t.count is not None and t.count >= FEWEST else None
 
 

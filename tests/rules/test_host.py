@@ -10,6 +10,7 @@ from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules.registry import findings
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
 
 S = 1_000_000_000
 F = function("train_step")
@@ -58,7 +59,6 @@ def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log)
         {"count": 4, "steps": 4},  # every fiftieth step
         {"steps": 120},  # not in every step
         {"waits": 3},  # what is there already: of the previous step
-        {"seconds": 0.01},  # a small share
         {"seconds": None},  # not known
         {"via": "constant"},
         {"via": "argument"},
@@ -70,6 +70,41 @@ def test_what_does_not_hold_the_program_up_is_no_finding(log, harmless):
     log.say(ev.Step(index=200))
     log.say(copied(**harmless))
     assert found(log, "JX601") == []
+
+
+def test_a_short_wait_in_each_step_is_a_note_with_its_count_per_step(log):
+    log.say(ev.Step(index=200))
+    log.say(copied(seconds=0.03, count=400, waits=400, steps=200))
+    [f] = found(log, "JX601")
+    assert f.severity == "note"
+    assert "2 times in each of 200 steps; the program waited 30 ms" in words.title(f)
+
+
+KEPT = """
+kept = None
+for batch in data:
+    w, loss = train_step(w, batch)
+    if kept is not None:
+        log({read})
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "after", "remedy"),
+    [
+        ("float(kept)", "kept = loss", True),
+        ("kept.item()", "kept, n = loss, 1", False),  # not known
+        ("float(loss)", "kept = loss", False),
+        ("float(kept)", "kept = train_step(w, batch)[1]", False),
+    ],
+)
+def test_the_value_of_the_step_before_is_no_finding(log, tmp_path, monkeypatch, read, after, remedy):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.py").write_text(KEPT.format(read=read, after=after))
+    log.say(ev.Step(index=200))
+    log.say(copied(site=Frame(str(tmp_path / "loop.py"), 6, "<module>"), text=read))
+    assert bool(found(log, "JX601")) is not remedy
 
 
 def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
