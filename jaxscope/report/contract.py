@@ -292,6 +292,21 @@ class Total(Entry):
     compile_seconds: float
 
 
+class PayingLine(Entry):
+    """A line of the user's, and what it made JAX compile outside jit or inside libraries.
+
+    Attributes:
+      library: the package that the line calls most often; None: unknown, or JAX alone.
+      recompiles: compilations of an operation or a function that the same place had compiled before.
+    """
+
+    source: Frame
+    library: str | None
+    compilations: int
+    recompiles: int
+    seconds: float
+
+
 class StaleCapture(Entry):
     """A value that a traced function read without being passed it, and that has changed since."""
 
@@ -740,6 +755,7 @@ class Report(Entry):
     programs: list[Program]
     predictions: list[Prediction]
     ledger: list[Total]
+    outside_jit: list[PayingLine]
     stale_captures: list[StaleCapture]
     buckets: list[Bucket]
     arrays: Arrays | None

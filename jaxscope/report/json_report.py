@@ -13,7 +13,7 @@ import msgspec
 
 from jaxscope import __version__
 from jaxscope.log.store import RunDir
-from jaxscope.model import causes, ledger, observed_sizes, predictions
+from jaxscope.model import causes, ledger, observed_sizes, payers, predictions
 from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
@@ -90,6 +90,7 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
     )
     yield "predictions", (_prediction(p) for p in predictions.predictions(run))
     yield "ledger", (_total(e) for e in ledger.entries(run))
+    yield "outside_jit", (_paying_line(p) for p in payers.payers(run))
     yield "stale_captures", (_stale(s) for s in run.stale)
     yield "buckets", (_bucket(v) for v in observed_sizes.varying(run))
     yield "arrays", arrays.as_json(run)
@@ -163,6 +164,16 @@ def dumps(value: Any) -> str:
     NaN and infinities, which JSON has not, become null.
     """
     return _text(value) + "\n"
+
+
+def _paying_line(p: payers.Payer) -> contract.PayingLine:
+    return contract.PayingLine(
+        source=p.line,
+        library=p.library,
+        compilations=len(p.compilations),
+        recompiles=len(p.again),
+        seconds=p.seconds,
+    )
 
 
 def _text(value: Any) -> str:

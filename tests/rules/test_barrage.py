@@ -8,6 +8,7 @@ from written import CWD, Log, function, key, leaf
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
+from jaxscope.report.json_report import as_json
 from jaxscope.report.text import print_report, summary
 from jaxscope.rules.registry import findings
 from jaxscope.schema.keys import Frame, Static
@@ -39,6 +40,8 @@ def test_everything_from_one_line_counts_however_long_it_takes(run):
         " sizes of the arrays change from call to call"
     )
     assert f.seconds == pytest.approx(6.25)
+    [line] = as_json(load(run))["outside_jit"]
+    assert (line["source"]["line"], line["compilations"], line["recompiles"]) == (12, 26, 24)
 
 
 STEP = function("step", f"{CWD}/train.py", 3)
