@@ -7,8 +7,9 @@ Python and stays static; of a name nobody knows what it holds.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
-from jaxscope.analysis.rewrap_site import parsed
+from jaxscope.analysis.rewrap_site import syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 ELSE = "static_argnums or static_argnames for arguments that are Python bools, strings, sizes or functions"
@@ -26,12 +27,8 @@ MOST = 60  # characters of a function's name
 def advice(source: str | None, line: int, library: str | None) -> str:
     """What to write instead of the call on ``line``, from ``as in`` on; in general where it cannot be
     told."""
-    tree = parsed(source) if source is not None else None
-    calls = (
-        [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == line]
-        if tree is not None
-        else []
-    )
+    found = syntax(source) if source is not None else None
+    calls = found.calls.get(line, []) if found is not None else []
     named = [c for c in calls if _last(c.func) in FIRST]
     inner = {id(n) for c in calls for n in ast.walk(c) if n is not c}
     chosen = named or [c for c in calls if id(c) not in inner]
@@ -39,7 +36,7 @@ def advice(source: str | None, line: int, library: str | None) -> str:
         return GENERAL
     call = chosen[0]
     name, last = ast.unparse(call.func), _last(call.func) or ""
-    if tree is not None and _root(call.func) in _names_of_jax(tree):
+    if found is not None and _root(call.func) in _names_of_jax(found.imports):
         return GENERAL  # one operation of JAX's own
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return GENERAL
@@ -76,16 +73,14 @@ def _root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _names_of_jax(tree: ast.AST) -> set[str]:
-    """Return the names that the source imports JAX and what is in it by."""
+def _names_of_jax(imports: Sequence[ast.Import | ast.ImportFrom]) -> set[str]:
+    """Return the names by which ``imports`` bring in JAX and what is in it."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in imports:
         if isinstance(node, ast.Import):
             modules = [(a.name, a) for a in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            modules = [(node.module or "", a) for a in node.names]
         else:
-            continue
+            modules = [(node.module or "", a) for a in node.names]
         found |= {
             a.asname or a.name.partition(".")[0] for m, a in modules if m.partition(".")[0] in JAX_ROOTS
         }

@@ -8,6 +8,7 @@ of the file that wraps a function of the same name is no evidence.
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from bisect import bisect_right
 from collections import deque
@@ -109,25 +110,70 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Syntax(NamedTuple):
+    """What a source file has on which lines.
+
+    Attributes:
+      tree: the parsed source.
+      calls: the calls that begin on a line, by line.
+      blocks: loops, comprehensions and functions.
+      imports: the import statements.
+    """
+
+    tree: ast.Module
+    calls: dict[int, list[ast.Call]]
+    blocks: list[ast.stmt | ast.expr]
+    imports: list[ast.Import | ast.ImportFrom]
+
+
+@functools.lru_cache(8)  # rules ask about hundreds of lines of one file, and a walk takes 0.1 s
+def syntax(source: str) -> Syntax | None:
+    """Return what ``source`` has on which lines; None where ``parsed`` returns None."""
+    tree = parsed(source)
+    if tree is None:
+        return None
+    found = Syntax(tree, {}, [], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            found.calls.setdefault(node.lineno, []).append(node)
+        elif isinstance(node, (*_LOOPS, *_FUNCTIONS)):
+            found.blocks.append(node)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.imports.append(node)
+    return found
+
+
 def runs_once(source: str | None, line: int) -> bool:
     """Return whether ``line`` is surely run once: at module level, in no loop, function or comprehension."""
-    tree = parsed(source) if source is not None else None
-    if tree is None:
-        return False
-    repeated = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.For, ast.While, *COMPREHENSIONS)
-    around = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, (ast.stmt, ast.expr)) and n.lineno <= line <= (n.end_lineno or line)
-    ]
-    return bool(around) and not any(isinstance(n, repeated) for n in around)
+    found = syntax(source) if source is not None else None
+    return found is not None and any(_has(n, line) for n in found.tree.body) and not _blocks(source, line)
+
+
+def in_a_loop(source: str | None, line: int) -> bool:
+    """Return whether a loop or a comprehension of the function that has ``line`` runs it again."""
+    around = _blocks(source, line)
+    begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
+    return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
+
+
+def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
+    """Return the loops, comprehensions and functions that ``line`` is in."""
+    found = syntax(source) if source is not None else None
+    return [n for n in found.blocks if _has(n, line)] if found is not None else []
+
+
+def _has(node: ast.stmt | ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or line)
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
     """Return whether ``line`` reads a variable that the loop sets only later, to another variable: ``kept = loss``."""
-    tree = parsed(source) if source is not None else None
-    loops = [n for n in ast.walk(tree) if isinstance(n, (ast.For, ast.While))] if tree is not None else []
-    around = [n for n in loops if n.lineno < line <= (n.end_lineno or line)]
+    loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
+    around = [n for n in loops if n.lineno < line]
     if not around:
         return False
     inside = list(ast.walk(max(around, key=lambda n: n.lineno)))

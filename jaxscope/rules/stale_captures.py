@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.analysis.rewrap_site import runs_once
+from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.model import sources
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Function, StaleCapture
@@ -121,9 +121,9 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
 
 
 def _called_again(run: Run, f: Function) -> bool:
-    """Return whether a line that calls ``f`` may run more than once, or several lines call it."""
+    """Return whether ``f`` is called in a loop or from several lines; its count of calls decides if it is known."""
     calls = max(f.counted_calls.values(), default=None)
     if calls is not None:
         return calls > 1
     lines = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None and c.entry == "call"}
-    return len(lines) > 1 or any(not runs_once(sources.of(run)(file), line) for file, line in lines)
+    return len(lines) > 1 or any(in_a_loop(sources.of(run)(file), line) for file, line in lines)

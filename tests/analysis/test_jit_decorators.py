@@ -1,9 +1,11 @@
 """How a call on a line is written under jit."""
 
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxscope.analysis import rewrap_site
 from jaxscope.analysis.jit_decorators import ELSE, GENERAL, advice
 
 
@@ -43,3 +45,12 @@ def test_without_the_source_the_advice_is_general():
 @given(st.text(max_size=100))
 def test_no_source_is_too_odd(source):
     assert advice(source, 1, "haiku").startswith("as in ")
+
+
+def test_a_source_is_parsed_once_for_all_its_lines(monkeypatch):
+    source = "import jax\n" + "".join(f"x{n} = net.init(key, {n})\n" for n in range(300))
+    parses = []
+    parse = rewrap_site.parsed
+    monkeypatch.setattr(rewrap_site, "parsed", lambda text: parses.append(text) or parse(text))
+    advised = {advice(source, line, "flax") for line in range(2, 302)}
+    assert len(parses) == 1 and len(advised) == 1
