@@ -293,7 +293,7 @@ class Watch:
         if found:
             for f in found:
                 self._raised.update(_seen_in(f))
-            raise RecompileError(plain_text.told(found), found)
+            raise RecompileError(plain_text.render(found), found)
         blind = recorded_part.blind(session, self._failed) if at_end else None
         if blind:
             raise JaxscopeError(

@@ -154,7 +154,7 @@ def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
 def _outcome(found: Sequence[Finding]) -> Outcome:
     wrong = [f for f in found if f.severity != NOTE]
     if wrong:
-        return Outcome(plain_text.told(wrong), surely=any(f.code != unknown.CODE for f in wrong))
+        return Outcome(plain_text.render(wrong), surely=any(f.code != unknown.CODE for f in wrong))
     return Outcome(None, [title(f) for f in found])
 
 

@@ -10,7 +10,7 @@ from jaxscope.analysis.keys import Facts, flatten
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
 from jaxscope.model import key_index, sources
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import Comparison, Compilation, Function, asked_once
+from jaxscope.model.records import Comparison, Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.keys import Frame, Key
@@ -94,7 +94,7 @@ def _failed_trace(c: Compilation) -> bool:
     return c.failed is not None and not c.reached_phases
 
 
-@asked_once
+@cached_until_changed
 def recompilations(function: Function) -> list[Compilation]:
     """Return the calls that traced or compiled again after an earlier one, in order of time.
 
@@ -114,7 +114,7 @@ def recompilations(function: Function) -> list[Compilation]:
     return found
 
 
-@asked_once
+@cached_until_changed
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
     """Return the ``recompilations`` of ``function`` with their decisive causes, by kind of cause."""
     found: dict[str, list[tuple[Compilation, Cause]]] = {}

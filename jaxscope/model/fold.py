@@ -52,7 +52,7 @@ class Fold:
         self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
         self.earlier: dict[str, object] = {}  # keys by function id; model.key_index fills it
         self.shared = Shared()
-        self.known: dict[str, tuple[int, Any]] = {}  # see records.asked_once
+        self.known: dict[str, tuple[int, Any]] = {}  # see records.cached_until_changed
         self.facts: dict[int, tuple[Key, object, Facts]] = {}  # by id of the key; model.causes fills it
         self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.growing_args fills it
         self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions fills it

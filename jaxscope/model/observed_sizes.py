@@ -16,7 +16,7 @@ import msgspec
 from jaxscope.analysis import bucketing
 from jaxscope.analysis.paths import common_prefix, root
 from jaxscope.model import causes, growing_args, transfers
-from jaxscope.model.records import Compilation, Function, asked_once
+from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 
 FEWEST = 3  # sizes; with two there is no choice
@@ -54,7 +54,7 @@ class Joint(msgspec.Struct, frozen=True):
     padding_share: float
 
 
-@asked_once
+@cached_until_changed
 def varying(run: Run) -> list[Varying]:
     """Return the axes whose size caused user functions to recompile, those with most sizes first.
 

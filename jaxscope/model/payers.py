@@ -13,7 +13,7 @@ import msgspec
 
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
-from jaxscope.model.records import Compilation, Function, asked_once
+from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
 
@@ -67,7 +67,7 @@ def line_of(c: Compilation) -> Frame | None:
     return above[at] if 0 <= at < len(above) else c.site
 
 
-@asked_once
+@cached_until_changed
 def payers(run: Run) -> list[Payer]:
     """Return the lines that made JAX compile something outside the user's functions, the most expensive first."""
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}

@@ -16,7 +16,7 @@ from jaxscope.analysis.keys import Facts, placed
 from jaxscope.analysis.levels import FAST_PATH, distance
 from jaxscope.analysis.paths import below
 from jaxscope.model import causes, key_index
-from jaxscope.model.records import Compilation, asked_once
+from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import Compiled, Traced
@@ -49,7 +49,7 @@ class Prediction(msgspec.Struct, frozen=True):
     confirmed_by: Compilation | None = None
 
 
-@asked_once
+@cached_until_changed
 def predictions(run: Run) -> list[Prediction]:
     """Return the predictions for all user functions, in order of time."""
     found: list[Prediction] = []

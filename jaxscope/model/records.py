@@ -168,7 +168,7 @@ class Asked(Protocol):
 A = TypeVar("A", bound=Asked)
 
 
-def asked_once(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
+def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
     """Cache the result of ``compute`` in its first argument until that record's version changes.
 
     Views need the same results at every redraw and several rules need the same ones. Callers must not change
@@ -209,7 +209,7 @@ class Function(msgspec.Struct, eq=False):
     counted_calls: dict[str, int] = {}  # process id -> calls, where watched
     brought: dict[str, dict[int, int] | None] = {}  # process id -> calls by bytes (Brought); None: not known
     version: int = 0  # grows with every event about it
-    known: dict[str, tuple[int, Any]] = {}  # see asked_once
+    known: dict[str, tuple[int, Any]] = {}  # see cached_until_changed
 
     @property
     def name(self) -> str:
@@ -231,7 +231,7 @@ class Function(msgspec.Struct, eq=False):
         return sum(self.counted_calls.values()) if self.counted_calls or self.watched else None
 
     @property
-    @asked_once
+    @cached_until_changed
     def fast_path_misses(self) -> int:
         """Return the number of calls that missed the fast path and traced or compiled nothing."""
         recorded = sum(c.reached == ["fast_path"] for c in self.compilations)
@@ -240,17 +240,17 @@ class Function(msgspec.Struct, eq=False):
     # Summed exactly, so that the order in which logs were read does not show in the last digit.
 
     @property
-    @asked_once
+    @cached_until_changed
     def trace_seconds(self) -> float:
         return math.fsum(c.trace_seconds or 0.0 for c in self.compilations)
 
     @property
-    @asked_once
+    @cached_until_changed
     def lower_seconds(self) -> float:
         return math.fsum(c.lower_seconds or 0.0 for c in self.compilations)
 
     @property
-    @asked_once
+    @cached_until_changed
     def compile_seconds(self) -> float:
         return math.fsum(c.compile_seconds or 0.0 for c in self.compilations)
 

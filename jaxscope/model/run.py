@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from jaxscope.model.fold import Fold
-from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, asked_once
+from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, cached_until_changed
 from jaxscope.model.xla_warnings import Overheard
 from jaxscope.schema.events import MAIN
 from jaxscope.schema.keys import Device
@@ -59,7 +59,7 @@ class Run(Fold):
         return self.main is not None and (not pid or self.main.pid == pid)
 
     @property
-    @asked_once
+    @cached_until_changed
     def began_ns(self) -> int | None:
         """Return the wall clock at which recording began, in ns; None: nothing was recorded."""
         main = self.main
@@ -187,11 +187,11 @@ class Run(Fold):
         return _numbers(c.function).get(c.id)
 
 
-@asked_once
+@cached_until_changed
 def _numbered(function: Function) -> list[tuple[int, Compilation]]:
     return list(enumerate((c for c in function.compilations if c.reached != ["fast_path"]), 1))
 
 
-@asked_once
+@cached_until_changed
 def _numbers(function: Function) -> dict[str, int]:
     return {c.id: n for n, c in _numbered(function)}

@@ -16,7 +16,7 @@ import msgspec
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.model.fold import MOST_SECONDS
-from jaxscope.model.records import Compilation, Function, Process, asked_once
+from jaxscope.model.records import Compilation, Function, Process, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Transferred
 from jaxscope.schema.keys import Frame, Leaf
@@ -147,7 +147,7 @@ def _by_calls(run: Run) -> Iterator[Transfer]:
         yield from _by_calls_of(f)
 
 
-@asked_once
+@cached_until_changed
 def _by_calls_of(f: Function) -> list[Transfer]:
     found: list[Transfer] = []
     for process in {c.process.id: c.process for c in f.compilations}.values():

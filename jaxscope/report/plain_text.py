@@ -15,7 +15,7 @@ from jaxscope.schema.keys import Frame
 MOST = 10  # findings written in full
 
 
-def told(found: Sequence[Finding]) -> str:
+def render(found: Sequence[Finding]) -> str:
     """Return the lines of all of ``found``, of MOST at most."""
     parts = ["\n".join(lines(f)) for f in found[:MOST]]
     if len(found) > MOST:

@@ -13,7 +13,7 @@ import msgspec
 from jaxscope.analysis.programs import Texts
 from jaxscope.model import target_programs
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import Function, Program, asked_once
+from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
 from jaxscope.schema.findings import NOTE, Evidence, Finding
@@ -39,7 +39,7 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
             yield readable[0], f, run.texts_of(readable[0])
 
 
-@asked_once
+@cached_until_changed
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
     """By id, the user's functions with their programs, the latest first.
 

@@ -14,7 +14,7 @@ from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.model import causes, growing_args, predictions, sources
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import Compilation, Function, asked_once
+from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import registry, root_cause
 from jaxscope.rules.root_cause import SIZES, Change, Miss
@@ -115,12 +115,12 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
 ByKind = dict[str, list[tuple[int, Group]]]  # kind of cause -> (position of the function, group)
 
 
-@asked_once
+@cached_until_changed
 def _of_recompiles(run: Run) -> ByKind:
     return _by_kind(run, lambda f: itertools.chain.from_iterable(causes.reasons(f, run).values()))
 
 
-@asked_once
+@cached_until_changed
 def _of_fast_path(run: Run) -> ByKind:
     return _by_kind(
         run, lambda f: [(c, causes.of(run, c)[0]) for c in f.compilations if c.reached == ["fast_path"]]

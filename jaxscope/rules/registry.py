@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from jaxscope.errors import UsageError
-from jaxscope.model.records import asked_once
+from jaxscope.model.records import cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 from jaxscope.schema.messages import Bytes, Message
@@ -190,7 +190,7 @@ def nearest(text: str) -> str:
     return f"did you mean {best}?" if likeness(best) > 0.8 else "jaxscope rule lists them"
 
 
-@asked_once
+@cached_until_changed
 def findings(run: Run) -> list[Finding]:
     """What all rules find in ``run`` that need no limit, in the order of ``in_order``."""
     return in_order(f for r in rules().values() if not r.needs_limit for f in r.check(run))

@@ -77,7 +77,7 @@ class Baselines:
             )
         wrong = comparison.failing(comparison.findings(file.read(path), now, everything), strict=False)
         if wrong:
-            raise NotAsPinned(f"differs from {path.name}\n{plain_text.told(wrong)}")
+            raise NotAsPinned(f"differs from {path.name}\n{plain_text.render(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
         """Remove the baselines of all tests except ``tests``; return the removed files."""

@@ -1,6 +1,5 @@
 """How a call on a line is written under jit."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -13,7 +13,7 @@ from jaxscope.log import store
 from jaxscope.log.reader import Reader
 from jaxscope.model.causes import compared, recompilations, recompiled
 from jaxscope.model.load import Tail, load, state
-from jaxscope.model.records import asked_once
+from jaxscope.model.records import cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.present.causes import values
 from jaxscope.report.json_report import as_json, dumps
@@ -444,7 +444,7 @@ def test_counts_that_grow_between_events_are_as_new_as_the_last_look(log, direct
 def test_what_was_asked_of_a_function_is_asked_again_when_something_is_heard_of_it(log, directory):
     run, asked = Run(), []
 
-    @asked_once
+    @cached_until_changed
     def compiled(f):
         asked.append(f.id)
         return f.compiled

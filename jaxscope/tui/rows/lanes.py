@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxscope.model.causes import recompilations
-from jaxscope.model.records import Function, asked_once
+from jaxscope.model.records import Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.present.text import function_name, seconds
 from jaxscope.tui.cells import Cell, Column, Part
@@ -91,7 +91,7 @@ def lanes(run: Run) -> list[Lane]:
     return made
 
 
-@asked_once
+@cached_until_changed
 def _ended(f: Function) -> NDArray[np.float64]:
     """When each phase ran, wall clock; phases follow one another, so the end of the first is where the next began."""
     made = []
