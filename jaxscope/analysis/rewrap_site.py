@@ -170,6 +170,16 @@ def _has(node: ast.stmt | ast.expr, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or line)
 
 
+_CASTS = frozenset({"astype", "convert_element_type", "asarray", "array", "view", "float32", "float64"})
+
+
+def casts(source: str | None, line: int) -> bool:
+    """Return whether a call on ``line`` is written to change a dtype: ``x.astype(...)``, ``jnp.float32(x)``."""
+    found = syntax(source) if source is not None else None
+    calls = found.calls.get(line, []) if found is not None else []
+    return any(_last(c.func) in _CASTS or any(k.arg == "dtype" for k in c.keywords) for c in calls)
+
+
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
     """Return whether ``line`` reads a variable that the loop sets only later, to another variable: ``kept = loss``."""
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]

@@ -88,9 +88,14 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from _death(run, places)
     yield from _recompile_seconds(run)
     yield from _in_progress(run, directory, places)
-    yield from findings.section(variants.findings(parts), places, everything=everything)
-    yield from _first_compilations(run, places)
     users = ranked(run, lambda f: f.user and (everything or not _inside_others(f)))
+    found = variants.findings(parts)
+    yield from findings.section(found, places, everything=everything)
+    if users and not found:
+        ended = run.exited is not None or (run.main is not None and run.main.ended is not None)
+        yield BLANK
+        yield line("No problems found." if ended else "No problems found so far.")
+    yield from _first_compilations(run, places)
     if users:
         yield BLANK
         yield line(("Your functions, slowest first", "title"))

@@ -7,7 +7,9 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.rewrap_site import casts
 from jaxscope.analysis.stablehlo.repeats import Repeated
+from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
@@ -131,6 +133,8 @@ def upcast(run: Run) -> Iterator[Finding]:
         for u in texts.stablehlo.upcasts if texts.stablehlo is not None else ():
             half = u.before in ("bf16", "f16", "bfloat16", "float16")
             if not half or u.backward or u.bytes is None or u.bytes < MIB // 16:
+                continue
+            if u.source is not None and casts(sources.of(run)(u.source.file), u.source.line):
                 continue
             text = message(
                 "upcast", function=name_of(f), bytes=Bytes(u.bytes), before=u.before, after=u.after
