@@ -131,7 +131,7 @@ def users(found: Iterable[FrameType]) -> list[FrameType]:
 
 
 def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
-    """Is ``file`` one of an installed package's, while lines of the user's own stand above ``frame``?"""
+    """Return whether ``file`` is in an installed package and user code is on the stack of ``frame``."""
     if file is None or file_standing(file) != Standing.INSTALLED:
         return False
     return any(standing(f) == Standing.USER for f in walk(frame))

@@ -54,7 +54,7 @@ REST = 3  # after a redraw, this many times what it took belong to keys
 
 
 def hung_up() -> bool:
-    """Is the terminal gone? Who does not hear SIGHUP (``nohup``) would read its end for ever."""
+    """Return whether the terminal is gone: without SIGHUP (``nohup``) it would be read for ever."""
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
     except (OSError, termios.error):
@@ -157,7 +157,7 @@ class App(Verbs):
         super().refresh_css(animate)
 
     def _hear(self) -> None:
-        """The keys that somebody else wants than the table's."""
+        """Bind the keys that the configuration changes from those of ``actions.ACTIONS``."""
         own = {a.id: a.keys for a in actions.ACTIONS}
         changed = {a.id: a for a in self.actions if a.keys != own[a.id]}
         self.set_keymap({id: a.keys for id, a in changed.items() if own[id]})
@@ -261,7 +261,7 @@ class App(Verbs):
     # -- what is selected -------------------------------------------------------------------------
 
     def select(self, *, function: str, compilation: str | None = None, instruction: str | None = None, place: Frame | None = None) -> None:  # fmt: skip
-        """What all screens speak of from now on."""
+        """Select the function, compilation, instruction and line that all screens show."""
         self.function, self.compilation, self.instruction, self.place = (
             function,
             compilation,
@@ -274,5 +274,5 @@ class App(Verbs):
         self.go("functions")
 
     def go(self, name: str) -> None:
-        """``action_show`` for screens: in turn with the keys."""
+        """Call ``action_show(name)`` once the keys already typed are handled."""
         self.call_later(self.action_show, name)

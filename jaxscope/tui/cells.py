@@ -55,19 +55,19 @@ class Column(NamedTuple, Generic[T]):
 
 
 def parts(cell: Cell) -> list[tuple[str, str]]:
-    """Every part with its style, escaped."""
+    """Return the parts of ``cell`` as (escaped text, style) pairs."""
     if isinstance(cell, str):
         return [(escape(cell), "")]
     return [(escape(p), "") if isinstance(p, str) else (escape(p[0]), p[1]) for p in cell]
 
 
 def plain(cell: Cell) -> str:
-    """The text alone, escaped."""
+    """Return the escaped text of ``cell`` without styles."""
     return "".join(text for text, _ in parts(cell))
 
 
 def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:
-    """The parts cut or filled to exactly ``width`` columns of the screen; what is cut ends in ``…``."""
+    """Return the parts cut or padded to exactly ``width`` columns of the screen; a cut text ends in ``…``."""
     made: list[tuple[str, str]] = []
     left = width
     all_parts = parts(cell)

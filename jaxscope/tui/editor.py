@@ -35,7 +35,7 @@ _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 
 def openable(file: str) -> str | None:
-    """The absolute name of ``file``; None where it is no regular file, or its name is not printable."""
+    """Return the absolute path of ``file``; None if it is no regular file or the path is not printable."""
     path = Path(file)
     try:
         path = path.absolute()

@@ -9,7 +9,7 @@ from jaxscope.log.store import RunDir, clean_name
 
 
 def free(directory: RunDir, ending: str) -> Path:
-    """``train-20260102.overview.txt``, or with a number where that is there already."""
+    """Return an unused path such as ``train-20260102.overview.txt``, numbered if that file exists."""
     stem = clean_name(directory.path.name)
     path = Path(f"{stem}.{ending}").absolute()
     name, dot, suffix = ending.rpartition(".")
@@ -21,7 +21,7 @@ def free(directory: RunDir, ending: str) -> Path:
 
 
 def report(directory: RunDir, path: Path) -> None:
-    """What ``jaxscope report --format json`` prints. Reads the run anew: for a process of its own."""
+    """Write what ``jaxscope report --format json`` prints. Loads the run: call it in a worker."""
     from jaxscope.model.load import load
     from jaxscope.report.json_report import pieces
 
@@ -29,7 +29,7 @@ def report(directory: RunDir, path: Path) -> None:
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
-    """What ``jaxscope dump`` writes of one compilation; the files, or why there are none."""
+    """Write the files of one compilation as ``jaxscope dump`` does. Return their paths; empty if none."""
     from jaxscope.model.load import load
     from jaxscope.report.dump import dump
 

@@ -85,7 +85,7 @@ class Feed:
         return self.tail.run
 
     def places(self, *, whole: bool = False) -> Places:
-        """How files are called; made anew only where the run has grown: it looks at every call."""
+        """Return the short names of files, computed again only if the run has grown: it reads every call."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
         if known is None or known[0] != size:
@@ -163,7 +163,7 @@ class Feed:
             self._lock.release()
 
     def read(self, program: Program) -> Texts:
-        """What the texts of ``program`` say; takes as long as it takes. Not for the thread that draws."""
+        """Return the analysed texts of ``program``. Slow: never call it in the thread that draws."""
         known = self.texts.get(program.id)
         if known is not None:
             return known
@@ -185,7 +185,7 @@ class Feed:
 
     @contextlib.contextmanager
     def still(self) -> Iterator[Run]:
-        """The run, which does not change meanwhile. Not for the thread that draws."""
+        """Yield the run and keep it unchanged meanwhile. Never call it in the thread that draws."""
         with self._lock:
             yield self.run
 
@@ -210,7 +210,7 @@ class Feed:
             self._batches.clear()
 
     def _look_within(self) -> None:
-        """The program is run once more for every other number of devices, one after the other."""
+        """Start a feed for each new run within this one, as a sweep has for each number of devices."""
         known = {part.directory.path for part in self.parts}
         for directory in store.sub_runs(self.directory) if self._whole else []:
             if directory.path not in known and not self._stop.is_set():
@@ -272,7 +272,7 @@ class Feed:
         self.concluded = version
 
     def _join(self) -> None:
-        """What was found here, with what was found in the runs within."""
+        """Merge the findings of this run with those of the runs within it."""
         its = self.recordings
         found = [feed._own for feed in its]
         if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):
@@ -288,7 +288,7 @@ class Feed:
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
-        """The recording that the evidence of ``finding`` is in."""
+        """Return the feed of the run that holds the evidence of ``finding``."""
         its = self.recordings
         n = variants.sub_run(finding, self._variants(its))
         return its[0 if n is None else n + 1]
@@ -298,7 +298,7 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in its]
 
     def _compare(self) -> bool:
-        """The cause of every compilation, a few at a time: the run grows and keys are heard in between.
+        """Compute the cause of each compilation, a few at a time, so that the run can grow and keys work.
 
         First, as the rules are quick where it is done, and the lists show each as soon as it is known.
         """

@@ -39,7 +39,7 @@ class Collector:
         return True
 
     def loaded(self) -> None:
-        """What was read up to now stays."""
+        """Exclude all objects read so far from garbage collection."""
         gc.freeze()
 
     def stop(self) -> None:

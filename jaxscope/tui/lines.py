@@ -29,7 +29,7 @@ class Lined(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, line: int) -> str: ...
     def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
-        """The lines from ``first`` that ``needle`` stands in, a slice of a few milliseconds at a time."""
+        """Yield the numbers of lines from ``first`` with ``needle``, a few milliseconds at a time."""
 
 
 class Lines:
@@ -53,7 +53,7 @@ class Lines:
         return len(self._starts) if self.data else 0
 
     def __getitem__(self, line: int) -> str:
-        """Without its line break; at most LONGEST characters and an ellipsis."""
+        """Return a line without its line break, cut to LONGEST characters and an ellipsis."""
         begin = self._starts[line]
         end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.data)
         text = _decoded(self.data[begin : min(end, begin + LONGEST_BYTES)])
@@ -121,7 +121,7 @@ class Growing:
             self.dropped += over
 
     def replace_last(self, line: str) -> None:
-        """The last line again: it was not finished."""
+        """Replace the last line, which was incomplete, with ``line``."""
         if self._lines:
             self._lines.pop()
         self.extend([line])

@@ -87,7 +87,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def draw(self, line: int, width: int) -> Strip:
-        """The line at full length, without its background."""
+        """Return the line at full length, without its background."""
 
     def draw_heading(self, width: int) -> Strip:
         return Strip.blank(width)
@@ -98,7 +98,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def copied(self, line: int) -> str:
-        """What ``y`` copies."""
+        """Return the text that the key ``y`` copies."""
 
     @abstractmethod
     def look_for(self, needle: str) -> None:
@@ -115,7 +115,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     # -- drawing ----------------------------------------------------------------------------------
 
     def entitle(self, title: str, subtitle: str = "") -> None:
-        """Names of the program's stand in titles: they are data, not markup."""
+        """Set the title of the border, escaped: it may contain names from the program."""
         text = escape(f"{title}  {subtitle}" if subtitle else title)
         if text != self._title:
             self._title = text
@@ -139,12 +139,12 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self._drawn.clear()
 
     def forget(self) -> None:
-        """What is drawn is out of date."""
+        """Discard the drawn lines and draw them again."""
         self._drawn.clear()
         self.refresh()
 
     def fit(self, width: int = 0) -> None:
-        """The size of all lines: to be called when their number changed."""
+        """Set the scrollable size and keep the cursor within it. Call it when the number of lines changed."""
         self.virtual_size = Size(width, self.line_count + self.heading)
         if self.cursor >= self.line_count:
             self.cursor = self.line_count - 1
@@ -184,7 +184,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return strip.apply_style(base)
 
     def nothing(self) -> str:
-        """What to say where there is no line."""
+        """Return the text to show if there are no lines."""
         return self.empty
 
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
@@ -215,7 +215,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.post_message(self.Moved(self))
 
     def redraw(self, *lines: int) -> None:
-        """These look otherwise than they did; the others are not drawn again."""
+        """Draw only these lines again, if they are visible."""
         top, room = self.scroll_offset.y, self.size.height - self.heading
         for line in lines:
             if 0 <= line - top < room:

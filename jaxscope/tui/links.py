@@ -57,7 +57,7 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """The same of two texts by their hashes; a text that cannot be read, or is too large, has no links."""
+    """Return the links of two texts given by hash; an unreadable or too large text has no links."""
     texts = []
     for blob in (hlo, stablehlo):
         try:
@@ -69,7 +69,7 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
-    """``of_run`` a few thousand lines at a time, each with the name of its text; ``joined`` puts them together."""
+    """Yield (text name, stage) for a few thousand lines at a time; ``joined`` merges them again."""
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)

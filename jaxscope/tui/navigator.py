@@ -61,4 +61,4 @@ class Navigator(Protocol):
         """Give the terminal to ``command`` until it ends."""
 
     def output_tail(self) -> list[str]:
-        """The last lines that the program printed."""
+        """Return the last lines that the program printed."""

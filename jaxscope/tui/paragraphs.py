@@ -20,14 +20,14 @@ class Paragraphs(Static):
         self._theme = ""
 
     def say(self, *paragraphs: Sequence[Part | Button]) -> None:
-        """Nothing at all takes no room."""
+        """Show ``paragraphs``; without any, hide the widget unless it has the class ``stays``."""
         said = [list(p) for p in paragraphs]
         self.display = any(said) or self.has_class("stays")
         if said != self.said:
             self.said = said
             self._redraw()
         elif self.is_mounted:
-            self._fit()  # a layout that was asked for while another screen was shown is lost
+            self._fit()  # Textual drops a layout requested while another screen is shown
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

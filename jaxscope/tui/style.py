@@ -53,7 +53,7 @@ class Rules(Stylesheet):
 
 
 def is_light(environ: Mapping[str, str] | None = None) -> bool:
-    """Does the terminal say that its background is light? ``COLORFGBG=0;15`` (rxvt, Konsole, iTerm)."""
+    """Return whether ``COLORFGBG`` (as ``0;15``: rxvt, Konsole, iTerm) reports a light background."""
     known = os.environ if environ is None else environ
     return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 

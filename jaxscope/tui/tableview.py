@@ -76,7 +76,7 @@ class TableView(LineView, Generic[T]):
         return self.items[self.cursor] if 0 <= self.cursor < len(self.items) else None
 
     def show(self, items: Sequence[T]) -> None:
-        """These items now, in their natural order."""
+        """Show ``items``, given in their natural order."""
         self._all = items
         self._texts = {}
         self._arrange()
@@ -165,7 +165,7 @@ class TableView(LineView, Generic[T]):
         return next((n for n, i in enumerate(items) if self.ident(i) == ident), None) if ident else None
 
     def _text(self, item: T) -> str:
-        """What a filter looks at, escaped as it is shown."""
+        """Return the lower-case text that a filter searches, escaped as it is shown."""
         cells = [c.cell(item, 80) for c in self.columns if c.found]
         return escape("  ".join(c if isinstance(c, str) else "".join(p if isinstance(p, str) else p[0] for p in c) for c in cells)).lower()  # fmt: skip
 
@@ -283,7 +283,7 @@ class TableView(LineView, Generic[T]):
         return f"{len(self.items):,} of {len(self._all):,}"
 
     def action_sort(self) -> None:
-        """By the next column that can be sorted by; after the last, in the natural order again."""
+        """Sort by the next sortable column; after the last, restore the natural order."""
         able = [n for n, c in enumerate(self.columns) if c.order is not None]
         following = [n for n in able if self.sorted_by is None or n > self.sorted_by]
         self.sorted_by = following[0] if following else None
@@ -292,7 +292,7 @@ class TableView(LineView, Generic[T]):
 
 
 def _sorted(items: Sequence[T], column: Column[T]) -> list[T]:
-    """By the column's order; what is not known comes last in either direction."""
+    """Return the items by the column's order; unknown values come last in either direction."""
     assert column.order is not None
     values = list(map(column.order, items))
     known = [n for n, value in enumerate(values) if value is not None]

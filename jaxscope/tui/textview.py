@@ -113,7 +113,7 @@ class TextView(LineView):
         return Strip([Segment(gutter, self.style_of(style)), *body])
 
     def _segments(self, text: str, line: int) -> list[Segment]:
-        """The text cut where a colour or a match begins or ends."""
+        """Return the text cut where a colour or a match begins or ends."""
         spans = self.spans(text)
         hits = list(tokens.matches(text, self.needle))
         if not hits:
@@ -157,7 +157,7 @@ class TextView(LineView):
         self._go_on(self._search)
 
     def _go_on(self, search: Iterator[list[int]] | None) -> None:
-        """For SEARCH_S; what is left in a moment, after keys and drawing."""
+        """Search for SEARCH_S seconds, then continue after keys and drawing."""
         if search is None or search is not self._search:
             return
         end = time.monotonic() + SEARCH_S
@@ -181,7 +181,7 @@ class TextView(LineView):
             self.post_message(self.Sought(self))
 
     def position(self) -> str:
-        """``3/412``: where we are in what is found; ``…`` while the search goes on."""
+        """Return the position among the matches, as ``3/412``; with ``…`` while the search continues."""
         if not self.needle:
             return ""
         at = bisect_right(self.found, self.cursor)
@@ -196,7 +196,7 @@ class TextView(LineView):
         self.go_to(self.found[at % len(self.found)])
 
     def action_next_linked(self, by: int) -> None:
-        """The next line that the other pane's line made."""
+        """Go to the next line linked to the other pane's line; to the previous if ``by`` is negative."""
         lines = sorted(self.linked)
         if lines:
             at = bisect_right(lines, self.cursor) if by > 0 else bisect_left(lines, self.cursor) - 1

@@ -71,7 +71,7 @@ python = _with(_PYTHON)
 
 
 def plain(line: str) -> list[Span]:
-    """No colours: somebody's output."""
+    """Return no spans: program output has no colours."""
     return []
 
 
@@ -79,7 +79,7 @@ _SIGN = re.compile(r"(?:^|: )[ ]*+([-+]) ?+\S")
 
 
 def differences(line: str) -> list[Span]:
-    """Of a page of differences: what went, what came, what became what."""
+    """Return the spans of removed, added and changed text in a line of a comparison."""
     sign = _SIGN.search(line)
     if sign is not None:
         return [(sign.start(1), len(line), "before" if sign.group(1) == "-" else "after")]
@@ -91,7 +91,7 @@ def differences(line: str) -> list[Span]:
 
 
 def matches(line: str, needle: str) -> Iterator[tuple[int, int]]:
-    """Where ``needle`` stands in ``line``; case counts only if the needle has a capital."""
+    """Yield (begin, end) of each ``needle`` in ``line``; case counts only if the needle has a capital."""
     if not needle:
         return
     if needle == needle.lower():

@@ -24,7 +24,7 @@ class Others:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def call(self, work: Any, *arguments: Any) -> Any:
-        """``work(*arguments)``: a function of a module, and arguments that can be pickled.
+        """Return ``work(*arguments)``, run in a process: a function of a module, with picklable arguments.
 
         Raises:
           RuntimeError: it failed there, or was stopped.
@@ -33,8 +33,9 @@ class Others:
         return answer
 
     def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
-        """The same of a generator, item by item: no other thread runs while one is unpickled, so a large
-        answer comes in pieces.
+        """Yield the items of the generator ``work(*arguments)``, run in a process.
+
+        No other thread runs while an item is unpickled, so a large answer comes in pieces.
 
         Raises:
           RuntimeError: it failed there, or was stopped.
@@ -52,7 +53,7 @@ class Others:
         assert process.stdin is not None and process.stdout is not None
         self._running.add(process)
         try:
-            # Ended by stop: what was not taken by then is told by the code below.
+            # stop ended the process: the code below reports what was not received.
             gone = contextlib.suppress(EOFError, pickle.UnpicklingError)
             with contextlib.suppress(BrokenPipeError), process, gone:
                 pickle.dump((work, arguments), process.stdin)

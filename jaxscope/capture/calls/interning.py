@@ -69,7 +69,7 @@ class Introductions:
         return users
 
     def of_installed(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """The same for a function of an installed package that jits it: it is a library's."""
+        """Introduce a function of an installed package that jits it, marked as a library's."""
         return self.introduce(msgspec.structs.replace(seen, library=True))
 
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:

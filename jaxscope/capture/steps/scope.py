@@ -98,7 +98,7 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """The step of the block that each call belongs to.
+        """Return the step of the block that each call belongs to, by call number.
 
         Args:
           inside: was the call with this number made within a call of this function?
@@ -115,7 +115,7 @@ class RecordingScope:
 
 
 def _task() -> weakref.ref[Any] | None:
-    """The asyncio task that runs here; None where there is none."""
+    """Return a weak reference to the current asyncio task; None if there is none."""
     asyncio = sys.modules.get("asyncio")
     try:
         task = asyncio.current_task() if asyncio is not None else None

@@ -34,17 +34,17 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """A call of ``seen`` left the fast path."""
+        """Count the function if ``seen``, whose call left the fast path, has the wanted name."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 
     def repeated(self, function: str) -> None:
-        """The same, for a miss that was only counted; ``function`` is its id."""
+        """Count a repeated miss, which was only counted; ``function`` is its id."""
         if self._own is not None and self._own.function == function:
             self._own.add()
 
     def called(self, jitted: Any) -> None:
-        """``jitted`` was called on the fast path."""
+        """Count a call of ``jitted`` on the fast path if it is the wanted function."""
         known: bool | None = self._jitted.get(jitted)
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
@@ -59,7 +59,7 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """A Python function begins to run. False: it is not the one, do not tell of its calls again."""
+        """Count a Python function that begins to run. Return False to ignore its later calls."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
@@ -112,8 +112,9 @@ _TOOLS = (3, 4)  # the numbers that sys.monitoring leaves to nobody
 
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
-    """``began(code)`` whenever a Python function begins to run, until it says False of its code: a function that is
-    not meant costs its first call. Returns how to undo it.
+    """Call ``began(code)`` when a Python function begins to run, until it returns False for that code.
+
+    A function that does not match costs its first call only. Return a function that undoes it.
 
     Raises:
       RuntimeError: other tools have taken all numbers, or there is no ``sys.monitoring``.

@@ -187,7 +187,7 @@ class StepTracker:
         self._main: MainSteps | None = None  # of a process that another one started
 
     def watch(self, function: str, step: bool) -> Counter:
-        """The counter of ``function``. The first watched with ``step`` counts the steps, else the first called."""
+        """Return the counter of ``function``. The first with ``step`` counts steps, else the first called."""
         counter = self._counters.get(function)
         if counter is None:
             counter = self._counters[function] = Counter(self, function, step)
@@ -213,7 +213,7 @@ class StepTracker:
         return self.after_step(step)
 
     def mark(self) -> None:
-        """``jaxscope.step()``: the current step ends here."""
+        """End the current step (``jaxscope.step()``)."""
         self._marks.add()
         if self._marks.value == 1:  # what counted so far were calls
             self._marks_due = min(self._marks_due, 1)
@@ -313,7 +313,7 @@ class StepTracker:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """``counter`` counted its first call."""
+        """Add ``counter``, which counted its first call, if it is the one that counts calls."""
         if counter is self.caller:
             self._count_in(counter)
 

@@ -116,7 +116,7 @@ class Overview(View):
             self.findings.focus()
 
     def _advise(self) -> None:
-        """The finding under the cursor in full: its row rarely has room for it."""
+        """Show the finding under the cursor in full: its row rarely has room for it."""
         f = self.findings.current
         if f is None or (self.narrow and not self.short):
             self.words("advised").say()

@@ -141,12 +141,12 @@ class ProgramView(ByMachine):
             )
 
     def _load(self, shown: object, directory: RunDir, blobs: dict[str, str], large: bool) -> None:
-        """In a thread: first the texts, which is quick; then what belongs to what."""
+        """Load the texts, which is quick, then their links. Runs in a thread."""
         for stage in ("hlo", "stablehlo"):
             if stage in blobs:
                 try:
                     text, trouble = Lines(directory.data(blobs[stage])), ""
-                except Exception as e:  # damaged, gone, too large: said where it would stand
+                except Exception as e:  # damaged, gone or too large: shown in place of the text
                     text, trouble = Lines(""), f"The text cannot be read: {e}"
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
@@ -179,11 +179,11 @@ class ProgramView(ByMachine):
         self._near()
 
     def _made(self) -> set[links.Place]:
-        """The lines that became something."""
+        """Return the source lines that have operations in a text."""
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """At the line or the instruction that another screen has sent one to. False: it was to neither."""
+        """Go to the line or instruction that another screen selected. Return False if there is none."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
@@ -198,7 +198,7 @@ class ProgramView(ByMachine):
         return at is not None or place is not None
 
     def _near(self) -> None:
-        """The first line of this file that became something, at or below where one is."""
+        """Go to the first source line with operations, at or below the cursor."""
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
@@ -244,7 +244,7 @@ class ProgramView(ByMachine):
             self._follow(event.view)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """From a line to what it became, from an operation to its line."""
+        """Go from a source line to its operations, or from an operation to its source line."""
         self.enter(self.stages[self.stage] if event.view is self.source else self.source)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -255,7 +255,7 @@ class ProgramView(ByMachine):
         self._fold()
 
     def _fold(self) -> None:
-        """Where three do not fit, the text that was not looked at last has no width; tab still goes there."""
+        """Hide the text viewed less recently if three panes do not fit; tab still goes there."""
         for stage, view in self.stages.items():
             view.set_class(self.narrow and stage != self.stage, "folded")
 
@@ -267,7 +267,7 @@ class ProgramView(ByMachine):
             self.renew()
 
     def action_fusions(self) -> None:
-        """The list; enter goes to one in the HLO."""
+        """Show the list of fusions; enter goes to the chosen one in the HLO."""
         seen = self._seen()
         texts = seen.texts if seen is not None else None
         if seen is None or texts is None or texts.hlo is None:
@@ -291,7 +291,7 @@ class ProgramView(ByMachine):
         )
 
     def action_diff(self) -> None:
-        """With which other compilation? Then what is different, to read."""
+        """Let the user choose another compilation, then show the differences."""
         run, c = self.feed.run, self._chosen()
         able = others(run, c, same=False) if c is not None else []
         if c is None or not able:
