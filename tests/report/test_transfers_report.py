@@ -49,7 +49,9 @@ def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
     text = " ".join(page(log).split())
     assert "Transfers 250 to the host, 200 without a copy (shared memory); arguments to devices in each call of 1 function; none large or slow: --all shows them" in text  # fmt: skip
     section = text.partition(" Transfers ")[2]
-    assert section and "float(loss)" not in section and "float(loss)  to the host" in page(log, everything=True)
+    assert (
+        section and "float(loss)" not in section and "float(loss)  to the host" in page(log, everything=True)
+    )
 
 
 def test_large_numpy_arguments_are_shown_with_their_names(log):
