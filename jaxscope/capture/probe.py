@@ -464,7 +464,7 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
     if not stack:
         stack = shield.attempt("waiting_threads", waiting_thread.user_frames, outermost) or []
     entrance: tuple[int | None, str | None] = (None, None)
-    if not detail:
+    if not detail and seen.name != UNREADABLE.name:  # else it is unknown whose function it is
         entrance = frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
     return {
         "site": stack[0] if stack else None,

@@ -26,9 +26,13 @@ def debug_info(jaxpr: Any) -> DebugInfo:
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
     """Return (name, file, line) of the traced function where only its jaxpr is at hand.
 
-    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``.
+    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``. The name is ``?`` where it cannot be read, and
+    ``<unknown>`` where JAX has none.
     """
-    source = str(known_or_none(debug_info(jaxpr).func_src_info) or "")
+    found = debug_info(jaxpr).func_src_info
+    if not known(found):
+        return "?", None, None
+    source = str(found or "")
     name, _, place = source.partition(" at ")
     file, _, line = place.rpartition(":")
     return name or "<unknown>", file or None, int(line) if line.isdigit() else None

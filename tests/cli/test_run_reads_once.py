@@ -31,13 +31,18 @@ def directory(home, tmp_path):
 def decoded(monkeypatch):
     """How often each line of a log was decoded."""
     found = Counter()
-    decode = reader.decode
 
-    def counting(line):
-        found[line] += 1
-        return decode(line)
+    class Counting:
+        def decode_lines(self, text):
+            found.update(text.splitlines())
+            return decoder.decode_lines(text)
 
-    monkeypatch.setattr(reader, "decode", counting)
+        def decode(self, line):
+            found[line] += 1
+            return decoder.decode(line)
+
+    decoder = reader._decoder
+    monkeypatch.setattr(reader, "_decoder", Counting())
     return found
 
 
