@@ -6,24 +6,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import PROGRAMS, TESTS
+from package_code import nodes
+from places import PROGRAMS
 
 from jaxscope.schema import events as ev
 
 pytestmark = pytest.mark.capture
 
-CAPTURE = TESTS.parent / "jaxscope" / "capture"
-
 
 def parts_that_can_fail() -> list[str]:
     """Every name that capture guards: the first argument of ``attempt`` and ``_guarded``."""
     names = set()
-    for path in CAPTURE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call):
-                called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                if called in ("attempt", "_guarded") and node.args and isinstance(node.args[0], ast.Constant):
-                    names.add(node.args[0].value)
+    for _, node in nodes(ast.Call, under="capture/"):
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if called in ("attempt", "_guarded") and node.args and isinstance(node.args[0], ast.Constant):
+            names.add(node.args[0].value)
     return sorted(names)
 
 

@@ -1,19 +1,11 @@
 """JAX's private names have one address: the package jax_internals."""
 
 import ast
-import functools
 
-from places import TESTS
+from package_code import nodes
 
-PACKAGE = TESTS.parent / "jaxscope"
 # They read other frames than JAX's: the one for everybody, and the variables of the program that hold arrays.
 READS_LOCALS = {"jax_internals/frame_reading.py", "capture/live_arrays/variable_paths.py"}
-
-
-@functools.cache
-def modules():
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return [(p.relative_to(PACKAGE).as_posix(), ast.parse(p.read_text())) for p in paths]
 
 
 def is_private(name: str) -> bool:
@@ -21,20 +13,22 @@ def is_private(name: str) -> bool:
     return "jax._src" in name or (root == "jaxlib" and rest.startswith("_")) or "jax.interpreters" in name
 
 
+def elsewhere(*classes):
+    """Yield (file, node) of the classes in every module outside jax_internals."""
+    return ((file, node) for file, node in nodes(*classes) if not file.startswith("jax_internals/"))
+
+
 def test_no_other_module_names_a_private_module_of_jax():
-    for file, tree in modules():
-        if file.startswith("jax_internals/"):
-            continue
-        for node in ast.walk(tree):
-            named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            named += [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
-            assert not any(map(is_private, named)), (file, named)
-            assert not (isinstance(node, ast.Attribute) and node.attr == "_src"), file
+    for file, node in elsewhere(ast.Import, ast.ImportFrom, ast.Constant, ast.Attribute):
+        named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        named += [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+        assert not any(map(is_private, named)), (file, named)
+        assert not (isinstance(node, ast.Attribute) and node.attr == "_src"), file
 
 
 def test_no_other_module_reads_the_locals_of_a_frame():
-    readers = {f for f, tree in modules() for n in ast.walk(tree) if getattr(n, "attr", "") == "f_locals"}
+    readers = {file for file, node in nodes(ast.Attribute) if node.attr == "f_locals"}
     assert readers <= READS_LOCALS
     assert len(readers) == 2
 
@@ -46,12 +40,9 @@ def test_no_other_module_reads_a_declared_private_attribute():
     private |= {"_committed", "_pjrt_layout", "_device_assignment", "_hlo_sharding", "_internal_device_list"}
     # What every Python program may have of its own.
     private -= {"_name", "_params", "_fun"}
-    for file, tree in modules():
-        if file.startswith("jax_internals/"):
-            continue
-        for node in ast.walk(tree):
-            own = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("self", "cls")
-            read = node.attr if isinstance(node, ast.Attribute) and not own else ""
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":
-                read = getattr(node.args[1], "value", "")
-            assert read not in private, (file, read)
+    for file, node in elsewhere(ast.Attribute, ast.Call):
+        own = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("self", "cls")
+        read = node.attr if isinstance(node, ast.Attribute) and not own else ""
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":
+            read = getattr(node.args[1], "value", "")
+        assert read not in private, (file, read)

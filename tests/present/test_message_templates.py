@@ -2,11 +2,10 @@
 
 import ast
 import string
-from pathlib import Path
 
 import pytest
+from package_code import nodes
 
-import jaxscope
 from jaxscope.present import render
 from jaxscope.present.__main__ import lines
 from jaxscope.present.messages import FAMILIES, SHORT, TEMPLATES
@@ -15,24 +14,20 @@ from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Names, Parts, Percent, Seconds, message
 
-SOURCES = Path(jaxscope.__file__).parent
 # The first argument of these is a slug; ``extended`` gives its template the field ``fix``.
 MAKERS = {"message": (0, set()), "extended": (1, {"fix"})}
 
 
 def made():
     """(file and line, slug, names of the fields or None where they are passed on) of every message in the code."""
-    for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            if node.func.id not in MAKERS or path.parts[-2:] == ("schema", "findings.py"):
-                continue
-            at, given = MAKERS[node.func.id]
-            fields = {k.arg for k in node.keywords}
-            for slug in _slugs(node.args[at]):
-                where = f"{path.relative_to(SOURCES)}:{node.lineno}"
-                yield where, slug, None if None in fields else fields | given
+    for file, node in nodes(ast.Call):
+        called = getattr(node.func, "id", None)
+        if called not in MAKERS or file == "schema/findings.py":
+            continue
+        at, given = MAKERS[called]
+        fields = {k.arg for k in node.keywords}
+        for slug in _slugs(node.args[at]):
+            yield f"{file}:{node.lineno}", slug, None if None in fields else fields | given
 
 
 def _slugs(argument):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hlo_cases import module
 
+from jaxscope.analysis.hlo import collectives
 from jaxscope.analysis.hlo.origin import origin
 from jaxscope.analysis.hlo.program import analyse
 from jaxscope.analysis.hlo.wire_bytes import wire_bytes
@@ -266,13 +267,14 @@ def test_groups_larger_than_memory_are_unknown_and_the_rest_is_read():
     assert (found.axes, found.group_size, found.wire_bytes, found.bytes) == (None, None, None, 64)
 
 
-def test_very_many_groups_are_looked_at_up_to_a_limit():
+def test_very_many_groups_are_looked_at_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(collectives, "MAX_IDS", 1 << 12)
     lines = [
         f"%y{i} = f32[16] all-reduce(%a), channel_id=1, use_global_device_ids=true, "
-        f"replica_groups=[1,{65536 - i}]<=[{65536 - i}], to_apply=%add"
+        f"replica_groups=[1,{256 - i}]<=[{256 - i}], to_apply=%add"
         for i in range(40)
     ]
-    program = analyse(module(PARAMETER, *lines), mesh=[("a", 65536)])
+    program = analyse(module(PARAMETER, *lines), mesh=[("a", 256)])
     assert any("too many devices" in p.text for p in program.problems)
     assert [c.axes for c in program.collectives[:2]] == [["a"], ["a"]]
     assert len(program.collectives) == 40
