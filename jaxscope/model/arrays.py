@@ -102,6 +102,15 @@ def of_main(run: Run) -> list[Snapshot]:
     return [] if main is None else [read(main, event) for event in main.snapshots]
 
 
+def of_failure(run: Run) -> Snapshot | None:
+    """Return the latest snapshot of an allocation that failed in the process that the user started."""
+    main = run.main
+    failed = (
+        None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
+    )
+    return None if main is None or failed is None else read(main, failed)
+
+
 def fullest(found: list[Snapshot]) -> Snapshot | None:
     """Return the snapshot with the most bytes, or one with nearly as many and more named arrays; of equals
     the last.

@@ -55,7 +55,7 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
     """Print the out-of-memory error that ended the program, its memory table and the largest live arrays."""
-    last = next((s for s in reversed(model.of_main(run)) if s.error is not None), None)
+    last = model.of_failure(run)
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
         error, site = last.error, last.site

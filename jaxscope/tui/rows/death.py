@@ -28,10 +28,10 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
     """
     main = run.main
     died = main.died if main is not None else None
-    look = next((s for s in reversed(model.of_main(run)) if s.error is not None), None) if main is not None and main.snapshots else None  # fmt: skip
     ended_badly = run.exited is not None and (run.exited.exit_code or run.exited.signal is not None)
     if not ended_badly and died is None:
         return []
+    look = model.of_failure(run)
     printed = "\n".join(output[-LAST:])
     wanted = died.error == "EOFError" if died is not None else wanted_input(printed)
     advice: Lines = [
