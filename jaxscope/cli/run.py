@@ -176,12 +176,15 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[
 
 
 def _end_of_output(record: RunDir) -> str:
+    from jaxscope.present.escape import as_printed
+
     try:
         with files.open_regular(record.output, within=record.path) as f:
             f.seek(max(0, os.fstat(f.fileno()).st_size - END_BYTES))
-            return f.read(END_BYTES).decode("utf-8", "replace")
+            end = f.read(END_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
+    return "\n".join(as_printed(line) for line in end.split("\n"))  # Python 3.13 colours its tracebacks
 
 
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.present.escape import escape
+from jaxscope.present.escape import as_printed, escape
 
 HOSTILE = {
     "\x1b[31m": r"\x1b[31m",
@@ -54,3 +54,21 @@ def test_a_limit_is_kept_before_escaping_and_shows(text, limit):
 
 def test_what_is_no_text_is_spelled():
     assert escape(3) == "3"
+
+
+@pytest.mark.parametrize(
+    ("raw", "seen"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("10%\r 50%\r100%", "100%"),
+        ("100%\r", "100%"),
+        ("abc\b\bX", "aX"),
+        ("\b\b", ""),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b[", "\x1b["),  # an unfinished one stays, and is escaped when drawn
+    ],
+)
+def test_output_reads_as_a_terminal_would_have_shown_it(raw, seen):
+    assert as_printed(raw) == seen

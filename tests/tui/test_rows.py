@@ -116,24 +116,6 @@ def test_what_is_drawn_is_escaped():
     assert parts([("\n", "bold")]) == [(r"\n", "bold")]
 
 
-@pytest.mark.parametrize(
-    ("raw", "seen"),
-    [
-        ("plain", "plain"),
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("10%\r 50%\r100%", "100%"),
-        ("100%\r", "100%"),
-        ("abc\b\bX", "aX"),
-        ("\b\b", ""),
-        ("\x1b]0;title\x07text", "text"),
-        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1b[", "\x1b["),  # an unfinished one stays, and is escaped when drawn
-    ],
-)
-def test_output_reads_as_a_terminal_would_have_shown_it(raw, seen):
-    assert output.clean(raw) == seen
-
-
 def test_output_is_followed_while_lines_are_being_written(tmp_path):
     path = tmp_path / "output.log"
     found = output.Output(path)

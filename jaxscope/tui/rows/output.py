@@ -3,35 +3,14 @@ bars as they were last."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from jaxscope.log import files
+from jaxscope.present.escape import as_printed
 from jaxscope.tui.lines import Growing
 
 FIRST = 16 << 20  # bytes of a long output that are read: its end
 CHUNK = 4 << 20  # at one poll
-
-# CSI, OSC (to BEL or ST), other two-letter escapes. What is left of an incomplete one is escaped on drawing.
-_CONTROL = re.compile(
-    r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[@-Z\\^_=>78])|[\x00\x07\x0e\x0f]"
-)
-
-
-def clean(line: str) -> str:
-    """What a person would have seen of the line: after a carriage return the rest is written over it."""
-    line = _CONTROL.sub("", line)
-    if "\r" in line:
-        line = next((part for part in reversed(line.split("\r")) if part), "")
-    if "\b" in line:
-        kept: list[str] = []
-        for c in line:
-            if c != "\b":
-                kept.append(c)
-            elif kept:
-                kept.pop()
-        line = "".join(kept)
-    return line
 
 
 class Output:
@@ -63,14 +42,14 @@ class Output:
             return False
         self._offset += len(data)
         *lines, rest = (self._rest + data).split(b"\n")
-        made = [clean(line.decode("utf-8", "replace").rstrip("\r")) for line in lines]
+        made = [as_printed(line.decode("utf-8", "replace").rstrip("\r")) for line in lines]
         if self._open and made:
             self.lines.replace_last(made.pop(0))
             self._open = False
         self.lines.extend(made)
         self._rest = rest[-65536:]
         if rest:
-            last = clean(self._rest.decode("utf-8", "replace"))
+            last = as_printed(self._rest.decode("utf-8", "replace"))
             if self._open:
                 self.lines.replace_last(last)
             else:
