@@ -46,7 +46,7 @@ examples:
   jaxscope check --no-recompiles-after 0      nothing may compile at all
   jaxscope check --update-baseline            write the baseline from the latest run; commit the file
   jaxscope check --target v5e:16x16           do the programs compiled for it fit, and keep the limits?
-  jaxscope check --output-format github       annotations on a pull request; also sarif, junit, json
+  jaxscope check --output-format github       annotations on a pull request; also markdown, gitlab, sarif, junit, json
   jaxscope check --select JX1 --ignore JX107  recompiles, except those for static values
   jaxscope run --check no-recompiles-after=2 train.py     record and check in one command
 """
@@ -95,7 +95,12 @@ def add_parser(subparsers: Any) -> None:
             action="extend",
             help=f"{what}: codes or prefixes of codes",
         )
-    parser.add_argument("--output-format", choices=config.FORMATS, help="format of stdout (default: full)")
+    parser.add_argument(
+        "--output-format",
+        choices=config.FORMATS,
+        metavar="FORMAT",
+        help=f"format of stdout: {', '.join(config.FORMATS)} (default: full)",
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -219,7 +224,7 @@ def _program(directory: RunDir) -> list[str]:
 def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, failed: bool) -> str:
     """Render the findings in the format ``how``."""
     from jaxscope.model import sources
-    from jaxscope.report.formats import concise, data, full, github, junit, sarif
+    from jaxscope.report.formats import concise, data, full, github, gitlab, junit, markdown, sarif
     from jaxscope.report.formats.placed import place
     from jaxscope.rules import registry
 
@@ -234,6 +239,10 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
         return sarif.render(placed, rules, bases)
     if how == "github":
         return github.render(placed, {code: r.name for code, r in rules.items()})
+    if how == "gitlab":
+        return gitlab.render(placed)
+    if how == "markdown":
+        return markdown.render(placed, run=directory.name, failed=failed)
     if how == "concise":
         return concise.render(placed)
     return junit.render(placed) if how == "junit" else full.render(placed, sources.of(run))

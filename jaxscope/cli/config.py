@@ -20,7 +20,7 @@ from jaxscope.check import limits
 from jaxscope.errors import UsageError
 from jaxscope.log import files, store
 
-FORMATS = ("concise", "full", "json", "github", "sarif", "junit")
+FORMATS = ("concise", "full", "json", "github", "gitlab", "sarif", "junit", "markdown")
 MAX_BYTES = 4_000_000  # of pyproject.toml
 IR = ("none", "stats", "stablehlo", "hlo", "all")
 

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import textwrap
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -10,8 +12,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from jaxscope.report.formats import concise, data, full, github, junit, sarif
+from jaxscope.report.formats import concise, data, full, github, gitlab, junit, markdown, sarif
 from jaxscope.report.formats.placed import place
 from jaxscope.rules import registry
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding
@@ -268,3 +271,77 @@ def test_texts_for_people_move_no_cursor_whatever_a_program_is_called(found, sou
     assert len(lines) == len(found)
     for text in [*lines, *full.render(place(found, [BASE]), lambda _: source).split("\n")]:
         assert text.isprintable()
+
+
+def in_markdown(found):
+    """Return (tokens of the blocks, their inline children) as a parser of GitHub's Markdown reads them."""
+    text = markdown.render(place(found, [BASE]), run="train", failed=bool(found))
+    blocks = MarkdownIt("commonmark").enable("table").parse(text)
+    return text, blocks, [child for block in blocks for child in block.children or ()]
+
+
+def test_markdown_has_a_row_a_finding_and_its_evidence_folded():
+    text, blocks, inline = in_markdown(
+        [one(), one(severity=NOTE, source=None, evidence=[], fix=None, seconds=None)]
+    )
+    assert text.splitlines()[:2] == [
+        "<!-- jaxscope check -->",
+        "### jaxscope check failed: 1 finding, 1 note",
+    ]
+    assert sum(b.type == "tr_open" for b in blocks) == 3
+    assert "| ⚠️ JX101 | `train_step was traced again: 50 % of x, y: z` | 1.8 s | `pkg/train.py:5` |" in text
+    assert text.count("<details>") == text.count("</details>") == 1
+    assert "<summary>JX101 pkg/train.py:5</summary>" in text
+    assert [c.content for c in inline if c.type == "code_inline"][-2:] == ["#2 at step 3", "pad it"]
+
+
+def test_markdown_without_findings_says_that_the_check_passed():
+    text, blocks, _ = in_markdown([])
+    assert "### jaxscope check passed: no findings" in text
+    assert not any(b.type == "table_open" for b in blocks)
+
+
+def test_markdown_fits_into_a_comment_and_says_what_it_left_out():
+    evidence = [Evidence("x" * 300 + str(n)) for n in range(8)]
+    text, _, _ = in_markdown([one(evidence=evidence) for _ in range(70)])
+    assert len(text) < 65_536
+    assert re.search(r"^\d+ findings without details here: see `jaxscope check`\.$", text, re.M)
+
+
+@given(FINDINGS)
+def test_nothing_of_a_program_is_markup_in_markdown(found):
+    _, blocks, inline = in_markdown(found)
+    assert sum(b.type == "tr_open" for b in blocks) == (len(found) + 1 if found else 0)
+    known = ("<!-- jaxscope check -->", "<details><summary>JX", "</details>")
+    assert all(b.content.startswith(known) for b in blocks if b.type == "html_block")
+    assert {c.type for c in inline} <= {"text", "code_inline", "softbreak"}
+
+
+def test_gitlab_has_what_it_needs_of_each_finding():
+    first, second, third = json.loads(gitlab.render(placed(one(), one(), one(severity=NOTE, source=None))))
+    assert first["location"] == {"path": "pkg/train.py", "lines": {"begin": 5}}
+    assert (first["check_name"], first["severity"], third["severity"]) == ("JX101", "major", "info")
+    assert first["description"] == "train_step was traced again: 50 % of x, y: z (pad it)"
+    assert len({e["fingerprint"] for e in (first, second, third)}) == 3
+    assert third["location"] == {"path": ".", "lines": {"begin": 1}}
+
+
+@pytest.mark.subprocess
+def test_the_workflow_comments_once_and_then_updates_its_comment(tmp_path):
+    workflow = (Path(__file__).parents[2] / "docs" / "pull-request.yml").read_text()
+    script = textwrap.dedent(workflow.partition("name: Comment")[2].partition("run: |\n")[2])
+    (tmp_path / "jaxscope.md").write_text(f"{markdown.MARKER}\n")
+    calls = tmp_path / "calls"
+    gh = tmp_path / "gh"
+    gh.write_text('#!/bin/sh\necho "$@" >> "$CALLS"\ncase "$*" in *--jq*) printf "$IDS";; esac\n')
+    gh.chmod(0o755)
+    env = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "CALLS": str(calls),
+        "GITHUB_REPOSITORY": "a/b",
+        "NUMBER": "7",
+    }
+    for ids, expected in (("", "api repos/a/b/issues/7/comments -F body=@jaxscope.md"), ("12\n13\n", "api -X PATCH repos/a/b/issues/comments/12 -F body=@jaxscope.md")):  # fmt: skip
+        subprocess.run(["bash", "-e", "-c", script], check=True, cwd=tmp_path, env={**env, "IDS": ids})
+        assert calls.read_text().splitlines()[-1] == expected
+    assert markdown.MARKER in script

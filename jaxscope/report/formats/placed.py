@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
@@ -37,3 +38,11 @@ def relative(file: str, bases: Sequence[str]) -> str:
         if base and path.is_absolute() and path.is_relative_to(base):
             return path.relative_to(base).as_posix()
     return path.as_posix()
+
+
+def fingerprint(p: Placed) -> str:
+    """Return the same text for the same finding after an edit above it: no line number, no figures."""
+    f = p.finding
+    name = (f.function or "").partition("@")[0]
+    parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

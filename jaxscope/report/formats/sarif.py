@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -12,7 +11,7 @@ from jaxscope import __version__
 from jaxscope.present.escape import escape
 from jaxscope.present.findings import evidence, fix_text
 from jaxscope.report.formats.concise import title
-from jaxscope.report.formats.placed import Placed, relative
+from jaxscope.report.formats.placed import Placed, fingerprint, relative
 from jaxscope.report.json_report import dumps
 from jaxscope.rules.registry import Rule
 from jaxscope.schema.findings import ERROR, NOTE
@@ -71,7 +70,7 @@ def _result(p: Placed, index: dict[str, int], bases: Sequence[str]) -> dict[str,
         "level": _LEVELS.get(f.severity, "warning"),
         "message": {"text": message},
         "locations": [] if p.file is None else [_location(p.file, p.line)],
-        "partialFingerprints": {"jaxscope/v1": _fingerprint(p)},
+        "partialFingerprints": {"jaxscope/v1": fingerprint(p)},
         "properties": {
             "certainty": f.certainty,
             "function": f.function,
@@ -111,11 +110,3 @@ def uri(file: str) -> str:
 def _escaped_bytes(text: str) -> bool:
     """Return whether every lone surrogate in ``text`` stands for an undecodable byte (``os.fsdecode``)."""
     return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)
-
-
-def _fingerprint(p: Placed) -> str:
-    """The same finding after an edit above: no line, no figures."""
-    f = p.finding
-    name = (f.function or "").partition("@")[0]
-    parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,38 @@
+"""GitLab's code quality report: the findings that its merge requests show.
+
+A JSON list; of each ``description``, ``check_name``, ``fingerprint``, ``severity`` and
+``location.path``/``location.lines.begin`` are required (docs.gitlab.com, Code Quality, "Implement a custom tool").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from jaxscope.present.escape import escape
+from jaxscope.present.findings import fix_text
+from jaxscope.report.formats.concise import title
+from jaxscope.report.formats.placed import Placed, fingerprint
+from jaxscope.report.json_report import dumps
+from jaxscope.schema.findings import ERROR, NOTE
+
+_SEVERITIES = {ERROR: "critical", NOTE: "info"}
+
+
+def render(findings: Sequence[Placed]) -> str:
+    """Return the report. A finding without a file stands at ``.``, line 1: GitLab drops those without a place."""
+    seen: Counter[str] = Counter()
+    return dumps([_entry(p, seen) for p in findings])
+
+
+def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
+    """``seen`` counts the fingerprints so far: GitLab keeps one finding of each."""
+    f, mark = p.finding, fingerprint(p)
+    seen[mark] += 1
+    return {
+        "description": title(p) + (f" ({escape(fix_text(f))})" if f.fix else ""),
+        "check_name": f.code,
+        "fingerprint": mark if seen[mark] == 1 else f"{mark}-{seen[mark]}",
+        "severity": _SEVERITIES.get(f.severity, "major"),
+        "location": {"path": escape(p.file or "."), "lines": {"begin": p.line or 1}},
+    }

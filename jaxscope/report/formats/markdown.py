@@ -1,0 +1,83 @@
+"""Findings as GitHub-flavoured Markdown: a table, and the evidence and fix of each below it, folded.
+
+For the comment on a pull request and for ``$GITHUB_STEP_SUMMARY``. The first line is a comment that a workflow
+finds its earlier comment by. Everything that comes from the program is a code span: in it no character is markup,
+a link or a mention (CommonMark 0.31, section 6.1; GFM tables additionally need ``\\|``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jaxscope.present.escape import escape
+from jaxscope.present.findings import fix_text
+from jaxscope.present.text import count, seconds
+from jaxscope.report.formats.concise import seen, title, where
+from jaxscope.report.formats.placed import Placed
+from jaxscope.schema.findings import ERROR, NOTE
+
+MARKER = "<!-- jaxscope check -->"
+EVIDENCE = 8
+MOST = 50  # findings in the table
+LONGEST = 60_000  # characters: a comment on GitHub has at most 65,536
+_SIGNS = {ERROR: "❌", NOTE: "📝"}
+
+
+def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
+    """Return the text for the run named ``run``; what exceeds LONGEST is left out, and the text says so."""
+    notes = sum(p.finding.severity == NOTE for p in findings)
+    parts = [count(len(findings) - notes, "finding")] if len(findings) > notes else ["no findings"]
+    parts += [count(notes, "note")] if notes else []
+    lines = [MARKER, f"### jaxscope check {'failed' if failed else 'passed'}: {', '.join(parts)}", ""]
+    lines += [f"Run {code(run)}.", ""]
+    if findings:
+        lines += ["| | finding | cost | line |", "|---|---|---|---|"]
+        lines += [_row(p) for p in findings[:MOST]]
+        lines.append("")
+    room = LONGEST - sum(len(line) + 1 for line in lines)
+    shown = 0
+    for p in findings[:MOST]:
+        details = _details(p)
+        room -= sum(len(line) + 1 for line in details)
+        if room < 0:
+            break
+        lines += details
+        shown += 1
+    if shown < len(findings):
+        rest = count(len(findings) - shown, "finding")
+        lines += [f"{rest} without details here: see `jaxscope check`.", ""]
+    return "\n".join(lines)
+
+
+def code(text: str) -> str:
+    """Return ``text`` as a code span on one line; its fence is longer than any run of backticks in it."""
+    inside = escape(text, 400)
+    fence = "`" * (max((len(run) for run in re.findall("`+", inside)), default=0) + 1)
+    pad = " " if inside.startswith("`") or inside.endswith("`") or not inside.strip() else ""
+    return f"{fence}{pad}{inside or ' '}{pad}{fence}"
+
+
+def _cell(text: str) -> str:
+    return code(text).replace("|", "\\|")
+
+
+def _row(p: Placed) -> str:
+    f = p.finding
+    cost = seconds(f.seconds) if f.seconds else ""
+    line = _cell(where(p)) if p.file is not None else ""
+    return f"| {_SIGNS.get(f.severity, '⚠️')} {f.code} | {_cell(title(p))} | {cost} | {line} |"
+
+
+def _details(p: Placed) -> list[str]:
+    """Return the evidence and the fix, folded; nothing where there is neither."""
+    fix = fix_text(p.finding)
+    items = [f"- {code(text)}" for text in seen(p)[:EVIDENCE]]
+    items += [f"- fix: {code(fix)}"] if fix else []
+    if not items:
+        return []
+    place = f" {p.file}:{p.line}" if p.file is not None and p.line is not None else ""
+    summary = escape(f"{p.finding.code}{place}", 200)
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("#", "&#35;")):
+        summary = summary.replace(character, entity)
+    return [f"<details><summary>{summary}</summary>", "", *items, "", "</details>", ""]
