@@ -30,7 +30,7 @@ from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Counter, StepTracker
 from jaxscope.capture.transfers.by_line import Transfers
 from jaxscope.capture.transfers.device_to_host import HostCopies
-from jaxscope.capture.transfers.host_to_device import DevicePuts
+from jaxscope.capture.transfers.host_to_device import DevicePuts, StagedArrays
 from jaxscope.log import secret_values
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
@@ -91,13 +91,16 @@ class Session:
             self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tracker.current)
             self.tracker.after_step = self.sampler.step_ended
         self.transfers: Transfers | None = None
-        self._copies: HostCopies | None = None
+        self._copies: tuple[HostCopies, StagedArrays] | None = None
         if options.transfers:
             self.transfers = Transfers(
                 self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked
             )
             self.probe.puts = DevicePuts(self.transfers)
-            self._copies = HostCopies(self.transfers)
+            self._copies = (
+                HostCopies(self.transfers),
+                StagedArrays(self.transfers, lambda: self.probe.callbacks),
+            )
         self._unhook: Callable[[], None] | None = None
         self._handler: Callable[[], object] = lambda: (
             None
@@ -123,7 +126,8 @@ class Session:
             self.writer.emit(ev.TargetsWanted(targets=wanted, forced=forced))
         self.probe.install()
         if self._copies is not None:
-            shield.attempt("host_copies", self._copies.install)
+            shield.attempt("host_copies", self._copies[0].install)
+            shield.attempt("staged_arrays", self._copies[1].install)
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
         # JAX releases its backends in an exit handler that it registered when it was imported: before this
@@ -161,7 +165,8 @@ class Session:
         atexit.unregister(self._leaving)
         self.probe.remove()
         if self._copies is not None:
-            shield.attempt("host_copies_end", self._copies.remove)
+            for copies in self._copies:
+                shield.attempt("host_copies_end", copies.remove)
         self.tracker.after_step = None
         self._last_look(leaving=how == "exit")
         if self._unhook is not None:

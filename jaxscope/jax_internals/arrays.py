@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
+from types import CodeType, FrameType
 from typing import Any
 
-from jaxscope.jax_internals import attributes
+from jaxscope.jax_internals import attributes, frames
 from jaxscope.jax_internals.base import known
 from jaxscope.jax_internals.objects import JittedFunction
 
@@ -15,6 +16,32 @@ from jaxscope.jax_internals.objects import JittedFunction
 def array_class() -> Any:
     """Return the class of concrete arrays."""
     return attributes.ARRAY.needed()
+
+
+@functools.cache
+def staging() -> tuple[list[Any], CodeType | None, Any]:
+    """Return what ``jnp.asarray`` and ``jnp.array`` put a host array on a device with.
+
+    Returns (primitives, the code that runs them outside of traces, class of the host arrays given to them).
+    """
+    primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
+    return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
+
+
+def staged_bytes(frame: FrameType) -> int | None:
+    """Return the size of the host array that ``frame`` is about to give to one of the primitives of
+    ``staging``.
+
+    None where it gives an array of a device, or a single number: JAX makes these for itself (the 0 of
+    ``x[0]``).
+    """
+    _, code, host_array = staging()
+    if frame.f_code is not code:
+        return None
+    args = frames.EagerFrame(frame).args
+    if not known(args) or type(args[0]) is not host_array or not args[0].shape:
+        return None
+    return int(args[0].nbytes)
 
 
 def is_on(array: Any, devices: Any) -> bool:

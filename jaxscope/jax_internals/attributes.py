@@ -18,6 +18,9 @@ FAST_PATH = Private("jax._src.pjit", "_cpp_pjit_cache_explicit_attributes", "Mis
 FAST_PATH_NO_OPTIONS = Private("jax._src.pjit", "_cpp_pjit_cache_fun_only", "Missed.full")
 BACKENDS = Private("jax._src.xla_bridge", "_backends", "ArraysSeen.groups")
 ARRAY = Private("jax._src.array", "ArrayImpl", "Transferred.count", "Missed.made")
+STAGE = Private("jax._src.lax.lax", "stage_p", "Transferred.count")
+CONVERT = Private("jax._src.lax.lax", "convert_element_type_p", "Transferred.count")
+HOST_ARRAY = Private("jax._src.literals", "TypedNdArray", "Transferred.count")
 IN_SHARDINGS = Private(
     "jax._src.interpreters.pxla", "_maybe_get_and_check_in_shardings", "Compiled.in_shardings"
 )

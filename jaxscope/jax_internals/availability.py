@@ -188,6 +188,11 @@ SEAMS = (
         [*_all(frames.ValueFrame), _copies],
     ),
     Seam("device_puts", "copies to devices and between them", [*_all(frames.DevicePutFrame)]),
+    Seam(
+        "staged_arrays",
+        "copies to devices by jnp.asarray and jnp.array (the implementation of two primitives is replaced for it: off with --no-transfers)",
+        [*_all(frames.EagerFrame), attributes.STAGE, attributes.CONVERT, attributes.HOST_ARRAY],
+    ),
     Seam("device_copies", "copies between devices at calls", [*_all(frames.DeviceCopyFrame)]),
     Seam("pmap", "the function and arguments of jax.pmap as they were passed", [*_all(frames.PmapFrame)]),
     Seam(

@@ -176,6 +176,14 @@ class DevicePutFrame(JaxFrame):
 
 
 @declared
+class EagerFrame(JaxFrame):
+    """The run of one primitive outside of any trace."""
+
+    module, owner, function = "jax._src.core", "EvalTrace", "process_primitive"
+    args: Any = private("Transferred.count")
+
+
+@declared
 class DeviceCopyFrame(JaxFrame):
     """The copy of a call's arguments to other devices with the same sharding."""
 

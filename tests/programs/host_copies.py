@@ -77,6 +77,12 @@ for _ in range(3):
     np.from_dlpack(matrix())
     np.sum(matrix())
     double(np.ones((8, 8), "float32"))
-    jnp.asarray(np.ones(4, "float32"))
+    jnp.asarray(np.ones(4, "float32"))  # -> host_to_device jnp.asarray 3 48
+    jnp.array(np.ones((8, 8)))  # -> host_to_device jnp.array 3 768
+    jnp.array(np.ones(8), dtype=jnp.bfloat16)  # -> host_to_device jnp.array 3 48
+    jnp.asarray([1.0, 2.0])  # -> host_to_device jnp.asarray 3 24
+    jax.tree.map(jnp.asarray, [np.ones(4, "float32")] * 2)  # -> host_to_device jnp.asarray 6 96
+    jnp.asarray(matrix())
+    matrix().astype("int32")[0] + jnp.ones(8)[0]  # the numbers that JAX makes for itself
     list(matrix())  # its rows stay on the device
     jax.block_until_ready(matrix())

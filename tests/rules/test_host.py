@@ -149,6 +149,13 @@ def test_large_data_that_goes_to_the_device_again_and_again_is_told(log):
     assert f.severity == "warning"
 
 
+def test_a_batch_that_jnp_asarray_copies_is_a_large_transfer_too(log):
+    put = {"direction": "host_to_device", "via": "jnp.asarray", "text": "jnp.asarray(batch)"}
+    log.say(copied(count=10, bytes=160 * MIB, **put))
+    [f] = found(log, "JX602")
+    assert words.title(f) == "jnp.asarray(batch) at train.py:31 copies 16.0 MiB to the device, 10 times"
+
+
 @pytest.mark.parametrize(
     "less",
     [

@@ -6,6 +6,7 @@ next is written when the count has grown by a quarter: a loop of 100,000 ``float
 
 from __future__ import annotations
 
+import functools
 import linecache
 import stat
 import threading
@@ -14,10 +15,10 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames
+from jaxscope.capture import frames, shield
 from jaxscope.schema.events import Transferred
 from jaxscope.schema.file_owner import Standing
 from jaxscope.schema.keys import Frame
@@ -251,6 +252,15 @@ class Transfers:
             and jax_internals.in_jax(g)
             for g in frames.walk(f.f_back)
         )
+
+
+class EndedCall(functools.partial[Any]):
+    """A function that C code calls once and then releases, which calls ``ended``."""
+
+    ended: Callable[[], None]
+
+    def __del__(self) -> None:
+        shield.attempt("host_copies", self.ended)
 
 
 def _text(f: FrameType) -> str | None:

@@ -1,4 +1,4 @@
-"""Observe copies of arrays to the host. This is the only module that replaces (and restores) methods of JAX.
+"""Observe copies of arrays to the host. The methods of JAX's array class are replaced (and restored).
 
 On JAX's array class, stand-ins replace the C++ methods that copy, and ``item``. When it is looked up
 (``item``: when it is called), a stand-in notes the time and the program's line, and returns a composition of
@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import shield
-from jaxscope.capture.transfers.by_line import TO_HOST, Row, Transfers
+from jaxscope.capture.transfers.by_line import TO_HOST, EndedCall, Row, Transfers
 
 
 class HostCopies:
@@ -86,7 +86,7 @@ class HostCopies:
         row = self._transfers.row(frame, TO_HOST, jax_internals.ITEM)
         if row is None:
             return None
-        call = _Call(method)
+        call = EndedCall(method)
         before = getattr(self._noted, "copies", 0)
         call.ended = functools.partial(self._item_called, row, array, before, time.perf_counter_ns())
         return call
@@ -189,12 +189,3 @@ class _Bound:
 
     def __repr__(self) -> str:
         return repr(self._stand.method)
-
-
-class _Call(functools.partial[Any]):
-    """A function that C code calls once and then releases, which calls ``ended``."""
-
-    ended: Callable[[], None]
-
-    def __del__(self) -> None:
-        shield.attempt("host_copies", self.ended)

@@ -1,22 +1,30 @@
-"""Count copies to devices and between devices from JAX's events: ``device_put`` and functions that call it.
+"""Count copies to devices and between devices.
+
+``device_put`` and functions that call it are counted from JAX's events.
 
 JAX's test slot receives the beginning and the end of putting the shards of one array on their devices.
 Arguments of a call that have the right sharding on other devices are announced once, when they are collected.
 NumPy arguments of jitted calls appear here only off the fast path: ``model.transfers`` counts them.
+``jnp.asarray`` and ``jnp.array`` of host arrays have no event: the implementation of the two primitives that
+they run is replaced (and restored) by JAX's ``Primitive.def_impl``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from jaxscope import jax_internals
-from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, Row, Transfers
+from jaxscope.capture import shield
+from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, EndedCall, Row, Transfers
 
 _FRAMES = (jax_internals.DevicePutFrame.function, jax_internals.DeviceCopyFrame.function)
 
@@ -94,6 +102,71 @@ class DevicePuts(threading.local):
             row = self._transfers.row(frame, BETWEEN, "device_put", in_calls=several) if size else None
             if row is not None:
                 self._transfers.add(row, 1, size, None)
+
+
+class StagedArrays:
+    """Count the host arrays that ``jnp.asarray`` and ``jnp.array`` copy; ``install`` and ``remove`` bracket
+    it.
+
+    Args:
+      events: returns the number of events of JAX so far. A copy with events in it compiled the primitive
+        first, and its time is the compilation's.
+    """
+
+    def __init__(self, transfers: Transfers, events: Callable[[], int]) -> None:
+        self._transfers = transfers
+        self._events = events
+        self._stands: list[tuple[Any, _Implementation]] = []
+
+    def install(self) -> None:
+        for primitive in jax_internals.staging()[0]:
+            stand = _Implementation(primitive.impl, self)
+            self._stands.append((primitive, stand))
+            primitive.def_impl(stand)
+
+    def remove(self) -> None:
+        for primitive, stand in self._stands:
+            stand.staged = None
+            if primitive.impl is stand:
+                primitive.def_impl(stand.method)
+        self._stands.clear()
+
+    def staging(self, method: Callable[..., Any], frame: FrameType) -> Callable[..., Any] | None:
+        """Return a callable that runs ``method`` for ``frame`` and counts the copy; None where there is
+        none."""
+        size = jax_internals.staged_bytes(frame)
+        if size is None or shield.busy():
+            return None
+        row = self._transfers.row(frame, TO_DEVICE, "jnp.asarray")
+        if row is None:
+            return None
+        call = EndedCall(method)
+        call.ended = functools.partial(self._ended, row, size, self._events(), time.perf_counter_ns())
+        return call
+
+    def _ended(self, row: Row, size: int, events: int, began: int) -> None:
+        ns = time.perf_counter_ns() - began if self._events() == events else 0
+        self._transfers.add(row, 1, size, ns)
+
+
+class _Implementation:
+    """Stands for ``method``, the implementation of a primitive. ``staged``: None after the recording.
+
+    No frame of ours is on the stack while JAX copies: what ``__call__`` gives is called from C.
+    """
+
+    __slots__ = ("method", "staged")
+
+    def __init__(self, method: Callable[..., Any], staged: StagedArrays) -> None:
+        self.method = method
+        self.staged: StagedArrays | None = staged
+
+    @property
+    def __call__(self) -> Callable[..., Any]:
+        if self.staged is None:
+            return self.method
+        call = shield.attempt("staged_arrays", self.staged.staging, self.method, sys._getframe(1))
+        return self.method if call is None else call
 
 
 def _numpy_bytes(part: Any) -> int:

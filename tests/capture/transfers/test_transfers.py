@@ -389,6 +389,8 @@ def broken(v): raise ValueError("the host's own error")
 bad = jax.jit(lambda v: jax.pure_callback(broken, jax.ShapeDtypeStruct((), "float32"), v))
 import logging; logging.disable()
 failing(lambda: float(bad(jnp.ones(()))).real)
+print(jnp.asarray(np.ones(3)), jnp.array([1, 2]), jnp.array(np.ones(2), dtype="int32"), jax.jit(jnp.asarray)(np.ones(2)))
+failing(lambda: jnp.asarray(np.array(["a"]))); failing(lambda: jnp.array(np.ones(2), device="nowhere"))
 def alive():
     v = f(jnp.ones(4)); refs = [weakref.ref(v)]
     v.tolist(); str(v); v.item(2); n = np.asarray(v); del n
@@ -427,7 +429,7 @@ def test_a_fault_of_ours_in_the_midst_of_a_copy_changes_nothing(record, tmp_path
     program = tmp_path / "harmless.py"
     program.write_text(HARMLESS)
     bare = subprocess.run([sys.executable, str(program)], env=clean_env, capture_output=True, text=True)
-    for fault in ("host_copies", "device_puts", "transfers"):
+    for fault in ("host_copies", "device_puts", "staged_arrays", "transfers"):
         done = record(program, check=False, env={"JAXSCOPE_FAULTS": fault})
         assert (without_runner(done.out), done.code) == (without_runner(bare.stdout), 1)
         assert {e.seam for e in done.of(ev.Degraded)} == {fault}
@@ -441,11 +443,15 @@ def test_jaxs_class_is_exactly_as_before_when_the_recording_has_ended(record):
         session.stop()
         kind = type(jnp.ones(3))
         before = dict(vars(kind))
+        converts = jax.lax.convert_element_type_p
+        implementation = converts.impl
         for _ in range(2):
             with jaxscope.record("inside"):
                 during = dict(vars(kind))
+                assert converts.impl is not implementation
                 kept = jnp.ones(()).item
             assert list(vars(kind)) == list(before) and all(vars(kind)[k] is v for k, v in before.items())
+            assert converts.impl is implementation
         print(sorted(k for k in before if during[k] is not before[k]), kept())
         with jaxscope.record("without", transfers=False):
             print(all(vars(kind)[k] is v for k, v in before.items()))
