@@ -219,7 +219,7 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """A recording began (or ended: None)."""
+    """Attach all watched functions to a recording that began; detach them when it ended (None)."""
     global _session
     _session = session
     for ref in list(_watched):

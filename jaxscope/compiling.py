@@ -62,7 +62,7 @@ class CompiledFor:
         return None if found is None else found.fits
 
     def text(self, stage: str = "hlo") -> str:
-        """The text itself; ``stage``: hlo or stablehlo.
+        """Return the text itself; ``stage``: hlo or stablehlo.
 
         Raises:
           JaxscopeError: there is none.
@@ -77,7 +77,7 @@ class CompiledFor:
         return self._directory.text(blob)
 
     def as_json(self) -> dict[str, Any]:
-        """Its entry of ``programs`` in ``jaxscope report --format json``."""
+        """Return the entry of ``programs`` in ``jaxscope report --format json``."""
         import msgspec
 
         from jaxscope.report import targets

@@ -176,9 +176,11 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
-    """What this test compiles: ``compilations``, ``causes``, ``read()`` for the whole recording; ``with
-    pinned():`` compares a block with the test's baseline; and the functions of jaxscope (``jaxscope.step()``,
-    ``jaxscope.watch``)."""
+    """Give the test what it compiles: ``compilations``, ``causes``, ``read()`` for the whole recording.
+
+    ``with pinned():`` compares a block with the test's baseline. It has the functions of jaxscope, too
+    (``jaxscope.step()``, ``jaxscope.watch``).
+    """
     return _part_of(request.node)
 
 
@@ -254,8 +256,7 @@ def _report_below(item: pytest.Item, part: TestRecording) -> None:
 
 @contextlib.contextmanager
 def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
-    """Enter ``part`` for the body of the test, without its fixtures and the ``setUp`` and ``tearDown`` of
-    unittest."""
+    """Enter ``part`` for the body of the test, without fixtures, ``setUp`` and ``tearDown``."""
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
@@ -284,7 +285,7 @@ def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
 
 
 def _failures(item: pytest.Item, part: TestRecording) -> tuple[str, str]:
-    """The failures of the marks; and those that do not depend on how the test would have gone on."""
+    """Return the failures of the marks, and those of them that the rest of the test cannot change."""
     from jaxscope.check import marks
 
     found: list[str] = []

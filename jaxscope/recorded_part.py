@@ -24,7 +24,7 @@ _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """The run so far, and the compilations of ``block`` in it with their steps."""
+    """Return the run so far, and the compilations of ``block`` in it with their steps."""
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
@@ -57,7 +57,7 @@ def whole(session: Session) -> Opened:
 
 
 def alone(session: Session, block: RecordingScope) -> Opened:
-    """A run that holds nothing but ``block``: as if the recording had begun and ended with it."""
+    """Return a run that holds nothing but ``block``, as if the recording had begun and ended with it."""
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader
     from jaxscope.recorded_run import Opened
@@ -82,7 +82,7 @@ def failed() -> list[str]:
 
 
 def blind(session: Session, before: Sequence[str]) -> str | None:
-    """Why what was recorded cannot be relied on; None: it can. ``before``: what had ``failed`` before."""
+    """Return why the recording cannot be relied on; None if it can. ``before``: what had ``failed`` before."""
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":

@@ -31,7 +31,7 @@ class Opened(Run):
         return ledger.entries(self)
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
-        """Why ``compilation`` was not served from a cache, the decisive cause first; at least one."""
+        """Return why ``compilation`` was not served from a cache, the decisive cause first; at least one."""
         return [contract.Cause.of(c) for c in causes.of(self, compilation)]
 
 

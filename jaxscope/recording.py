@@ -135,7 +135,7 @@ class Recording:
         return self._directory().path
 
     def read(self) -> Opened:
-        """What has been recorded so far: functions, compilations, programs, findings."""
+        """Return what has been recorded so far: functions, compilations, programs, findings."""
         from jaxscope import recorded_run
 
         return recorded_run.open_run(self._directory().path)
@@ -169,7 +169,7 @@ class Recording:
 
 
 def _free(path: Path | None) -> Path | None:
-    """``path``, or a sibling with a number where it holds a run."""
+    """Return ``path``, or a sibling with a number where it holds a run."""
     number = 2
     found = path
     while path is not None and found is not None and (found / "meta.json").exists():

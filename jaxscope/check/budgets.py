@@ -155,7 +155,7 @@ class _Count(msgspec.Struct, frozen=True):
         return f"{self.who} compiled {_times(len(self.compilations))}, {self.limit:,} allowed"
 
     def allowed_without(self, reported: Collection[str]) -> bool:
-        """Is the limit kept without the compilations that are reported already?"""
+        """Return whether the limit is kept without the compilations that are reported already."""
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 
@@ -219,7 +219,7 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """How to avoid compilations of one function: the advice about ``cause``, that of the last one."""
+    """Return how to avoid compilations of one function: the advice about ``cause``, for the last of them."""
     if cause.kind == "first":
         return Fix("put functions that are called one after the other under one jit")
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]

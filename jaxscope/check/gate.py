@@ -137,7 +137,7 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
 
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """The compilations in ``part``; None: all."""
+    """Return the compilations in ``part``; None: all."""
     return [c for c in compilations if part is None or c.id in part]
 
 
@@ -174,13 +174,13 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 
 def _of_library(c: Compilation) -> bool:
-    """Is it a library's jitted function, called from a user's line?"""
+    """Return whether ``c`` is a library's jitted function that a user's line calls."""
     library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
 def _nameless(f: Function) -> bool:
-    """Was it lowered before the recording began, so that only its program is known?"""
+    """Return whether ``f`` was lowered before the recording began, so that only its program is known."""
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
@@ -203,7 +203,7 @@ def _runs_at(outer: Miss | None, inner: Miss) -> bool:
 
 
 def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
-    """The compilations whose traces enclose ``c``, innermost first."""
+    """Yield the compilations whose traces enclose ``c``, innermost first."""
     seen = {c.id}
     while c.missed is not None and c.missed.inside is not None:
         outer = run.compilation(c.process, c.missed.inside)
@@ -263,7 +263,7 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """The compilations of ``group`` to list: the first ones and the last."""
+    """Return the compilations of ``group`` to list: the first ones and the last."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 
@@ -294,7 +294,7 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
 
 
 def _done(group: Sequence[Miss]) -> str:
-    """``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
+    """Write what was done: ``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
     bits = 0
     for x in group:
         bits |= x.compilation.reached_phases
@@ -316,8 +316,10 @@ def _when(n: int, group: Sequence[Miss]) -> str:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Report compilations that may be late: nothing counts the steps of their process, or two ways of counting
-    contradict each other."""
+    """Report compilations that may be late.
+
+    Nothing counts the steps of their process, or two ways of counting contradict each other.
+    """
     by_reason: dict[str, list[Compilation]] = {}
     for c in compilations:
         step = part[c.id]

@@ -55,7 +55,7 @@ class Limits(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, compilations=None, seconds=None)
 
     def without(self, special: Iterable[Limits]) -> Limits:
-        """The limits that none of ``special`` replaces."""
+        """Return the limits that none of ``special`` replaces."""
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}
@@ -66,7 +66,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def count(value: Any) -> int:
-    """``3``, ``"3"``."""
+    """Parse a count: ``3``, ``"3"``."""
     if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -75,7 +75,7 @@ def count(value: Any) -> int:
 
 
 def seconds(value: Any) -> float:
-    """``60``, ``0.5``, ``"60"``."""
+    """Parse seconds: ``60``, ``0.5``, ``"60"``."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):

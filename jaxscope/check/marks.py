@@ -39,7 +39,7 @@ Judge = Callable[[Run, gate.Part], Outcome]
 
 
 def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) -> Judge:
-    """Nothing is traced, lowered or compiled after step ``after`` of the test."""
+    """Allow no trace, lowering or compilation after step ``after`` of the test."""
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
             f"after={after!r}: the step must be 0, 1, 2, ...", hint="after=0 allows no compilation"
@@ -73,8 +73,11 @@ def max_compile_seconds(s: float) -> Judge:
 
 
 def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
-    """Each program compiled in the test has at most ``count`` collectives (of ``kind``; ``kind@axis``), and at most
-    ``bytes`` of them in a call on one device (``"64 MiB"``)."""
+    """Limit the collectives of each program compiled in the test.
+
+    ``count``: how many; ``bytes``: on one device in a call (``"64 MiB"``); ``kind``: ``all-gather`` or
+    ``all-gather@axis``.
+    """
     if count is None and bytes is None:
         raise UsageError(
             "it limits neither count nor bytes", hint="max_collectives(kind='all-gather', count=2)"
@@ -113,7 +116,7 @@ MARKS: dict[str, Callable[..., Judge]] = {
 
 
 def usage(name: str) -> str:
-    """``no_recompiles(after=1, functions=None)``."""
+    """Write the mark's signature: ``no_recompiles(after=1, functions=None)``."""
     parameters = inspect.signature(MARKS[name]).parameters.values()
     return f"{name}({', '.join(str(p.replace(annotation=p.empty)) for p in parameters)})"
 

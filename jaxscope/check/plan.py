@@ -53,7 +53,7 @@ class Result(NamedTuple):
     setting: str = ""
 
     def failing(self, *, strict: bool) -> list[Finding]:
-        """The findings that make the check fail."""
+        """Return the findings that make the check fail."""
         return comparison.failing(self.findings, strict=strict)
 
 
@@ -73,7 +73,7 @@ class Plan:
         self._functions: Mapping[str, limits.Limits] = options.get("functions") or {}
 
     def filter(self, run: Run | None = None) -> Filter:
-        """The selected codes, files and comments.
+        """Return the filter of the selected codes, files and comments.
 
         Raises:
           UsageError: a code that does not exist.
@@ -157,7 +157,7 @@ class Plan:
         return Result(found, unchecked, path, setting)
 
     def _limited(self, *, steps: bool) -> bool:
-        """Is there a limit to check? ``steps``: are they known?"""
+        """Return whether there is a limit to check; with ``steps``, also one that needs them."""
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
 
@@ -228,14 +228,13 @@ class Plan:
 
 
 def argv_of(directory: RunDir | None) -> list[str]:
-    """The words of the program's command line; empty where they are unknown."""
+    """Return the words of the program's command line; empty where they are unknown."""
     argv = directory.meta.get("argv") if directory is not None else None
     return [str(word) for word in argv] if isinstance(argv, list) else []
 
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
-    """Report that a run is still going on, failed, or was recorded only in part (an error: nothing is known of the
-    rest)."""
+    """Report that a run is still going on, failed, or was recorded only in part (an error)."""
     found = []
     died = deaths.of_run(run)
     if died is not None:
@@ -254,7 +253,7 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
 
 
 def _cut_short(run: Run, directory: RunDir) -> str | None:
-    """Why the recording ends before what it records; None: it does not."""
+    """Return why the recording ends before what it records; None if it does not."""
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None

@@ -145,7 +145,7 @@ def _memory(p: Limited, limits: Limits) -> Iterator[Finding]:
 
 
 def _parts(memory: Memory, peak: int | None) -> str:
-    """The parts of the memory, largest first; with ``peak`` also what they share and what the compiler adds."""
+    """Write the parts of the memory, largest first; with ``peak``, also what reduces or adds to their sum."""
     parts = {
         "arguments": memory.argument_bytes,
         "results": memory.output_bytes,
@@ -167,7 +167,7 @@ def _parts(memory: Memory, peak: int | None) -> str:
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
-    """The arguments with the most bytes on one device, with these."""
+    """Return the arguments with the most bytes on one device, and these bytes."""
     sizes = [(path, part) for path, part, _ in _on_device(key) if part] if key is not None else []
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 
@@ -196,7 +196,7 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
 
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
-    """The sharding of an argument as compiled, else as passed to jit; None: on one device."""
+    """Return the sharding of an argument as compiled, else as passed to jit; None: on one device."""
     tables = []
     if c is not None and c.compiled is not None:
         tables.append((c.compiled.in_sharding_of, c.compiled.in_shardings))

@@ -28,7 +28,7 @@ class Selection(msgspec.Struct, frozen=True):
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def takes(self, code: str) -> bool:
-        """Is ``code`` selected? The longest match wins; of equally long ones, ``ignore``."""
+        """Return whether ``code`` is selected. The longest match wins; of equally long ones, ``ignore``."""
         chosen = _longest(self.select, code) if self.select else 0
         return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
 
@@ -89,19 +89,19 @@ class Filter:
         self._used: dict[tuple[str, int], set[str]] = {}
 
     def selects(self, code: str) -> bool:
-        """Does ``select`` include ``code``, ignored or not?"""
+        """Return whether ``select`` includes ``code``, ignored or not."""
         return not self._chosen.select or _longest(self._chosen.select, code) is not None
 
     def takes(self, code: str) -> bool:
-        """Is ``code`` selected and not ignored?"""
+        """Return whether ``code`` is selected and not ignored."""
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings that are not excluded."""
+        """Return the findings that are not excluded."""
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
-        """Is ``code`` reported on this line? For compilations that are grouped before they become a finding."""
+        """Return whether ``code`` is reported on this line: for compilations not yet grouped into a finding."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)
@@ -168,7 +168,7 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 
 def _files(run: Run) -> set[str]:
-    """The user's files with functions or calls in the run."""
+    """Return the user's files with functions or calls in the run."""
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

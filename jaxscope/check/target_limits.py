@@ -57,7 +57,7 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """The error that nothing was compiled for a given target; None where there is none.
+    """Return the error that nothing was compiled for a given target; None where something was.
 
     Args:
       argv: the program's command line, for the command that records it.
@@ -123,7 +123,7 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
 
 
 def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
-    """The limits of ``[tool.jaxscope.check.targets]`` for ``name``."""
+    """Return the limits of ``[tool.jaxscope.check.targets]`` for ``name``."""
     found = []
     for text, limits in tables.items():
         one = alone(text)
@@ -133,7 +133,7 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """The target that ``text`` names, ``2*v5e:4x4``; None if it is a pattern, ``v5e:*``.
+    """Return the target that ``text`` names, ``2*v5e:4x4``; None if it is a pattern, ``v5e:*``.
 
     Raises:
       UsageError: it is neither.

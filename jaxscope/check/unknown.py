@@ -15,7 +15,7 @@ CODE = "JX901"
 
 
 def not_known(text: str, c: Compilation | None = None) -> Finding:
-    """A note about something that was not recorded."""
+    """Make a note about something that was not recorded."""
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
     return Finding(
@@ -24,18 +24,18 @@ def not_known(text: str, c: Compilation | None = None) -> Finding:
 
 
 def not_recorded(text: str) -> Finding:
-    """An error: a part of the run was not recorded, so nothing is known of it."""
+    """Make an error: a part of the run was not recorded, so nothing is known about it."""
     return msgspec.structs.replace(not_known(text), severity=ERROR)
 
 
 def program_failed(how: str, source: Frame | None, *, surely: bool) -> Finding:
-    """A warning, or a note if it is not sure: the program failed before its end."""
+    """Make a warning, or a note if it is not sure: the program failed before its end."""
     found = not_known(f"{how}: only what it did until then is checked")
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
 
 def no_such_function(run: Run, pattern: str) -> Finding:
-    """An error: no recorded function has the name ``pattern``."""
+    """Make an error: no recorded function has the name ``pattern``."""
     names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
     text = f"no function called {pattern!r} was compiled: check the spelling"

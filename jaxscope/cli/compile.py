@@ -132,8 +132,10 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """Compile in one process for each number of devices, since JAX has one per process. The first process's
-    run contains the others."""
+    """Compile in one process for each number of devices, since JAX has one per process.
+
+    The first process's run contains the others.
+    """
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
     words = [sys.executable, *command.interpreter_flags(), "-m", "jaxscope", "compile", args.function]
@@ -283,7 +285,7 @@ def _arguments(
     specs: Sequence[tuple[str, tuple[int, ...], list[str | None] | None] | str],
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
-    """What to trace with.
+    """Return the arguments to trace with.
 
     Raises:
       UsageError: a mesh that is missing, or does not match the devices.

@@ -117,7 +117,7 @@ def _page(texts: Any, *, everything: bool) -> str:
 
 
 def read(name: str, *, everything: bool = False) -> str:
-    """The text of a file, decompressed where it is compressed. ``everything``: one of up to LARGEST bytes.
+    """Return the text of a file, decompressed if necessary. ``everything``: one of up to LARGEST bytes.
 
     Raises:
       JaxscopeError: it cannot be read.

@@ -56,8 +56,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def listed(rule: Rule, width: int | None) -> list[str]:
-    """One rule of the list; in a terminal of ``width`` columns its summary is wrapped, None: it is one
-    line."""
+    """Return one rule of the list, its summary wrapped to ``width`` columns; None: one line."""
     head = f"{rule.code}  {rule.name:<24} {rule.severity:<8} "
     if width is None:
         return [head + rule.summary]

@@ -188,8 +188,9 @@ class Queue:
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Say that compiling waits for ``processes``, which compile for other runs; for none any more where
-        it is empty."""
+        """Note that compiling waits for ``processes``, which compile for other runs; empty: it no longer
+        waits.
+        """
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
@@ -197,8 +198,7 @@ class Queue:
                 (self.path / "behind").unlink()
 
     def behind(self) -> tuple[int, ...]:
-        """The processes that compile for other runs and that this one waits for; empty: it does not wait for
-        any."""
+        """Return the processes that compile for other runs and that this one waits for; empty: none."""
         try:
             if (self.path / "alive").stat().st_mtime < time.time() - STALE_S:
                 return ()
@@ -207,8 +207,7 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the jobs whose compiler's process has ended: neither it nor their writer has given a sign of
-        life."""
+        """Return the jobs whose compiler's process and whose writer have both given no sign of life for long."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()

@@ -35,8 +35,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_run(path: Path) -> bool:
-    """Return whether ``path`` is a directory created by jaxscope, not a link; other tools have a meta.json
-    too."""
+    """Return whether jaxscope created the directory ``path``; other tools have a meta.json too."""
     if path.is_symlink():
         return False
     try:
@@ -53,8 +52,7 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether a process of this machine writes in the run directory ``path`` or watches its
-    program."""
+    """Return whether a process of this machine writes in the run directory or watches its program."""
     beat = liveness.beat_of(path / "heartbeat")
     if beat is not None and beat.going:
         return True
@@ -76,8 +74,7 @@ def foreign(path: Path) -> Iterator[str]:
 
 
 def remove(path: Path) -> list[str]:
-    """Remove the run in ``path``. Return the files that jaxscope did not write; empty: the directory is
-    removed.
+    """Remove the run in ``path``. Return the files that jaxscope did not write; empty: all was removed.
 
     Raises:
       LogError: it is no run.
@@ -111,7 +108,7 @@ def _unless_gone(action: Callable[..., None]) -> Each:
 
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """The contents of a run: ``file`` and ``directory`` of jaxscope's, and the paths of others."""
+    """Pass jaxscope's files and directories to ``file`` and ``directory``; yield the paths of others."""
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
             if above or name != META:

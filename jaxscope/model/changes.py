@@ -80,8 +80,7 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Return whether both have the same StableHLO, options and target, and were compiled to the same
-        program.
+        """Return whether both have the same StableHLO, options and target, and became the same program.
 
         Equal ids do not suffice: another XLA, or other flags, may compile the same text differently.
         """
@@ -121,7 +120,7 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
 
 
 def alone(p: Program, *, before: bool) -> Changes:
-    """A program that only one side has."""
+    """Return the changes for a program that only one side has."""
     return Changes(p.id, None) if before else Changes(None, p.id)
 
 
@@ -137,7 +136,7 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 
 def _entries(before: Named, after: Named) -> list[Entry]:
-    """The names whose texts differ; a size that grew with the shapes is no difference."""
+    """Return the names whose texts differ; a size that grew with the shapes is no difference."""
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)

@@ -19,7 +19,7 @@ Miss = tuple[Compilation, Cause]
 
 
 def arguments(run: Run, f: Function) -> frozenset[str]:
-    """The arguments that the function makes longer itself, by name."""
+    """Return the names of the arguments that the function makes longer itself."""
     found: dict[str, list[Miss]] = {}
     for c, cause in causes.reasons(f, run).get("shape", []):
         if cause.path is not None:
@@ -28,13 +28,13 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 
 
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
-    """Was it the function itself in most of the latest of these calls?"""
+    """Return whether the function itself caused most of the latest of these calls."""
     latest = misses[-LATEST:]
     return 2 * sum(by_itself(run, c, cause) for c, cause in latest) > len(latest)
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Is the argument that has another shape the result of an earlier call, which got it shorter?
+    """Return whether the argument with a new shape is the longer result of an earlier call.
 
     True where its leaves have the shapes and dtypes of a result of such a call, in a tree of the same structure,
     and no other line than the calls' is known to have made them.
@@ -71,7 +71,7 @@ def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
 
 
 def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
-    """Has nothing become shorter, and something longer?"""
+    """Return whether no dimension became shorter and at least one longer."""
     if before.keys() != now.keys():
         return False
     pairs = []

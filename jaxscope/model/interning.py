@@ -22,7 +22,7 @@ _UNLIKE = frozenset(
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of an event or a key that hold more than numbers."""
+    """Return the fields of an event or a key that hold more than numbers."""
     plain = {f.name for f in msgspec.structs.fields(ev.Event)} | _UNLIKE
     return tuple(
         f.name

@@ -9,7 +9,7 @@ from jaxscope.present.messages import FAMILIES, SHORT
 
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
-    """The templates of each family, a line each, with their short forms below; ``words``: parts of a slug or a template."""
+    """Yield the templates of each family, short forms below; ``words`` select by slug or text."""
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     for name, family in FAMILIES.items():
         shown = {

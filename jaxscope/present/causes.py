@@ -88,7 +88,7 @@ _ENTRIES = {
 
 
 def values(c: Cause) -> tuple[str | None, str | None]:
-    """The two values of a cause as text; None where there is none."""
+    """Write the two values of a cause; None where there is none."""
     a, b = c.before, c.after
     if isinstance(a, StaticValue) and isinstance(b, StaticValue):
         return _statics(c, a, b)
@@ -133,7 +133,7 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """``f32[4]``, with the weak type and the Python type where the cause is about them."""
+    """Write ``f32[4]``, with the weak type and the Python type where the cause is about them."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -169,7 +169,7 @@ def _numbered(value: StaticValue) -> str:
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
-    """Two shardings as text; where those would be equal, with what tells them apart."""
+    """Write two shardings; where those texts are equal, with the fields that differ."""
     if a.text != b.text:
         return a.text, b.text
     if a.devices != b.devices:
@@ -190,12 +190,12 @@ def _placements(a: Placement, b: Placement) -> tuple[str, str]:
 
 @functools.lru_cache(2_048)  # a cause stands in the entry of its compilation and in findings, in many alike
 def clause(c: Cause) -> str:
-    """``c`` as a clause that can follow a colon."""
+    """Write ``c`` as a clause that can follow a colon."""
     return _CLAUSES.get(c.kind, _changed)(c)
 
 
 def subject(c: Cause) -> str:
-    """What changed, as the subject of a sentence; ``3 leaves under batch``."""
+    """Write what changed as the subject of a sentence: ``3 leaves under batch``."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
@@ -293,7 +293,7 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """``x is new: f32[4]``; None where both values are there."""
+    """Write that a value was added or removed: ``x is new: f32[4]``; None where both values are there."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{what} is new: {after}"
@@ -352,7 +352,7 @@ def _new_function(c: Cause) -> str:
 
 
 def _function_object(made: NewFunction) -> str:
-    """``a lambda created again``, ``jax.grad(...) applied again``, ``a function defined again on each call of main``."""
+    """Write how a function was created again: ``jax.grad(...) applied again``, ``a lambda created again``."""
     outer = [w for w in made.wrappers if w != "functools.partial"]
     if outer:
         return f"{outer[0]}(...) applied again"

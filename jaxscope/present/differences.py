@@ -27,7 +27,10 @@ _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusio
 
 
 def name(part: str, d: Difference) -> str:
-    """``temporaries``, ``loop fusions``, ``loops of 6 iterations``. ``part``: the metric's name."""
+    """Name a figure: ``temporaries``, ``loop fusions``, ``loops of 6 iterations``.
+
+    ``part``: the metric's name.
+    """
     if part == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
     if part == metrics.LOOPS.name:
@@ -38,14 +41,14 @@ def name(part: str, d: Difference) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """``1.5 MiB``, ``1,024``, ``3.2e+12``."""
+    """Write a figure: ``1.5 MiB``, ``1,024``, ``3.2e+12``."""
     if unit == BYTES:
         return size(value)
     return f"{value:,.0f}" if abs(value) < 1e9 else f"{value:.4g}"
 
 
 def change(d: Difference) -> str:
-    """``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
+    """Write how a figure changed: ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
     more = d.after - d.before
     sign = "+" if more > 0 else "-"
     by = (
@@ -57,7 +60,7 @@ def change(d: Difference) -> str:
 
 
 def since_baseline(part: str, d: Difference) -> str:
-    """``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``, ``fusions: 3, none in the baseline``."""
+    """Write a change since the baseline: ``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``."""
     if not d.before or not d.after:
         now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
         return f"{name(part, d)}: {now}, {before} in the baseline"

@@ -12,7 +12,7 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def escape(value: object, limit: int | None = None) -> str:
-    """``value`` as one line of printable text; longer than ``limit`` characters it ends in ``…``."""
+    """Return ``value`` as one line of printable text, cut with ``…`` after ``limit`` characters."""
     text = value if isinstance(value, str) else str(value)
     if limit is not None and len(text) > limit:
         text = text[: max(0, limit - 1)] + "…"

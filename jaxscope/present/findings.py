@@ -18,7 +18,7 @@ def stable_id(f: Finding) -> str:
 
 
 def title(f: Finding) -> str:
-    """One sentence that names the thing, and for which machines and under which settings it is true."""
+    """Write the title of a finding, with the targets and settings for which it is true."""
     return text(f.title) + _contexts(f.contexts)
 
 
@@ -33,18 +33,18 @@ def mark(f: Finding) -> Span:
 
 
 def headline(f: Finding) -> str:
-    """The title in short, for a table of findings."""
+    """Write the short title, for a table of findings."""
     return short(f.title) + _contexts(f.contexts)
 
 
 def fix_text(f: Finding) -> str | None:
-    """What to do, in one clause."""
+    """Write what to do, in one clause."""
     fix = fix_of(f)
     return None if fix is None else text(fix.words)
 
 
 def evidence(e: Evidence) -> str:
-    """What is there, and for which machine or under which setting."""
+    """Write one piece of evidence, with its target or setting."""
     found = text(e.text)
     if e.target is not None:
         return text(message("evidence-for-target", target=e.target, evidence=found))

@@ -35,7 +35,7 @@ def spelled(one: str | None, other: str | None) -> tuple[str, str]:
 
 
 def short(value: str | None) -> str:
-    """``a=2,b=4``, with the types of its axes where one is not Auto; ``none``; what is no single mesh as it is."""
+    """Write a mesh: ``a=2,b=4``, with the axis types where one is not Auto; other text unchanged."""
     if value in (None, "None", "()", ""):
         return NONE
     if value.count("Mesh(") != 1:

@@ -15,7 +15,7 @@ CLAUSE = (
 
 
 def text(value: Field) -> str:
-    """The text of a message, or of one field; nothing of None.
+    """Return the text of a message, or of one field; empty for None.
 
     Raises:
       KeyError: there is no such template, or it has a field that the message has not.
@@ -50,7 +50,7 @@ def text(value: Field) -> str:
 
 
 def short(words: Words) -> str:
-    """The text where the reader knows what it is about: in a table of findings."""
+    """Return the short text, for a table of findings."""
     if isinstance(words, Message) and words.slug in SHORT:
         return _filled(SHORT[words.slug], words)
     return text(words)

@@ -56,7 +56,10 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(found: Bounds) -> str:
-    """``memory 0.4 ms, data 3.0 ms``: the bounds that do not bind, and where rates are second-hand; may be empty."""
+    """Write the bounds that do not bind: ``memory 0.4 ms, data 3.0 ms``; marks rates that are not a vendor's.
+
+    May be empty.
+    """
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
     why = {"compute": f" ({uncounted})"} if uncounted else {}
@@ -75,7 +78,7 @@ def bounds_besides(found: Bounds) -> str:
 
 
 def short(value: float | None) -> str:
-    """``4.1 ms``, ``38 us``, ``9 ns``."""
+    """Write a short time: ``4.1 ms``, ``38 us``, ``9 ns``."""
     if value is None:
         return "unknown"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
@@ -85,7 +88,7 @@ def short(value: float | None) -> str:
 
 
 def least(found: Bounds) -> str:
-    """``4.1 ms, compute``; empty if the binding resource is unknown."""
+    """Write the largest bound: ``4.1 ms, compute``; empty if the binding resource is unknown."""
     return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
 
 

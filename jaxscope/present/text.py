@@ -16,7 +16,7 @@ from jaxscope.schema.keys import Frame
 
 
 def seconds(value: float | None) -> str:
-    """``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` where it is not known."""
+    """Write a time: ``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` where it is unknown."""
     if value is None or not math.isfinite(value):
         return "?"
     if value < 0.0005:
@@ -35,7 +35,7 @@ def seconds(value: float | None) -> str:
 
 
 def count(n: float, one: str, many: str | None = None) -> str:
-    """``1 trace``, ``1,200 traces``, ``0.333 traces``."""
+    """Write a count: ``1 trace``, ``1,200 traces``, ``0.333 traces``."""
     number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
     return f"{number} {one if number == '1' else many or one + 's'}"
 
@@ -52,7 +52,7 @@ def size(n: float | None) -> str:
 
 
 def listed(names: Sequence[str], most: int | None = None, things: str = "") -> str:
-    """``a, b and c``; of more than ``most`` the first of them: ``a, b and 4 more``."""
+    """Join names: ``a, b and c``; with more than ``most``, ``a, b and 4 more``."""
     shown = list(names if most is None else names[:most])
     if len(names) > len(shown):
         shown.append(f"{len(names) - len(shown):,} more{f' {things}' if things else ''}")
@@ -60,17 +60,17 @@ def listed(names: Sequence[str], most: int | None = None, things: str = "") -> s
 
 
 def line(frame: Frame) -> str:
-    """``train.py:12``."""
+    """Write a line of a file: ``train.py:12``."""
     return f"{PurePath(frame.file).name}:{frame.line}"
 
 
 def article(noun: str) -> str:
-    """``an int``, ``a list``; a noun that is not known, ``?``, has none."""
+    """Write a noun with its article: ``an int``, ``a list``; ``?`` has none."""
     return noun if noun == "?" else f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def brief(text: str, room: int) -> str:
-    """``text``, cut to ``room`` characters."""
+    """Return ``text``, cut to ``room`` characters."""
     return text if len(text) <= room else text[: room - 1] + "…"
 
 

@@ -145,7 +145,7 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 
 def _executed(found: Sequence[Traffic] | None) -> str:
-    """``16, run 40x``: instructions, and their executions per call."""
+    """Write instructions, and their executions per call: ``16, run 40x``."""
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]
@@ -189,7 +189,7 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """The row of one bound; without cells if it is 0 everywhere. None: the column has no such bound."""
+    """Make the row of one bound; without cells if it is 0 everywhere. None: the column has no such bound."""
     shown = any(f is not None and f[0] != 0 for f in found)
     cells = [short(f[0]) if shown and f is not None else "" for f in found]
     return Row(f"bound of {name}", cells, [f and f[0] for f in found])
@@ -267,7 +267,7 @@ def _style(cell: str, heading: bool, same: bool) -> str:
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
-    """``comparisons``: an entry per function that has several columns."""
+    """Return ``comparisons`` of the JSON report: an entry per function that has several columns."""
     number = {
         id(v): n - 1 if n else None for n, v in enumerate(variants)
     }  # among sub_runs; None: the run itself

@@ -31,7 +31,7 @@ codecs.register_error("jaxscope", _spell)
 
 
 def tolerant(stream: TextIO) -> None:
-    """From now on ``stream`` spells what its encoding lacks (``->`` for an arrow) instead of failing.
+    """Let ``stream`` replace what its encoding lacks (``->`` for an arrow) instead of failing.
 
     For streams of our own command line only: a user's process keeps its own manners.
     """
@@ -41,7 +41,7 @@ def tolerant(stream: TextIO) -> None:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Should text to ``stream`` carry ANSI codes?"""
+    """Return whether text to ``stream`` should carry ANSI codes."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -50,7 +50,7 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def console(stream: TextIO, *, width: int | None = None) -> Console:
-    """A console on ``stream`` that never reads markup, emoji codes or highlights out of data."""
+    """Make a console on ``stream`` that never reads markup, emoji codes or highlights out of data."""
     from rich.console import Console  # 30 ms: not before the program has started
 
     colour = wants_colour(stream)

@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """An entry with the attributes of ``source`` that have the names of its fields, and ``more``."""
+        """Make an entry with the attributes of ``source`` that have the names of its fields, and ``more``."""
         names, read = _copied(cls, tuple(more))
         more.update(zip(names, read(source), strict=True))
         return cls(**more)
@@ -766,6 +766,6 @@ class Report(Entry):
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a report."""
+    """Return the JSON Schema (draft 2020-12) of a report."""
     found: dict[str, Any] = msgspec.json.schema(Report)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope report", **found}

@@ -80,7 +80,7 @@ class _Page:
         return items if self._everything else items[:most]
 
     def runs(self, found: RunDiff) -> Iterator[Line]:
-        """The page of two runs."""
+        """Print the page of two runs."""
         sides = self._pair.before, self._pair.after
         for mark, style, name, run in zip("-+", ("error", "good"), self._names(), sides, strict=True):
             compiled = sum(f.compiled for f in run.functions.values())
@@ -113,7 +113,7 @@ class _Page:
             yield line((", ".join(rest), "dim"))
 
     def _names(self) -> tuple[str, str]:
-        """The names of both sides: their settings, if they are runs of one program under several."""
+        """Return the names of both sides: their settings, if they are runs of one program under several."""
         sides = self._pair.before_at, self._pair.after_at
         before, after = (store.label_of(at) for at in sides)
         homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
@@ -148,7 +148,7 @@ class _Page:
             yield line((f"and {more}: --all shows them", "dim"), indent=4)
 
     def compilations(self, found: CompilationDiff) -> Iterator[Line]:
-        """The page of two compilations."""
+        """Print the page of two compilations."""
         names = self._names() if self._pair.before is not self._pair.after else ("", "")
         for mark, style, run, name, c in (
             ("- ", "error", self._pair.before, names[0], found.before),
@@ -232,7 +232,7 @@ class _Page:
         return f"{escape(d.name, 80)}: {text}" + (f" ({' → '.join(sizes)})" if sizes else "")
 
     def _changed(self, d: Changed) -> str:
-        """``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
+        """Write one change with its line: ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
         item = d.after or d.before
         assert item is not None
         where = self._places(after=d.after is not None).frame(item.source) or "unknown line"
@@ -243,7 +243,7 @@ class _Page:
 
 
 def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
-    """The parts to print."""
+    """Return the parts to print."""
     parts: dict[str, Any] = dict(p.parts)
     # The part ``fusions`` has this figure, too.
     parts["instructions"] = [d for d in p.instructions or () if d.what != "unfused_elementwise"]
@@ -343,5 +343,5 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def changes_json(p: Changes) -> dict[str, Any]:
-    """One program beside another; a part is null if one of them does not have it, ``[]`` if they are equal."""
+    """Compare two programs as JSON; a part is null if one of them does not have it, ``[]`` if they are equal."""
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

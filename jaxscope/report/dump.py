@@ -111,7 +111,10 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
 
 
 def _file_name(target: str | None) -> str:
-    """``2xv5e-4x4`` for ``2*v5e:4x4``; what is in a log is hostile."""
+    """Return the file name for a target: ``2xv5e-4x4`` for ``2*v5e:4x4``.
+
+    The target comes from a log: hostile.
+    """
     return re.sub(r"[^A-Za-z0-9.-]", "_", (target or "target").replace("*", "x").replace(":", "-"))[:60]
 
 

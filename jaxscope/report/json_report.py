@@ -32,7 +32,7 @@ Section = tuple[str, Any]  # its key; an entry, or an iterator over the entries 
 
 
 def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
-    """The whole run as plain data: what ``pieces`` writes, for a run that is small enough to be held twice."""
+    """Return the whole report as plain data, for a run that is small enough to be held twice."""
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory))))
     return found
 
@@ -47,7 +47,7 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None) -> Iterator[str]:
-    """The text of the document, entry by entry: an entry is made when the one before it has been taken."""
+    """Yield the text of the document in pieces; an entry is made when the one before it has been taken."""
     waiting: list[str] = []
     size = 0
     for text in _written(sections(run, directory)):
@@ -70,7 +70,7 @@ class Document:
 
 
 def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
-    """The keys of the document in their order. A list of entries is an iterator, to be gone through once."""
+    """Yield the keys of the document in their order. A list of entries is an iterator that is read once."""
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
     functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
@@ -247,7 +247,7 @@ def _moment(run: Run, meta: dict[str, Any]) -> str | None:
 
 
 def function_json(f: Function) -> contract.Function:
-    """One entry of ``functions``."""
+    """Return one entry of ``functions``."""
     seen = f.seen
     return contract.Function.copy_of(
         f,
@@ -265,7 +265,7 @@ def function_json(f: Function) -> contract.Function:
 
 
 def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.Compilation:
-    """One entry of ``compilations``. ``number`` is what people call it: ``name#number``."""
+    """Return one entry of ``compilations``. ``number`` is part of the name in reports: ``name#number``."""
     comparison = compared(run, c)
     nearest = comparison.nearest if comparison is not None else None
     compiled, failed = c.compiled, c.failed
@@ -337,7 +337,7 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """A cache key with its shardings and settings spelled out; ``missed`` says where its arrays were made."""
+    """Return a cache key with its shardings and settings; ``missed`` has the lines that created its arrays."""
     made = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 

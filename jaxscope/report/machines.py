@@ -13,7 +13,7 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 
 def machine_json(m: Machine) -> dict[str, Any]:
-    """One machine; every figure with its source, null where no public page states it."""
+    """Return one machine as JSON; each figure with its source, null where no public page states it."""
     return {
         "name": m.name,
         "title": m.title,
@@ -38,7 +38,7 @@ def _figure(f: Figure | None) -> dict[str, Any] | None:
 
 
 def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
-    """What ``jaxscope targets`` prints."""
+    """Print the catalogue for ``jaxscope targets``."""
     for m in machines:
         peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
         per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
@@ -57,8 +57,10 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 
 def _memory(m: Machine) -> str:
-    """What the vendor states of a chip, and what the compiler gives a program of a device; the compiler's
-    first where it gives more than the vendor states: a page may round down."""
+    """Write the memory of a chip (vendor) and of a device (compiler).
+
+    The compiler's figure comes first where it is larger: a vendor's page may round down.
+    """
     stated = size(m.memory.value) if m.memory else "not stated"
     if m.usable is None:
         return stated

@@ -17,7 +17,7 @@ from jaxscope.schema.keys import Memory
 
 
 def program_json(p: Program, texts: Texts) -> contract.Program:
-    """The entry of a recorded program."""
+    """Return the entry of a recorded program."""
     compiled = p.compiled
     cost = compiled.cost if compiled is not None else {}
     memory = _memory(compiled.memory if compiled is not None else None, texts.hlo, texts.stablehlo)
@@ -49,7 +49,7 @@ NO_TEXTS = contract.Program(**_NULL)  # copied and filled: most programs of a la
 
 
 def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
-    """What the texts say; null where nobody knows."""
+    """Return the facts read from the texts; null where unknown."""
     made, read = texts.hlo, texts.stablehlo
     partitions = [x.num_partitions for x in (made, read) if x is not None and x.num_partitions is not None]
     return contract.Texts(
@@ -130,7 +130,7 @@ def _memory(memory: Memory | None, made: Compiled | None, read: Reading | None) 
 
 
 def _by_path(read: Reading | None) -> list[contract.Contributor] | None:
-    """The arguments and results by the user's names, the largest first; bytes on one device."""
+    """Return the arguments and results by the user's names, largest first; bytes on one device."""
     if read is None:
         return None
     values = [("argument", v) for v in read.arguments] + [("output", v) for v in read.results]

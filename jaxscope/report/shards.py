@@ -59,7 +59,7 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
-    """``data 0``, ``data 0, fsdp 1``, in the order of the mesh."""
+    """Return the labels of all shards in the order of the mesh: ``data 0``, ``data 0, fsdp 1``."""
     labels = [""]
     for name, size in axes:
         labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]

@@ -26,7 +26,10 @@ LARGEST = 5
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """A line for each program of the ``most`` expensive functions, for the summary of a run. ``label``: its settings."""
+    """Yield a line for each target's program of the ``most`` expensive functions.
+
+    ``label``: the run's settings.
+    """
     for f, programs in of_run(run)[:most]:
         for p in programs:
             status, style = state(p)
@@ -124,7 +127,7 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 
 def program_json(run: Run, p: Program) -> contract.Program:
-    """An entry of ``programs`` for a target; ``of`` is the program that ran instead."""
+    """Return an entry of ``programs`` for a target; ``of`` is the program that ran instead."""
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)

@@ -38,7 +38,7 @@ class Column(NamedTuple):
 
 
 def of(run: Run, directory: RunDir | None) -> list[Variant]:
-    """``run`` itself, then the runs inside its directory."""
+    """Return ``run`` itself, then the runs inside its directory."""
     subs = store.sub_runs(directory) if directory is not None else ()
     return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
 
@@ -66,7 +66,7 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 
 
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
-    """The user's functions, the slowest first, each with its latest program for each target in each run.
+    """Return the user's functions, slowest first, each with its latest program for each target in each run.
 
     Without targets but with several runs: the programs for the devices that they ran on. Functions with one id are one.
     """
@@ -92,7 +92,7 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """The runs of each setting, on one number of devices or on several, by what tells the setting from the others."""
+    """Group the runs by setting, whatever the number of devices; the key is what distinguishes the setting."""
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }

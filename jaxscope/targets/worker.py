@@ -140,7 +140,7 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 
 def places() -> int:
-    """How many compilers of ours may run at once: each takes a gigabyte or two, and all cores it gets.
+    """Return how many compilers may run at once: each takes a gigabyte or two, and all cores it gets.
 
     libtpu itself allows any number beside one another (ALLOW_MULTIPLE_LIBTPU_LOAD, see process.environment).
     """
@@ -152,8 +152,7 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Hold one of this machine's places for compilers, whoever's run they are for; after ``limit`` seconds go
-    on without one.
+    """Hold one of this machine's places for compilers of all runs; after ``limit`` seconds go on without.
 
     Args:
       waits: takes the processes that have the places, while there is none free; [] when that is over.
@@ -210,7 +209,7 @@ def _holder(fd: int) -> int:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One worker of a run at a time."""
+    """Let one worker of a run in at a time."""
     fd = _opened(path)
     try:
         with contextlib.suppress(OSError, ValueError):
@@ -222,7 +221,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """A worker of its own for ``run``, in a session of its own: it goes on when its starter is gone.
+    """Start a worker for ``run``, in a session of its own: it goes on when its starter has ended.
 
     ``environ`` is the program's, default ours: XLA_FLAGS and LIBTPU_INIT_ARGS speak to the compiler, too.
 

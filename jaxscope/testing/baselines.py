@@ -91,7 +91,7 @@ class Baselines:
 
 
 def _stem(text: str) -> str:
-    """A file name for a test: readable, and different for different tests."""
+    """Return a file name for a test: readable, and different for different tests."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

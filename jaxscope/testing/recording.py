@@ -110,7 +110,7 @@ class TestRecording:
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """The whole recording so far, and the compilations of this test with its own steps.
+        """Return the whole recording so far, and the compilations of this test with its own steps.
 
         Args:
           tries: include those of earlier tries.
@@ -127,7 +127,7 @@ class TestRecording:
         return run, part
 
     def unreliable(self) -> str | None:
-        """Why the recording cannot be relied on; None: it can."""
+        """Return why the recording cannot be relied on; None if it can."""
         if self._session is None:
             return "the test is not recorded"
         if self._ended:
@@ -135,7 +135,7 @@ class TestRecording:
         return recorded_part.blind(self._session, self._failed_parts)
 
     def read(self) -> Opened:
-        """The whole recording so far, including earlier tests: functions, compilations, programs, findings."""
+        """Return the whole recording so far, including earlier tests, with findings."""
         return self.recorded()[0]
 
     @property
@@ -152,12 +152,13 @@ class TestRecording:
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
     def causes(self, compilation: Compilation) -> list[Cause]:
-        """Why ``compilation`` was not served from a cache, the decisive cause first."""
+        """Return why ``compilation`` was not served from a cache, the decisive cause first."""
         return self.read().causes(compilation)
 
     def pinned(self, name: str | None = None) -> Pinned:
-        """Compare what the block compiles with the test's baseline: compilations and their causes, collectives,
-        fusions, memory, donation. JAX's caches are cleared first, so that earlier tests do not matter.
+        """Compare what the block compiles with the test's baseline.
+
+        That is: compilations and their causes, collectives, fusions, memory, donation. JAX's caches are cleared first, so that earlier tests do not matter.
 
         Args:
           name: distinguishes several blocks of one test.

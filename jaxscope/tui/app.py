@@ -207,7 +207,10 @@ class App(Verbs):
             self.post_message(RunChanged(self._seen))
 
     def _end(self, how: str) -> None:
-        """From outside. A terminal that is gone cannot be put back to what it was, and Textual may wait for it."""
+        """End the view, for a reason from outside.
+
+        A terminal that is gone cannot be restored, and Textual may wait for it.
+        """
         if self._ending:
             return
         self._ending = True

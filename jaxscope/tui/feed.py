@@ -54,7 +54,7 @@ class Feed:
     """
 
     def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
-        """``whole``: with the runs within it."""
+        """Follow the run in ``directory``; with ``whole``, also the runs within it."""
         self.directory = directory
         self.parts: list[Feed] = []
         self._whole = whole

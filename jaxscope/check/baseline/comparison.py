@@ -54,7 +54,7 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """The findings that make a check fail: errors and warnings; with ``strict`` notes, except improvements."""
+    """Return the findings that make a check fail; with ``strict``, notes too, except improvements."""
     return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 

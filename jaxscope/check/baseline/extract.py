@@ -94,7 +94,7 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
 
 
 def minor(version: str | None) -> str | None:
-    """``0.10`` of ``0.10.2``."""
+    """Return the minor version: ``0.10`` for ``0.10.2``."""
     return None if not version else ".".join(clean(version).split(".")[:2])
 
 
@@ -107,7 +107,7 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 
 def cause_key(cause: Cause) -> str:
-    """``shape of batch['x'] (trace)``. Without values: a loss is another number in every run."""
+    """Write a cause without values: ``shape of batch['x'] (trace)``. A loss is another number in every run."""
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
 

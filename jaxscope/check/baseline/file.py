@@ -153,7 +153,7 @@ def read(path: Path) -> Baseline:
 
 
 def looks_like_one(path: Path) -> bool:
-    """Is the file a baseline, perhaps a damaged one?"""
+    """Return whether the file is a baseline, perhaps a damaged one."""
     try:
         with files.open_regular(path) as f:
             return b'"jaxscope_baseline"' in f.read(MAX_BYTES)

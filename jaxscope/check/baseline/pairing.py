@@ -68,7 +68,7 @@ class Pair(NamedTuple):
     def finding(
         self, code: str, title: str, source: Frame | None, evidence: Iterable[str], advice: str
     ) -> Finding:
-        """An error about this program; the changed arguments explain it."""
+        """Make an error about this program; the changed arguments explain it."""
         compilations = self.entry.program.compilations
         last = compilations[-1] if compilations else None
         f = self.function.function
@@ -94,13 +94,13 @@ def name_of(f: Function) -> str:
 
 
 def definition(f: Function) -> Frame | None:
-    """The line at which ``f`` is defined."""
+    """Return the line at which ``f`` is defined."""
     seen = f.seen
     return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
 
 
 def note(code: str, text: str, fix: str, f: Function | None = None) -> Finding:
-    """A finding that does not fail a check by itself."""
+    """Make a finding that does not fail a check by itself."""
     source = definition(f) if f is not None else None
     evidence = [Evidence(text, source=source)]
     return Finding(code, NOTE, CERTAIN, text, f.id if f is not None else None, source, evidence, fix)
@@ -147,7 +147,7 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Do the arguments that both take have equal shapes? How many a container holds does not matter."""
+    """Return whether the arguments that both take have equal shapes, whatever the size of their containers."""
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()
     return bool(both) and all(old[path] == new[path] for path in both)

@@ -120,7 +120,10 @@ def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | No
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
-    """The figures that grew and those that fell, the largest change first, totals before and peaks after their parts."""
+    """Return the figures that grew and those that fell, largest change first.
+
+    Totals come before their parts, peaks after them.
+    """
 
     def rank(d: Difference) -> tuple[Any, ...]:
         return d.what != "total", d.what == "peak_bytes", -abs(d.share or float("inf")), d.what
@@ -132,7 +135,7 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: str, prefix: str = "", shown: int = 1
 ) -> Callable[..., Result]:
-    """One regression for all figures of ``metric`` that grew; ``shown`` of them are in its title."""
+    """Make a check: one regression for all figures of ``metric`` that grew, ``shown`` of them in its title."""
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
@@ -152,8 +155,10 @@ def _together(
 def _each(
     metric: Metric, code: str, advice: str, items: str, key: Callable[[Any], str]
 ) -> Callable[..., Result]:
-    """A regression for each figure of ``metric`` that grew, at the first line of the ``items`` of the StableHLO that
-    have its name."""
+    """Make a check: a regression for each figure of ``metric`` that grew.
+
+    ``items`` is the attribute of the StableHLO to search, ``key`` the name of one item.
+    """
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
@@ -248,7 +253,9 @@ def _collectives(pair: Pair, _: float) -> Result:
 def _new_collective(
     pair: Pair, key: str, old: Collectives, new: Collectives
 ) -> tuple[Frame | None, str | None]:
-    """The line of a new collective and its function: of those that have more collectives than before, the last one.
+    """Return the line and the function of a new collective.
+
+    Of the functions with more collectives than before, the last.
 
     Collectives that were there before are more often first in the text.
     """

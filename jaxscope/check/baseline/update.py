@@ -34,14 +34,14 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
-    """``now``, with the tolerance that people set in ``old``."""
+    """Return ``now``, with the tolerance that people set in ``old``."""
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
 
 
 def _previous(path: Path) -> Baseline | None:
-    """The baseline to overwrite; None if it is damaged.
+    """Read the baseline to overwrite; None if it is damaged.
 
     Raises:
       BaselineError: the file never was a baseline.
@@ -80,6 +80,6 @@ def _require_complete(run: Run, state: str) -> None:
 
 
 def roots(path: Path) -> list[str]:
-    """The directories that file names are relative to: that of the baseline, as given and resolved."""
+    """Return the directories that file names are relative to: that of the baseline, as given and resolved."""
     folder = path.absolute().parent
     return list(dict.fromkeys([os.path.normpath(folder), str(folder.resolve())]))

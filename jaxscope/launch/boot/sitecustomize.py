@@ -24,7 +24,7 @@ def _note(word):
 
 
 def _record():
-    """jax is there: start recording in this process. Only KeyboardInterrupt and SystemExit get out."""
+    """Start recording in this process, as jax is imported. Only KeyboardInterrupt and SystemExit get out."""
     try:
         _note(b"jax\n")
         try:
@@ -46,7 +46,7 @@ def _record():
 
 
 def _end():
-    """The program is over, with the atexit handlers of its own: those registered last run first."""
+    """End the recording. The program's own atexit handlers ran before: those registered last run first."""
     stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
     try:
         if stop is not None:

@@ -22,19 +22,19 @@ def line(p: Placed) -> str:
 
 
 def headline(p: Placed) -> str:
-    """``JX101 what was found``, and whether it is only a note."""
+    """Return ``JX101 title of the finding``, with ``note:`` before the title of a note."""
     return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
 
 
 def where(p: Placed) -> str:
-    """``train.py:88``; empty where nobody knows."""
+    """Return file and line: ``train.py:88``; empty where they are unknown."""
     if p.file is None:
         return ""
     return escape(p.file) + (f":{p.line}" if p.line is not None else "")
 
 
 def seen(p: Placed) -> list[str]:
-    """What was seen, without what the title says and without repeats; not escaped."""
+    """Return the evidence that the title does not contain, without repeats; not escaped."""
     found = title_of(p.finding)
     return list(
         dict.fromkeys(text for e in p.finding.evidence if (text := evidence(e)) and text not in found)

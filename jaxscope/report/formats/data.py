@@ -14,7 +14,7 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
-    """``run``: the name of what was checked. ``place`` of each is its line as the other formats have it."""
+    """Write the findings of ``run`` (its name) as JSON; ``place`` is the line that the other formats print."""
     entries: list[dict[str, Any]] = []
     for p in findings:
         entry = msgspec.to_builtins(contract.Finding.of(p.finding))

@@ -20,7 +20,10 @@ EVIDENCE = 8
 
 
 def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sources.text) -> str:
-    """``text``: a file's contents, None where it cannot be read."""
+    """Write findings with the lines of source around them.
+
+    ``text`` returns a file's contents; None if unreadable.
+    """
     return "\n".join("".join(f"{line}\n" for line in entry(p, text)) for p in findings)
 
 
@@ -56,7 +59,7 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
 
 
 def _mark(code: str, title: str) -> tuple[int, int]:
-    """Where the carets stand: under the first word of the title where the line has it, else under the code."""
+    """Return column and length of the carets: the first word of the title, else all code of the line."""
     name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
     at = code.find(name) if name.isidentifier() else -1
     if at >= 0:

@@ -19,7 +19,7 @@ EVIDENCE = 5
 
 
 def render(findings: Iterable[Placed], names: Mapping[str, str] | None = None) -> str:
-    """``names``: of the rules, by code."""
+    """Write a GitHub annotation for each finding. ``names``: of the rules, by code."""
     return "".join(f"{annotation(p, (names or {}).get(p.finding.code, ''))}\n" for p in findings)
 
 

@@ -21,7 +21,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed]:
-    """``bases``: directories that files are told from; the first that fits."""
+    """Give each finding its file and line, relative to the first of ``bases`` that contains the file."""
     found = []
     for f in findings:
         source = f.source

@@ -23,7 +23,7 @@ RELATED = 5
 
 
 def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> str:
-    """``rules``: those there are; the ones that found something are described in the file."""
+    """Write findings as SARIF. ``rules``: all rules; those with findings are described in the file."""
     return dumps(document(findings, rules, bases))
 
 
@@ -102,7 +102,7 @@ def _location(file: str, line: int | None) -> dict[str, Any]:
 
 
 def uri(file: str) -> str:
-    """A relative reference, or ``file:///...``; names that are not UTF-8 keep their bytes."""
+    """Return a relative reference, or ``file:///...``; names that are not UTF-8 keep their bytes."""
     text = quote(file, errors="surrogateescape" if _escaped_bytes(file) else "surrogatepass")
     return "file://" + text if PurePath(file).is_absolute() else text
 

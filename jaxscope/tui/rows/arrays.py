@@ -47,7 +47,7 @@ class Looks:
         return True
 
     def default(self, *, running: bool) -> int:
-        """The latest while the program runs; afterwards the one that met the most, or that it died at."""
+        """Return the look to show first: the latest while the program runs, then the failure's or the peak."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -65,7 +65,7 @@ def _sums(look: Snapshot) -> dict[str, int]:
 
 
 def prefixes(path: str | None) -> list[str]:
-    """``a.b['c']`` -> ``a``, ``a.b``, ``a.b['c']``."""
+    """Return a path and all that lead to it: ``a.b['c']`` -> ``a``, ``a.b``, ``a.b['c']``."""
     if path is None:
         return [UNNAMED]
     first = re.match(r"[^.\[]*", path)
@@ -140,7 +140,10 @@ class _Node:
 
 
 def tree(look: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """The names of one look, the most bytes first. ``toggled``: opened or closed by hand; ``flat``: all groups."""
+    """Return the names of one look as rows, most bytes first.
+
+    ``toggled``: opened or closed by hand; ``flat``: all groups.
+    """
     if flat:
         ordered = sorted(look.groups, key=_weight)
         return [_leaf(g, g.path if g.path is not None else UNNAMED, 0) for g in ordered]
@@ -202,7 +205,7 @@ def spelled(g: Group) -> str:
 
 
 def placed(r: Row) -> list[Part]:
-    """How it is laid out; copies are marked with a glyph and their number."""
+    """Return the sharding of a row's arrays; copies are marked with a glyph and their number."""
     ways = list(dict.fromkeys(spelled(g) for g in r.groups))
     made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
     copies = {g.replication for g in r.groups}
@@ -251,18 +254,18 @@ def _growing(looks: Looks, r: Row) -> bool:
 
 
 def growth(looks: Looks, prefix: str, shown: int, width: int) -> str:
-    """Its bytes at the last ``width`` looks up to ``shown``, as bars from nothing to the most."""
+    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as bars from zero to the largest."""
     return sparkline([sums.get(prefix, 0) for sums in looks.sums[max(0, shown + 1 - width) : shown + 1]])
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """A bar each; nothing at all is a dot."""
+    """Draw one bar for each value; zero is a dot."""
     most = max(values, default=0)
     return "".join(BARS[max(0, -(-8 * v // most) - 1)] if v > 0 else "·" for v in values)
 
 
 def title(looks: Looks, shown: int) -> tuple[str, str]:
-    """Of the table: when, how much; which look of how many, and how their sums went."""
+    """Return the title of the table (when, how many bytes), and which look is shown, with all totals."""
     s = looks.found[shown]
     holding = [d for d, n in s.by_device.items() if n]
     on = f" on {count(len(holding), 'device')}" if holding else ""
@@ -274,7 +277,7 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
 
 
 def heading(r: Row) -> list[list[Part]]:
-    """Which arrays those under the cursor are."""
+    """Return the lines that name the arrays under the cursor."""
     g = r.largest
     name = r.prefix if g.path is not None else "no variable refers to these arrays"
     if len(r.groups) > 1:
@@ -286,7 +289,7 @@ def heading(r: Row) -> list[list[Part]]:
 
 
 def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
-    """What else is known of them, a line each."""
+    """Return what else is known about these arrays, a line for each fact."""
     g = r.largest
     made: list[list[Part]] = []
     if g.sharding is not None:
@@ -311,7 +314,7 @@ def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """The latest compilation that takes these arrays as an argument, by name."""
+    """Return the latest compilation that takes these arrays as an argument, found by name."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if c.key is not None and c.function.user and c.reached != ["fast_path"] and any(leaf.path in paths for leaf in c.key.arguments):  # fmt: skip

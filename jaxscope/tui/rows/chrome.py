@@ -21,7 +21,7 @@ SHORT = 4  # letters of a tab where not all have room for their words
 def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
-    """``train.py  ● running 2 min 14 s  step 381   3 functions  7 programs  ▲ 4 recompiles   JAX 0.12.0``"""
+    """Return the first line: ``train.py  ● running 2 min 14 s  step 381  7 programs  ▲ 4 recompiles``."""
     made: list[Part] = [
         (" jaxscope ", "title"),
         " ",
@@ -61,7 +61,10 @@ _counted: tuple[int, int, int] = (0, -1, 0)  # of which run, at which version, h
 
 
 def recompiles(run: Run) -> int:
-    """Of the user's functions. The header asks ten times a second: counted again only when the run has grown."""
+    """Count the recompilations of the user's functions.
+
+    Asked ten times a second: counted anew when the run has grown.
+    """
     global _counted
     if _counted[:2] != (id(run), run.version):
         total = sum(len(recompilations(f)) for f in run.functions.values() if f.user)
@@ -70,7 +73,7 @@ def recompiles(run: Run) -> int:
 
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
-    """The numbered screens, each a button. Findings other than notes are counted in parentheses."""
+    """Return the numbered screens, each a button. Findings other than notes are counted in parentheses."""
     serious = sum(f.severity != NOTE for f in findings)
     fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({serious:,})") + 1 <= width
     made: list[Part | Button] = []

@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
-    """Of those programs that are read so far, the most bytes on the wire in one call first."""
+    """Return the collectives of the programs read so far, those with most bytes on the wire per call first."""
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
         if id in programs and read.hlo is not None:
@@ -74,7 +74,7 @@ def row_id(r: Row) -> str:
 
 
 def owner(run: Run, p: Program) -> str:
-    """``train_step #4``: the compilation it was first made for."""
+    """Return the name of the compilation that the program was first made for: ``train_step #4``."""
     c = p.compilations[0] if p.compilations else None
     if c is None:
         return p.module or p.id

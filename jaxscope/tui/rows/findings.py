@@ -24,7 +24,7 @@ def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]
 
 
 def ignoring(codes: Collection[str]) -> str:
-    """``ignore = ["JX101", "JX204"]``."""
+    """Return the line of configuration that ignores the codes: ``ignore = ["JX101", "JX204"]``."""
     return f"ignore = [{', '.join(f'{code!r}' for code in sorted(codes))}]".replace("'", '"')
 
 
@@ -74,7 +74,7 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
 
 
 def rule(code: str) -> list[list[Part]]:
-    """The rule's documentation; its code blocks keep their lines."""
+    """Return the rule's documentation as paragraphs; code blocks keep their lines."""
     try:
         found = registry.find(code)
     except UsageError:

@@ -100,7 +100,7 @@ class KeyRow(NamedTuple):
 
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
-    """The parts that changed first, then all others; empty where no key was recorded.
+    """Return the parts of the key, changed ones first; empty where no key was recorded.
 
     ``against``: beside the key of this call instead of the nearest.
     """
@@ -165,7 +165,7 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 
 
 def named(run: Run, c: Compilation) -> str:
-    """``train_step #2``."""
+    """Return the name of a compilation: ``train_step #2``."""
     return compilation_name(run, c) + ("" if number_of(run, c) else ", a fast-path miss")
 
 
@@ -177,8 +177,12 @@ class Other(NamedTuple):
 
 
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
-    """Return the compilations ``c`` can be compared with, the latest first: of its function, then, unless
-    ``same``, of the user's other functions."""
+    """Return the compilations ``c`` can be compared with, latest first.
+
+    Those of its function come first, then, unless ``same``, those of the user's other functions.
+
+    Those of its function, then, unless ``same``, of the user's other functions.
+    """
     own = [x for _, x in reversed(run.numbered(c.function))]
     rest = [] if same else [
         x for f in run.functions.values() if f.user and f is not c.function for _, x in reversed(run.numbered(f))
@@ -203,7 +207,7 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 
 def where(run: Run, c: Compilation, places: Places) -> str:
-    """The call's line, its step, its phases."""
+    """Return the line of the call, its step and its phases."""
     parts = []
     if site := places.inside(c.site):
         parts.append(site)

@@ -63,7 +63,7 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 def lanes(run: Run) -> list[Lane]:
-    """The user's functions, slowest first, then everything else in one lane."""
+    """Return a lane for each of the user's functions, slowest first, then one for all other functions."""
     begin = run.began_ns
     opened: dict[str, list[tuple[float, float, int, int]]] = {}
     for p in run.in_progress():
@@ -93,7 +93,10 @@ def lanes(run: Run) -> list[Lane]:
 
 @cached_until_changed
 def _ended(f: Function) -> NDArray[np.float64]:
-    """When each phase ran, wall clock; phases follow one another, so the end of the first is where the next began."""
+    """Return start and end of each ended phase (wall clock, ns).
+
+    A phase starts where the one before it ended.
+    """
     made = []
     for c in f.compilations:
         first = 1
@@ -117,7 +120,7 @@ def _time(ns: int) -> float:
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """The lane as blocks: in each column the phase that took most of it.
+    """Draw the lane as blocks: each column shows the phase that took most of it.
 
     Where a column has the start of a compilation that the column before does not end, the two would look like one:
     it has a tick, or the number of starts.

@@ -208,7 +208,7 @@ def programs(machine: Machine) -> dict[str, Program]:
 
 
 def summary(seen: Seen) -> list[Part]:
-    """``train_step #2 for v5e:4x4  compiled in 2.4 s · 412 instructions · 67 fusions · ...``"""
+    """Return the summary of a target's program: ``train_step #2 for v5e:4x4  compiled in 2.4 s · ...``."""
     c = seen.compilation
     name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
     parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]  # fmt: skip

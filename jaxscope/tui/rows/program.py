@@ -26,7 +26,7 @@ SHOWN = 4
 
 
 def default(run: Run) -> Compilation | None:
-    """The compilation to open where none was chosen: of the user's slowest function, the latest with a text."""
+    """Return the compilation to open first: the latest with a text of the user's slowest function."""
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
         for c in reversed(f.compilations):
@@ -36,7 +36,7 @@ def default(run: Run) -> Compilation | None:
 
 
 def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
-    """The numbered compilation of the same function before or after ``c``."""
+    """Return the numbered compilation of the same function ``by`` places after ``c``."""
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
         return numbered[-1] if numbered else None
@@ -45,13 +45,13 @@ def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
 
 
 def absent(run: Run, directory: RunDir, c: Compilation, stage: str) -> str:
-    """Why there is no such text, and what would have kept it."""
+    """Return why there is no such text, and which option would have kept it."""
     why = why_not(run, c, stage)
     return f"No {'HLO' if stage == 'hlo' else 'StableHLO'}: {why}."
 
 
 def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
-    """``train_step #4   412 instructions · 49 fusions · peak 494 KiB on a device · 2 donated (1.0 MiB)``"""
+    """Return the summary of a program: ``train_step #4   412 instructions · 49 fusions · ...``."""
     parts: list[Part] = [(compilation_name(run, c), "bold"), f"  {seconds(c.seconds)}"]
     if program is None:
         return [*parts, (f"  {', '.join(c.reached) or 'unfinished'}", "dim")]
@@ -79,7 +79,7 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
 def link(
     links: Links, places: Sequence[Place], stablehlo: Sequence[int], hlo: Sequence[int], shorten: Places
 ) -> list[Part]:
-    """``train.py:92 → 3 StableHLO operations → 2 instructions: fusion.12, dot.88``"""
+    """Return the line that links both texts: ``train.py:92 → 3 StableHLO operations → 2 instructions``."""
     if not places:
         return [("made by the compiler: no line of yours", "dim")]
     file, line = places[0]
@@ -131,7 +131,10 @@ def fusion_id(f: Fusion) -> str:
 
 
 def difference(run: Run, directory: RunDir, before: Compilation, after: Compilation, width: int) -> str:
-    """What ``jaxscope diff`` says of the two. Reads their texts: not for the thread that draws."""
+    """Return what ``jaxscope diff`` prints about the two.
+
+    Reads their texts, so not for the thread that draws.
+    """
     buffer = io.StringIO()
     found = diff.compilations(run, before, run, after)
     pair = report.Pair(run, directory, run, directory)

@@ -131,7 +131,7 @@ class Arrays(View):
             )
 
     def action_look(self, by: int) -> None:
-        """An earlier or a later moment; beyond the last it stays at the end as new ones come."""
+        """Show an earlier or a later look; at the last look, follow new ones."""
         if self.shown < 0:
             return
         to = max(0, self.shown + by)

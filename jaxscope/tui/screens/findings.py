@@ -63,7 +63,7 @@ class Findings(View):
         self.query_one("#right", VerticalScroll).scroll_home(animate=False)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """To the compilation that is the evidence; else to the program; else to the function."""
+        """Open the compilation that is the evidence; else the program; else the function."""
         f, run = self.table.current, self.feed.run
         if f is None:
             return
@@ -107,7 +107,7 @@ class Findings(View):
             self.renew()
 
     def action_ignore(self) -> None:
-        """What to write below [tool.jaxscope.check], of all codes that are hidden and this one."""
+        """Copy the line for [tool.jaxscope.check] that ignores this code and all hidden ones."""
         f = self.table.current
         if f is not None:
             line = rows.ignoring({*self.scope.hidden, f.code})

@@ -26,7 +26,7 @@ class ByMachine(View):
 
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
-        """The compilation, of the main run, that is compared between machines."""
+        """Return the compilation of the main run that is compared between targets."""
 
     def machines(self) -> list[rows.Machine]:
         return rows.machines(self.feed.recordings)
@@ -39,7 +39,7 @@ class ByMachine(View):
         return rows.called(machine) if machine.name is not None else None
 
     def say_machines(self, c: Compilation | None) -> None:
-        """The line that says which machines there are and which of them this is; none where there is but one."""
+        """Write the line that lists the targets and marks the one shown; empty where there is only one."""
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]
         width = self.app.size.width
