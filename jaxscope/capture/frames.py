@@ -151,6 +151,17 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
     return [Frame(f.f_code.co_filename, lines[f], f.f_code.co_qualname) for f in users(list(lines)[::-1])]
 
 
+def raised_in(trace: TracebackType | None) -> str | None:
+    """Return the package whose line called the part of JAX or Python that raised; None if the user's line did."""
+    last: FrameType | None = None
+    while trace is not None:
+        module = root(module_of(trace.tb_frame))
+        if module not in JAX_ROOTS and not is_pythons_own(trace.tb_frame.f_code.co_filename):
+            last = trace.tb_frame
+        trace = trace.tb_next
+    return None if last is None or standing(last) == Standing.USER else root(module_of(last)) or None
+
+
 def _between(frame: FrameType) -> bool:
     """Return whether it is a watched function, an import, or JAX's trimming of tracebacks around flax's
     functions."""

@@ -20,5 +20,8 @@ def uncaught() -> Died | None:
     except Exception:  # the program's own __str__
         message = ""
     return Died(
-        error=type(error).__qualname__, message=message, stack=frames.raised_through(error.__traceback__)
+        error=type(error).__qualname__,
+        message=message,
+        stack=frames.raised_through(error.__traceback__),
+        library=frames.raised_in(error.__traceback__),
     )

@@ -28,6 +28,7 @@ from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
     from jaxscope.report.variants import Ended
+    from jaxscope.schema.events import Died
 
 CHECK_FAILED = 3
 END_BYTES = 10_000  # of the program's output
@@ -269,7 +270,8 @@ def _report(
         if not _something(record, ended, read):
             from jaxscope.launch import recording_check
 
-            print_message(*recording_check.explain(recording_check.look(record, ended.pid), ended))
+            seen = recording_check.look(record, ended.pid)
+            print_message(_removed_name(seen.died), *recording_check.explain(seen, ended))
             return
         from jaxscope.report import text
 
@@ -281,6 +283,16 @@ def _report(
         )
         return
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
+
+
+def _removed_name(died: Died | None) -> str | None:
+    """Return what replaces the name whose removal from JAX ended the program; None if that is not what did."""
+    if died is None:
+        return None
+    from jaxscope.present.failures import removed
+    from jaxscope.present.spans import plain
+
+    return escape(plain(removed(died))) or None
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:

@@ -28,12 +28,14 @@ class Evidence(NamedTuple):
       marks: written by it there or in any child: boot, jax, no jaxscope, failed.
       started: a process began recording.
       something: at least one call missed a cache.
+      died: the uncaught exception, if nothing was recorded before it.
     """
 
     booted: bool
     marks: frozenset[str]
     started: bool
     something: bool
+    died: events.Died | None = None
 
 
 def look(run: RunDir, program: int) -> Evidence:
@@ -46,13 +48,15 @@ def look(run: RunDir, program: int) -> Evidence:
     except OSError:
         pass
     started = something = False
+    died: events.Died | None = None
     for log in run.logs():
         for event in _events(log):
             started = started or isinstance(event, events.RunStarted)
+            died = event if isinstance(event, events.Died) else died
             something = something or isinstance(event, _SOMETHING)
             if something:
                 break
-    return Evidence((run.path / "boot" / str(program)).exists(), frozenset(marks), started, something)
+    return Evidence((run.path / "boot" / str(program)).exists(), frozenset(marks), started, something, died)
 
 
 def explain(seen: Evidence, ended: Ended) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxscope.analysis import removed_names
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import deaths
 from jaxscope.model.arrays import Snapshot
@@ -19,6 +20,22 @@ def uncaught(died: Died) -> list[Span]:
     """Return ``Uncaught ValueError: the first line of its message``."""
     message = died.message.strip().partition("\n")[0]
     return [(f"Uncaught {brief(died.error, 80)}", "error"), f": {brief(message, 300)}" if message else ""]
+
+
+def removed(died: Died) -> list[Span]:
+    """Return what to write instead of the name or argument that JAX does not have any more; empty if it is
+    about none."""
+    found = removed_names.find(died.error, died.message)
+    if found is None:
+        return []
+    if found.version == removed_names.NEVER:
+        what: list[Span] = ["JAX has no ", (found.name, "name")]
+    else:
+        release = f" was removed in JAX {found.version}" if found.version else " was removed from JAX"
+        what = [(found.name, "name"), release]
+    if died.library:
+        return [*what, f": {brief(died.library, 80)} uses it; install a newer {brief(died.library, 80)}"]
+    return [*what, *([": write ", (found.instead, "good")] if found.instead else ["; nothing replaces it"])]
 
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:

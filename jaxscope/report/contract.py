@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from jaxscope.analysis import removed_names
 from jaxscope.present import causes as in_words
 from jaxscope.present.findings import evidence, fix_text, stable_id, title
 from jaxscope.schema import causes, findings
 from jaxscope.schema.causes import Value
+from jaxscope.schema.events import Died
 from jaxscope.schema.findings import Contexts, fix_of
 from jaxscope.schema.keys import Frame
 
@@ -56,12 +58,38 @@ class Stop(Entry):
     reason: str
 
 
+class RemovedName(Entry):
+    """A name or argument that JAX does not have any more.
+
+    Attributes:
+      instead: what to write today; empty if nothing replaces it.
+      version: the release of JAX that removed it; "never": JAX never had it; None: unknown.
+    """
+
+    name: str
+    instead: str
+    version: str | None
+
+
 class Death(Entry):
-    """The exception that ended the program; ``stack``: the user's lines, the innermost first."""
+    """The exception that ended the program.
+
+    Attributes:
+      stack: the user's lines, the innermost first.
+      library: the package, other than JAX, whose line called what failed; None: the user's line, or unknown.
+      removed_name: what it is about, if that is a name that JAX does not have any more.
+    """
 
     error: str
     message: str
     stack: list[Frame]
+    library: str | None
+    removed_name: RemovedName | None
+
+    @classmethod
+    def of(cls, died: Died) -> Death:
+        found = removed_names.find(died.error, died.message)
+        return cls.copy_of(died, removed_name=None if found is None else RemovedName.copy_of(found))
 
 
 class Device(Entry):

@@ -216,7 +216,7 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
             for p in run.stopped
             if p.stopped is not None
         ],
-        died=None if main is None or main.died is None else contract.Death.copy_of(main.died),
+        died=None if main is None or main.died is None else contract.Death.of(main.died),
         state=state(run, directory) if directory is not None else None,
         jax=started.jax if started is not None else None,
         jaxlib=started.jaxlib if started is not None else None,

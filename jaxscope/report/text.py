@@ -23,10 +23,11 @@ from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
 from jaxscope.present.escape import escape
-from jaxscope.present.failures import donations, uncaught
+from jaxscope.present.failures import donations, removed, uncaught
 from jaxscope.present.failures import out_of_memory as out_of_memory_ended
 from jaxscope.present.functions import by_site, circumstances, outcome, work
 from jaxscope.present.runs import compilation_name, compiling, ending, gaps, unfinished
+from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
 from jaxscope.report import (
     arrays,
@@ -83,6 +84,8 @@ def summary(
 
 def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -> Iterator[Line]:
     places, parts = Places(run), variants.of(run, directory)
+    if gone := _removed(run):
+        yield line(*gone, hang=2)
     yield from header(run, directory)
     yield from arrays.exhausted(run, places)
     yield from _death(run, places)
@@ -139,6 +142,11 @@ def _death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator
     yield line(*uncaught(died), (f"  ({where})" if where else "", "path"), hang=2)
     for spans in donations(run, died.message, places):
         yield line(*spans, indent=2, hang=2)
+
+
+def _removed(run: Run) -> list[Span]:
+    """Return what replaces the name whose removal from JAX ended the program; empty if that is not what did."""
+    return removed(run.main.died) if run.main is not None and run.main.died is not None else []
 
 
 def _recompile_seconds(run: Run) -> Iterator[Line]:
@@ -345,6 +353,8 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
     outside = len(payers.recompiled_outside(run))
     compiled = sum(f.compiled for f in users) + sum(f.compiled for f in others)
     how, bad = ending(run, directory)
+    if gone := _removed(run):
+        yield line(("jaxscope: ", "bold"), *gone, hang=2)
     yield line(
         ("jaxscope: ", "bold"),
         *spent,

@@ -311,11 +311,18 @@ class Degraded(Event, frozen=True, tag="Degraded"):
 
 
 class Died(Event, frozen=True, tag="Died"):
-    """An uncaught exception ended the program. ``stack``: the user's frames, innermost first."""
+    """An uncaught exception ended the program.
+
+    Attributes:
+      error: name of its class.
+      stack: the user's frames, innermost first.
+      library: the package, other than JAX, whose line called what failed; None: the user's line, or unknown.
+    """
 
     error: str = ""
     message: str = ""
     stack: list[Frame] = []
+    library: str | None = None
 
 
 class RunEnded(Event, frozen=True, tag="RunEnded"):

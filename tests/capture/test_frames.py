@@ -1,5 +1,6 @@
 """Reading the stack: the user's lines, and locals without a trace."""
 
+import json
 import sys
 import weakref
 
@@ -95,3 +96,22 @@ def test_a_decorator_and_what_runs_tests_are_no_library_that_a_line_enters():
     assert entrance("mine", "unittest.main", "chex.variants", "mine") == 0
     assert entrance("mine", "jaxtyping", "mine") == 0
     assert entrance("mine", "_pytest.python", "mine", "haiku.transform", "mine") == 1
+
+
+def test_the_package_whose_line_raised_is_named(tmp_path, monkeypatch):
+    package = tmp_path / "site-packages" / "oldpackage"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def use(x):\n    return x.no_such_name\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    import oldpackage
+
+    def raised(act):
+        try:
+            act()
+        except (AttributeError, ValueError) as e:
+            return frames.raised_in(e.__traceback__)
+
+    assert raised(lambda: oldpackage.use(1)) == "oldpackage"
+    assert raised(lambda: (1).no_such_name) is None
+    assert raised(lambda: json.loads("{")) is None, "Python's own modules are left out"
+    assert frames.raised_in(None) is None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxscope.model import arrays as model
 from jaxscope.model.run import Run
-from jaxscope.present.failures import alive, donations, memory_needed, uncaught
+from jaxscope.present.failures import alive, donations, memory_needed, removed, uncaught
 from jaxscope.present.runs import ending
 from jaxscope.present.text import WITH_INPUT, Places, size, wanted_input
 from jaxscope.tui.cells import Part
@@ -43,6 +43,7 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
         return [*made[:1], *advice, *made[1:]]
     if died is not None:
         made = [[("✖ ", "error"), *uncaught(died)], *advice]
+        made += [[("  → ", "good"), *spans] for spans in [removed(died)] if spans]
     else:
         message = (look.error or "").strip() if look is not None else ""
         made = [

@@ -1,0 +1,252 @@
+"""Names and arguments that JAX no longer has, with what replaces them.
+
+Source: the changelog of JAX (CHANGELOG.md of the repository jax-ml/jax), read up to version 0.11.0. A version is
+None where the changelog does not name the release. ``tests/analysis/test_removed_names.py`` compares the table with
+the installed JAX.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+NEVER = "never"  # in place of a version: JAX never had it
+
+
+class Removed(NamedTuple):
+    """One name or argument that is gone.
+
+    Attributes:
+      name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
+      instead: what to write today; empty if there is no replacement.
+      version: the release that removed it, NEVER, or None if unknown.
+    """
+
+    name: str
+    instead: str
+    version: str | None
+
+
+_AT = "x.at[index].set(y), x.at[index].add(y), ..."
+_CALLBACKS = "jax.pure_callback, jax.experimental.io_callback or jax.debug.callback"
+_CORE = "jax.extend.core."
+_SET_MESH = "jax.set_mesh"
+
+NAMES: dict[str, tuple[str, str | None]] = {
+    # jax
+    "jax.tree_map": ("jax.tree.map", "0.6.0"),
+    "jax.tree_flatten": ("jax.tree.flatten", "0.6.0"),
+    "jax.tree_leaves": ("jax.tree.leaves", "0.6.0"),
+    "jax.tree_structure": ("jax.tree.structure", "0.6.0"),
+    "jax.tree_transpose": ("jax.tree.transpose", "0.6.0"),
+    "jax.tree_unflatten": ("jax.tree.unflatten", "0.6.0"),
+    "jax.treedef_is_leaf": ("jax.tree_util.treedef_is_leaf", "0.6.0"),
+    "jax.tree_multimap": ("jax.tree.map", "0.3.16"),
+    "jax.tree_util.tree_multimap": ("jax.tree.map", "0.3.16"),
+    "jax.tree_util.build_tree": ("jax.tree.unflatten", None),
+    "jax.xla_computation": ("jax.jit(f).lower(...).compiler_ir('hlo')", "0.4.34"),
+    "jax.clear_backends": ("jax.clear_caches", "0.4.36"),
+    "jax.device_put_sharded": ("jax.device_put with a NamedSharding", "0.10.0"),
+    "jax.device_put_replicated": ("jax.device_put with NamedSharding(mesh, PartitionSpec())", "0.10.0"),
+    "jax.soft_pmap": ("jax.shard_map with jax.vmap", "0.3.18"),
+    "jax.mask": ("", "0.3.16"),
+    "jax.shapecheck": ("", "0.3.16"),
+    "jax.abstract_arrays": ("jax.core.ShapedArray", "0.4.17"),
+    "jax.curry": ("functools.partial", "0.4.14"),
+    "jax.partial_eval": ("jax.interpreters.partial_eval", "0.4.14"),
+    "jax.pxla": ("jax.interpreters.pxla", "0.4.14"),
+    "jax.xla": ("jax.interpreters.xla", "0.4.14"),
+    "jax.ShapedArray": ("jax.core.ShapedArray", "0.4.14"),
+    "jax.linear_util": ("jax.extend.linear_util", "0.4.24"),
+    "jax.prng": ("jax.extend.random", "0.4.24"),
+    "jax.jaxpr_util": ("", "0.4.16"),
+    "jax.util": ("", "0.8.0"),
+    "jax.cloud_tpu_init": ("nothing: JAX does this by itself", "0.11.0"),
+    # jax.experimental
+    "jax.experimental.host_callback": (_CALLBACKS, "0.8.0"),
+    "jax.experimental.maps": ("jax.shard_map, and jax.sharding.Mesh", "0.4.31"),
+    "jax.experimental.PartitionSpec": ("jax.sharding.PartitionSpec", "0.4.11"),
+    "jax.experimental.pjit.PartitionSpec": ("jax.sharding.PartitionSpec", "0.4.11"),
+    "jax.experimental.pjit.NamedSharding": ("jax.sharding.NamedSharding", "0.4.11"),
+    "jax.experimental.pjit.with_sharding_constraint": ("jax.lax.with_sharding_constraint", None),
+    "jax.experimental.optimizers": ("jax.example_libraries.optimizers", "0.3.16"),
+    "jax.experimental.stax": ("jax.example_libraries.stax", "0.3.16"),
+    "jax.experimental.loops": ("jax.lax.fori_loop or jax.lax.while_loop", "0.3.16"),
+    "jax.experimental.gda_serialization": ("jax.experimental.array_serialization", None),
+    "jax.experimental.global_device_array": ("jax.make_array_from_callback", None),
+    "jax.experimental.array_api": ("jax.numpy", "0.5.0"),
+    "jax.experimental.export": ("jax.export", "0.4.36"),
+    "jax.experimental.shard": ("jax.sharding.reshard, auto_axes and explicit_axes of jax.sharding", "0.7.0"),
+    "jax.experimental.enable_x64": ("jax.enable_x64(True)", None),
+    "jax.experimental.disable_x64": ("jax.enable_x64(False)", None),
+    "jax.experimental.layout.DeviceLocalLayout": ("jax.experimental.layout.Layout", "0.7.0"),
+    "jax.experimental.ann": ("jax.lax.approx_max_k and jax.lax.approx_min_k", "0.3.2"),
+    "jax.experimental.custom_dce": ("", "0.10.0"),
+    "jax.experimental.si_vjp": ("", "0.8.2"),
+    "jax.experimental.compilation_cache.compilation_cache.initialize_cache": (
+        "jax.config.update('jax_compilation_cache_dir', ...)", "0.8.0",
+    ),
+    # jax.sharding
+    "jax.sharding.PositionalSharding": ("jax.sharding.NamedSharding", None),
+    "jax.sharding.PmapSharding": ("jax.sharding.NamedSharding", "0.10.0"),
+    "jax.sharding.XLACompatibleSharding": ("jax.sharding.Sharding", "0.4.34"),
+    "jax.sharding.OpShardingSharding": ("jax.sharding.NamedSharding", "0.4.12"),
+    "jax.sharding.use_mesh": (_SET_MESH, "0.7.1"),
+    "jax.sharding.Shard": ("x.addressable_shards, whose elements are the shards", NEVER),
+    # jax.numpy, jax.scipy, jax.lax, jax.nn, jax.random, jax.ops, jax.dlpack
+    "jax.numpy.DeviceArray": ("jax.Array", "0.4.14"),
+    "jax.numpy.msort": ("jax.numpy.sort(a, axis=0)", "0.4.9"),
+    "jax.numpy.alltrue": ("jax.numpy.all", "0.4.16"),
+    "jax.numpy.sometrue": ("jax.numpy.any", "0.4.16"),
+    "jax.numpy.product": ("jax.numpy.prod", "0.4.16"),
+    "jax.numpy.cumproduct": ("jax.numpy.cumprod", "0.4.16"),
+    "jax.numpy.in1d": ("jax.numpy.isin", "0.4.24"),
+    "jax.numpy.row_stack": ("jax.numpy.vstack", "0.4.24"),
+    "jax.numpy.trapz": ("jax.scipy.integrate.trapezoid", "0.4.24"),
+    "jax.numpy.issubsctype": ("jax.numpy.issubdtype", "0.4.24"),
+    "jax.numpy.NINF": ("-jax.numpy.inf", "0.4.24"),
+    "jax.numpy.PZERO": ("0.0", "0.4.24"),
+    "jax.numpy.NZERO": ("-0.0", "0.4.24"),
+    "jax.numpy.round_": ("jax.numpy.round", "0.4.38"),
+    "jax.numpy.fix": ("jax.numpy.trunc", "0.10.0"),
+    "jax.scipy.linalg.tril": ("jax.numpy.tril", "0.4.24"),
+    "jax.scipy.linalg.triu": ("jax.numpy.triu", "0.4.24"),
+    "jax.scipy.linalg.polar_unitary": ("jax.scipy.linalg.polar", "0.4.3"),
+    "jax.scipy.special.sph_harm": ("jax.scipy.special.sph_harm_y", "0.10.0"),
+    "jax.lax.pvary": ("jax.lax.pcast(..., to='varying')", "0.10.0"),
+    "jax.lax.prod": ("math.prod", "0.4.16"),
+    "jax.lax.tie_in": ("nothing: it had no effect", "0.4.29"),
+    "jax.lax.infeed": ("", "0.7.0"),
+    "jax.lax.outfeed": ("", "0.7.0"),
+    "jax.lax.zeros_like_array": ("jax.numpy.zeros_like", None),
+    "jax.nn.normalize": ("jax.nn.standardize", "0.4.29"),
+    "jax.random.shuffle": ("jax.random.permutation(..., independent=True)", "0.4.31"),
+    "jax.random.KeyArray": ("jax.Array", "0.4.24"),
+    "jax.random.PRNGKeyArray": ("jax.Array", "0.4.24"),
+    "jax.random.default_prng_impl": ("jax.config.jax_default_prng_impl", "0.4.24"),
+    "jax.random.threefry2x32_key": ("jax.random.key(seed, impl='threefry2x32')", "0.4.24"),
+    "jax.random.rbg_key": ("jax.random.key(seed, impl='rbg')", "0.4.24"),
+    "jax.random.unsafe_rbg_key": ("jax.random.key(seed, impl='unsafe_rbg')", "0.4.24"),
+    "jax.ops.index_update": (_AT, "0.3.2"),
+    "jax.ops.index_add": (_AT, "0.3.2"),
+    "jax.dlpack.to_dlpack": ("x itself: other frameworks' from_dlpack takes a jax.Array", "0.8.0"),
+    # jax.core, jax.interpreters, jax.lib, jax.extend, jax.stages
+    "jax.core.ClosedJaxpr": (f"{_CORE}ClosedJaxpr", "0.6.0"),
+    "jax.core.Jaxpr": (f"{_CORE}Jaxpr", "0.6.0"),
+    "jax.core.JaxprEqn": (f"{_CORE}JaxprEqn", "0.6.0"),
+    "jax.core.Literal": (f"{_CORE}Literal", "0.6.0"),
+    "jax.core.Primitive": (f"{_CORE}Primitive", "0.6.0"),
+    "jax.core.Token": (f"{_CORE}Token", "0.6.0"),
+    "jax.core.Var": (f"{_CORE}Var", "0.6.0"),
+    "jax.core.jaxpr_as_fun": (f"{_CORE}jaxpr_as_fun", "0.6.0"),
+    "jax.core.raise_to_shaped": ("", "0.6.0"),
+    "jax.core.get_aval": ("jax.typeof", "0.10.0"),
+    "jax.core.axis_frame": ("jax.lax.axis_size", "0.7.0"),
+    "jax.core.concrete_or_error": ("", "0.11.0"),
+    "jax.core.gensym": ("", "0.11.0"),
+    "jax.interpreters.xla.DeviceArray": ("jax.Array", "0.4.11"),
+    "jax.interpreters.xla.device_put": ("jax.device_put", "0.4.11"),
+    "jax.interpreters.xla.xb": ("jax.extend.backend", "0.4.36"),
+    "jax.interpreters.pxla.Mesh": ("jax.sharding.Mesh", "0.4.11"),
+    "jax.interpreters.pxla.PartitionSpec": ("jax.sharding.PartitionSpec", "0.4.11"),
+    "jax.interpreters.pxla.ShardedDeviceArray": ("jax.Array", "0.4.14"),
+    "jax.interpreters.mlir.custom_call": ("jax.ffi", "0.8.0"),
+    "jax.lib.xla_bridge": ("jax.extend.backend", None),
+    "jax.lib.xla_client": ("jax.extend", None),
+    "jax.lib.xla_extension": ("jax.errors, jax.Array and jax.Device", None),
+    "jax.extend.ffi": ("jax.ffi", "0.8.0"),
+    "jax.stages.OutInfo": ("jax.ShapeDtypeStruct", "0.7.0"),
+    # methods of arrays and other objects
+    "Array.device()": ("x.devices(), or x.device without parentheses", "0.4.27"),
+    "Array.device_buffer": ("x.addressable_data(0)", "0.4.27"),
+    "Array.device_buffers": ("x.addressable_shards", "0.4.27"),
+    "Array.broadcast": ("jax.lax.broadcast", "0.4.14"),
+    "Array.broadcast_in_dim": ("jax.lax.broadcast_in_dim", "0.4.14"),
+    "Array.split": ("jax.numpy.split", "0.4.14"),
+    "Array.tile": ("jax.numpy.tile", "0.3.17"),
+    "Array.to_py": ("numpy.asarray(x)", None),
+    "Array.block_host_until_ready": ("x.block_until_ready()", "0.4.1"),
+    "PRNGKeyArray.unsafe_raw_array": ("jax.random.key_data", "0.4.24"),
+    "Compiled.compiler_ir": ("compiled.as_text()", "0.4.14"),
+    # the module; the object jax.config is still there
+    "jax.config": ("from jax import config", "0.4.29"),
+}  # fmt: skip
+
+# By function and argument. The errors name the function alone, so that no two may have one name and argument.
+ARGUMENTS: dict[tuple[str, str], tuple[str, str | None]] = {
+    ("jax.experimental.pjit.pjit", "in_axis_resources"): ("in_shardings", "0.4.14"),
+    ("jax.experimental.pjit.pjit", "out_axis_resources"): ("out_shardings", "0.4.14"),
+    ("jax.jit", "in_axis_resources"): ("in_shardings", NEVER),
+    ("jax.jit", "out_axis_resources"): ("out_shardings", NEVER),
+    ("jax.lax.with_sharding_constraint", "axis_resources"): ("shardings", "0.4.11"),
+    ("jax.numpy.clip", "a_min"): ("min", "0.10.0"),
+    ("jax.numpy.clip", "a_max"): ("max", "0.10.0"),
+    ("jax.numpy.reshape", "newshape"): ("shape", None),
+    ("jax.nn.softmax", "initial"): ("", "0.4.36"),
+    ("jax.nn.log_softmax", "initial"): ("", "0.4.36"),
+    ("jax.ShapeDtypeStruct", "named_shape"): ("", "0.4.34"),
+    ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type", "0.10.0"),
+    ("jax.shard_map", "check_rep"): ("check_vma", NEVER),
+    ("jax.shard_map", "auto"): ("axis_names, the axes that are manual", NEVER),
+    ("jax.scipy.linalg.solve", "sym_pos"): ("assume_a='pos'", "0.4.21"),
+    ("jax.distributed.initialize", "communication"): ("", NEVER),
+}
+
+_ERRORS = {"AttributeError", "ImportError", "ModuleNotFoundError", "TypeError"}
+_OF_MODULE = re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'")
+_IMPORT = re.compile(r"cannot import name '(\w+)' from '(jax[\w.]*)'")
+_MODULE = re.compile(r"No module named '(jax\.[\w.]+)'")
+_DEPRECATED = re.compile(r"^(jax\.[\w.]+) (?:is|was) deprecated")
+_OF_OBJECT = re.compile(
+    r"(?:'[\w.]*?(ArrayImpl|PRNGKeyArray|Compiled)' object|(\w*Tracer)) has no attribute '?(\w+)'?"
+)
+_BUFFER = re.compile(r"^arr\.(\w+) has been deprecated")
+_CALLED = re.compile(r"'[\w.]*\bDevice' object is not callable")
+_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
+
+
+def find(error: str, message: str) -> Removed | None:
+    """Return what an exception is about; None unless it names something that JAX does not have any more.
+
+    Args:
+      error: name of the exception's class.
+      message: its text.
+    """
+    if error not in _ERRORS:
+        return None
+    if found := _ARGUMENT.search(message):
+        return _argument(found[1] or found[2], found[3])
+    return _name(_named(message))
+
+
+def _named(message: str) -> str:
+    """Return the full name that ``message`` is about; empty if it is about nothing of JAX."""
+    if found := _OF_MODULE.search(message):
+        return f"{found[1]}.{found[2]}"
+    if found := _IMPORT.search(message):
+        return f"{found[2]}.{found[1]}"
+    if found := _MODULE.search(message):
+        return found[1]
+    if found := _DEPRECATED.search(message):
+        return found[1]
+    if found := _OF_OBJECT.search(message):
+        return f"{'Array' if found[1] in (None, 'ArrayImpl') else found[1]}.{found[3]}"
+    if found := _BUFFER.search(message):
+        return f"Array.{found[1]}"
+    return "Array.device()" if _CALLED.search(message) else ""
+
+
+def _name(name: str) -> Removed | None:
+    """Return the entry of ``name``, or of the removed module that it is in."""
+    while name:
+        if name in NAMES:
+            return Removed(name, *NAMES[name])
+        name = name.rpartition(".")[0] if name.startswith("jax.") else ""
+    return None
+
+
+def _argument(function: str, argument: str) -> Removed | None:
+    for (name, known), (instead, version) in ARGUMENTS.items():
+        if known == argument and name.rpartition(".")[2] == function:
+            return Removed(f"{name}({argument}=)", instead, version)
+    return None
