@@ -71,14 +71,22 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         if not names:
             return None
         attributes = {n: _slot(value, n) for n in names}
-    # Flax keeps bookkeeping under _pytree__... and _object__...: no name the user would know. Its lists
-    # keep their items under "0", "1", ... and beside them how many there are.
+    # Flax's lists keep their items under "0", "1", ... and beside them how many there are.
     counts = ("_length",) if kind.__module__.partition(".")[0] == "flax" else ()
-    return [
-        (f"[{n}]" if str(n).isdecimal() else f".{n}", v)
-        for n, v in list(attributes.items())
-        if not (isinstance(n, str) and n.startswith("_") and ("__" in n or n in counts))
-    ]
+    steps = ((_attribute(n, kind), v) for n, v in list(attributes.items()) if n not in counts)
+    return [(step, v) for step, v in steps if step is not None]
+
+
+def _attribute(name: Any, kind: type) -> str | None:
+    """Return the step to an attribute: ``.__x`` for the ``_Kind__x`` that Python makes of ``self.__x``.
+
+    None for what no user would know: Flax keeps bookkeeping under _pytree__... and _object__...
+    """
+    if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
+        return f"[{name}]" if str(name).isdecimal() else f".{name}"
+    owner, _, private = name[1:].partition("__")
+    classes = [c.__name__.lstrip("_") for c in kind.__mro__ if c is not object]
+    return f".__{private}" if private and owner and owner in classes else None
 
 
 def kind_name(kind: type) -> str:

@@ -8,6 +8,7 @@ import re
 import msgspec
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.paths import tokens
 from jaxscope.model.records import Process
 from jaxscope.model.run import Run
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
@@ -64,6 +65,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
       by_device: bytes by device of that process, each buffer once, also if several arrays share it.
       parts: number of further arrays in the memory of these, without a path.
+      lengths, bounded: of containers, as in ``ArraysSeen``.
     """
 
     process: Process
@@ -79,6 +81,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     error: str | None
     site: Frame | None
     parts: int = 0
+    lengths: dict[str, int] = {}
+    bounded: list[str] = []
 
     @property
     def unnamed_share(self) -> float | None:
@@ -160,6 +164,8 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
         error=event.error,
         site=event.site,
         parts=event.parts,
+        lengths=event.lengths,
+        bounded=event.bounded,
     )
 
 
@@ -201,20 +207,24 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A group that grew in every snapshot.
+    """Arrays of one container, or one array, of which there was more in every snapshot.
 
     Attributes:
+      group: of the last snapshot.
+      path: of the container, ``history[*]``, or of the array; None: no reference was found.
       seen: (step, count, bytes) of each snapshot.
       held: what holds them, if they have no path and it was searched for.
     """
 
     group: Group
+    path: str | None
     process: Process
     seen: list[tuple[int, int, int]]
     held: str | None = None
 
     @property
     def arrays_per_step(self) -> float:
+        """Return 0 for one array that becomes longer."""
         (first, had, _), (last, has, _) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
@@ -225,11 +235,11 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growing(run: Run) -> list[Growth]:
-    """Return the groups with more arrays in each snapshot than in the one before, the most bytes per step
-    first.
+    """Return what grew from each snapshot to the next, the most bytes per step first.
 
     In at least FEWEST snapshots at different steps, the last of them in the second half of the run. The
-    groups of one container are added up, since its arrays may have changing shapes.
+    groups of one container are added up, since its arrays may have changing shapes. Containers that fill up
+    to a bound are left out.
     """
     found = []
     for process in run.processes.values():
@@ -237,13 +247,14 @@ def growing(run: Run) -> list[Growth]:
         snapshots = _at_steps(recorded)
         if len(snapshots) < FEWEST:
             continue
+        gaining = _gaining(snapshots[0], snapshots[-1])
         series: dict[object, list[tuple[int, int, int]]] = {}
         latest: dict[object, Group] = {}
-        held = {_holder(g): g.held for s in recorded for g in s.groups if g.held is not None}
+        held = {_holder(g, gaining): g.held for s in recorded for g in s.groups if g.held is not None}
         for snapshot in snapshots:
             sums: dict[object, tuple[int, int]] = {}
             for g in snapshot.groups:
-                key = _holder(g)
+                key = _holder(g, gaining)
                 n, size = sums.get(key, (0, 0))
                 sums[key] = n + g.count, size + (g.global_bytes or 0)
                 if latest.get(key) is None or snapshot is snapshots[-1]:
@@ -253,9 +264,24 @@ def growing(run: Run) -> list[Growth]:
         for key, seen in series.items():
             tail = _rising(seen)
             # A group that a loop has released at its end was growing until then.
-            if 2 * seen[-1][0] >= (snapshots[-1].step or 0) and len(tail) >= FEWEST and _steady(tail):
-                found.append(Growth(latest[key], process, tail, held.get(key)))
-    return sorted(found, key=lambda g: (-g.bytes_per_step, -g.arrays_per_step, g.group.path or ""))
+            if 2 * seen[-1][0] < (snapshots[-1].step or 0) or len(tail) < FEWEST or not _steady(tail):
+                continue
+            path = key if isinstance(key, str) else None
+            if path is None or not _fills_up(path, tail, snapshots):
+                found.append(Growth(latest[key], path, process, tail, held.get(key)))
+    return sorted(found, key=lambda g: (-g.bytes_per_step, -g.arrays_per_step, g.path or ""))
+
+
+def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
+    """Return the paths of containers that have more keys in the ``last`` snapshot than in the ``first``."""
+    keys: tuple[dict[str, set[str]], ...] = ({}, {})
+    for snapshot, of in zip((first, last), keys, strict=True):
+        for g in snapshot.groups:
+            steps = tokens(g.path or "")
+            for n, step in enumerate(steps[1:], 1):
+                if step.startswith("["):
+                    of.setdefault("".join(steps[:n]), set()).add(step)
+    return {path for path, inside in keys[1].items() if len(inside) > len(keys[0].get(path, ()))}
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[Snapshot]:
@@ -264,18 +290,38 @@ def _at_steps(recorded: list[Snapshot]) -> list[Snapshot]:
     return [by_step[step] for step in sorted(by_step)]
 
 
-def _holder(g: Group) -> object:
-    """Identify the leaking container: the outermost one with indices, or the line that created the arrays."""
-    if g.path is not None:
-        return g.path.partition("[*]")[0] + "[*]" if "[*]" in g.path else re.sub(r"\d+", "*", g.path)
-    return ("unnamed", g.origin, g.dtype)
+def _holder(g: Group, gaining: set[str]) -> object:
+    """Identify the leaking container, or the array: by path, the outermost container that has indices or is
+    one of ``gaining``; without a path by the line that created the arrays."""
+    if g.path is None:
+        return ("unnamed", g.origin, g.dtype)
+    steps = tokens(g.path)
+    for n, step in enumerate(steps):
+        above = "".join(steps[:n])
+        if step == "[*]" or (step.startswith("[") and above in gaining):
+            return above + "[*]"
+    return re.sub(r"\d+", "*", g.path)
+
+
+def _fills_up(path: str, seen: list[tuple[int, int, int]], snapshots: list[Snapshot]) -> bool:
+    """Return whether the container at ``path`` has a bound, or as many items, all the time, as arrays go in."""
+    container = path.removesuffix("[*]").removesuffix(".<cache>")
+    during = [s for s in snapshots if seen[0][0] <= (s.step or 0) <= seen[-1][0]]
+    if any(container in s.bounded for s in during):
+        return True
+    lengths = {s.lengths.get(container) for s in during}
+    length = lengths.pop()
+    return not lengths and length is not None and seen[-1][1] <= length
 
 
 def _rising(seen: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the longest end of ``seen`` in which the count grew every time."""
+    """Return the longest end of ``seen`` in which the count grew every time, or the bytes of one array."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1
+    if start == len(seen) - 1:
+        while start > 0 and seen[start - 1][1] == seen[start][1] == 1 and seen[start - 1][2] < seen[start][2]:
+            start -= 1
     return seen[start:]
 
 
@@ -284,8 +330,9 @@ def _steady(seen: list[tuple[int, int, int]]) -> bool:
     if seen[-1][0] - seen[0][0] < LEAST_STEPS:
         return False
     middle = len(seen) // 2
+    figure = 1 if seen[0][1] < seen[-1][1] else 2
 
     def rate(a: tuple[int, int, int], b: tuple[int, int, int]) -> float:
-        return (b[1] - a[1]) / (b[0] - a[0])
+        return (b[figure] - a[figure]) / (b[0] - a[0])
 
     return rate(seen[middle], seen[-1]) >= 0.5 * rate(seen[0], seen[middle])

@@ -26,15 +26,21 @@ MOST_EVIDENCE = 20
 def growing(run: Run) -> Iterator[Finding]:
     for g in arrays.growing(run):
         last, has, size = g.seen[-1]
+        longer = not g.arrays_per_step
+        if longer and g.bytes_per_step < SMALL_PER_STEP:
+            continue
+        more = Bytes(g.bytes_per_step)
         yield Finding(
             code="JX501",
             severity=WARNING if g.bytes_per_step >= SMALL_PER_STEP else NOTE,
             certainty=CERTAIN,
-            title=message(
+            title=message("growing-array", path=g.path, more_bytes=more, bytes=Bytes(size), step=last)
+            if longer
+            else message(
                 "growing-arrays",
                 arrays=_growing(g),
                 more=Count(g.arrays_per_step, "array"),
-                more_bytes=Bytes(g.bytes_per_step),
+                more_bytes=more,
                 count=Count(has, "array"),
                 bytes=Bytes(size),
                 step=last,
@@ -48,25 +54,32 @@ def growing(run: Run) -> Iterator[Finding]:
                 )
                 for step, n, b in g.seen
             ],
-            fix=_fix(g),
-            subject=(g.group.path, g.held, g.group.origin),
+            fix=_fix(g, longer),
+            subject=(g.path, g.held, g.group.origin),
         )
 
 
 def _growing(g: Growth) -> Message:
-    if g.group.path is not None:
-        return message("path-grows", path=g.group.path)
+    if g.path is not None:
+        return message("path-grows", path=g.group.path if "[*]" in (g.group.path or "") else g.path)
     return message("held-arrays-grow", holder=g.held) if g.held else message("unreferenced-arrays-grow")
 
 
-def _fix(g: Growth) -> Fix:
-    if g.group.path is None and g.held is not None and "jit cache" in g.held:
+def _fix(g: Growth, longer: bool) -> Fix:
+    if g.path is None and g.held is not None and "jit cache" in g.held:
         return Fix(message("fix-pass-captured-arrays"), "pass_argument")
-    if g.group.path is None and g.held is not None:
+    if g.path is None and g.held is not None:
         return Fix(message("fix-release", holder=g.held), "release", {"holder": g.held})
-    if g.group.path is None:
+    if g.path is None:
         return Fix(message("fix-find-references"), "release")
-    container = g.group.path.partition("[*]")[0]
+    if longer:
+        return Fix(message("fix-final-length", path=g.path), "preallocate", {"path": g.path})
+    container = g.path.partition("[*]")[0]
+    if "__traceback__" in (g.group.path or ""):
+        return Fix(message("fix-keep-error-text", container=container), "release", {"container": container})
+    if container.endswith(".<cache>"):
+        function = container.removesuffix(".<cache>")
+        return Fix(message("fix-bound-cache", function=function), "keep_fewer", {"container": function})
     if g.group.shape == ():
         return Fix(message("fix-keep-numbers", container=container), "keep_numbers", {"container": container})
     return Fix(message("fix-keep-fewer", container=container), "keep_fewer", {"container": container})

@@ -285,6 +285,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
         JAX keeps.
       overlap: bytes by device that two groups count, because an array shares another's memory on some devices
         only.
+      lengths: the number of items of containers that lead to arrays, by path; of those in ``bounded``, which
+        is a list of paths, the most that they may have (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``).
     """
 
     why: str = ""
@@ -301,6 +303,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     site: Frame | None = None
     parts: int = 0
     overlap: dict[int, int] = {}
+    lengths: dict[str, int] = {}
+    bounded: list[str] = []
 
 
 class Degraded(Event, frozen=True, tag="Degraded"):

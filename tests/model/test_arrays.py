@@ -144,6 +144,40 @@ def test_what_fills_up_or_falls_is_not_growing(counts, run_of):
     assert arrays.growing(run_of(*looks(counts))) == []
 
 
+def test_a_dict_with_a_new_text_key_in_each_step_grows(run_of):
+    events = [
+        seen(group("params['a']"), *(group(f"seen['{chr(97 + n)}']['w']") for n in range(k)), step=k)
+        for k in (1, 2, 4, 8, 16)
+    ]
+    [growth] = arrays.growing(run_of(*events))
+    assert (growth.path, growth.arrays_per_step) == ("seen[*]", 1)
+
+
+def test_one_array_that_becomes_longer_grows_by_bytes(run_of):
+    events = [seen(group("w"), group("log", shape=(k, 4), size=16 * k), step=k) for k in (1, 2, 4, 8, 16)]
+    [growth] = arrays.growing(run_of(*events))
+    assert (growth.path, growth.arrays_per_step, growth.bytes_per_step) == ("log", 0, 16)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "bounded"),
+    [
+        ({"history": 500}, ["history"]),  # deque(maxlen=500)
+        ({"history": 40}, []),  # [None] * 40, filled one by one
+    ],
+)
+def test_a_container_that_fills_up_to_its_bound_is_not_growing(lengths, bounded, run_of):
+    events = [
+        seen(group("history[*]", n), step=n, lengths=lengths, bounded=bounded) for n in (1, 2, 4, 8, 16, 32)
+    ]
+    assert arrays.growing(run_of(*events)) == []
+
+
+def test_a_list_that_becomes_longer_with_its_arrays_grows(run_of):
+    events = [seen(group("history[*]", n), step=n, lengths={"history": n}) for n in (8, 16, 24, 32)]
+    assert [g.path for g in arrays.growing(run_of(*events))] == ["history[*]"]
+
+
 def test_three_looks_or_five_steps_make_no_trend(run_of):
     assert arrays.growing(run_of(*looks([1, 8, 32], steps=[1, 8, 32]))) == []
 

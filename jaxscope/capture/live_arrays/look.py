@@ -98,6 +98,8 @@ class Look:
             groups=groups,
             parts=kinds.parts,
             overlap=kinds.shared.overlap,
+            lengths=kinds.lengths,
+            bounded=kinds.bounded,
             addressable=shield.attempt("addressable", _addressable),
             memory=shield.attempt("device_memory", _memory) or [],
             host_limit=shield.attempt("host_memory", host_memory.limit) if _on_cpu() else None,
@@ -142,6 +144,8 @@ class _Kinds:
         self.shardings = Shardings()
         self.shared = shared_buffers.SharedBuffers()
         self.parts = 0
+        self.lengths: dict[str, int] = {}
+        self.bounded: list[str] = []
         self._sharding_index: dict[Any, int | None] = {}
         self._batches: dict[Any, _Batch] = {}
         self._equal: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
@@ -207,7 +211,10 @@ class _Kinds:
         self, named: variable_paths.VariablePaths, suspects: Collection[UnnamedKey] = ()
     ) -> list[ArrayGroup]:
         """Return the groups, largest first; beyond MAX_GROUPS the smallest are merged."""
-        counts = self._count(named, MAX_GROUPS) or self._count(named, None) or []
+        counts = self._count(named, MAX_GROUPS)
+        short = counts is None
+        counts = counts or self._count(named, None) or []
+        self.lengths, self.bounded = shield.attempt("array_names", named.lengths, short) or ({}, [])
         holders = self._holders(counts, suspects)
         self._arrays.clear()
         groups = [*_named_groups(counts), *self._unnamed_groups(counts, holders)]

@@ -46,7 +46,11 @@ def _referrers(objects: list[Any]) -> list[Any]:
     arguments = tuple(objects)  # Python 3.13 reports the tuple of arguments as a referrer too
     ours = (id(objects), id(arguments))
     referrers = gc.get_referrers(*arguments)
-    return [o for o in referrers if id(o) not in ours and not issubclass(type(o), FrameType)]
+    return [o for o in referrers if id(o) not in ours and not _is_our_frame(o)]
+
+
+def _is_our_frame(o: Any) -> bool:
+    return issubclass(type(o), FrameType) and frames.root(o.f_globals.get("__name__")) == "jaxscope"
 
 
 def _jax_class_around(container: Any) -> str | None:
@@ -72,6 +76,8 @@ def _description(holder: Any, ids: set[int]) -> str:
         return f"an object of class {owner}" if owner else f"a {kind.__qualname__}{under}"
     if issubclass(kind, CellType):
         return "a variable of a closure"
+    if issubclass(kind, FrameType):
+        return f"a local variable of {holder.f_code.co_qualname}"
     if issubclass(kind, CONTAINERS):
         return f"a {kind.__qualname__} of {len(holder):,}"
     return f"an object of class {paths.kind_name(kind)}"

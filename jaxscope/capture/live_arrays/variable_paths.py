@@ -9,13 +9,25 @@ from __future__ import annotations
 import collections
 import dis
 import functools
+import gc
 import inspect
 import itertools
 import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CodeType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+)
 from typing import Any
 
 import numpy as np
@@ -30,17 +42,23 @@ MAX_OTHER_OBJECTS = 30_000  # objects visited that lead to no array, and four mo
 MAX_DEPTH = 32
 SAMPLE = 64
 LARGE = 1024
+MANY_KEYS = 64  # in a dict: where there are too many paths, its keys are written [*]
+SIZED = 8  # items of a container whose length is noted
+MOST_SIZED = 256  # containers
 
 # Before Python 3.13 ``locals()`` and ``frame.f_locals`` are one dict: reading it would change the dict that
 # the program has. Functions that call one of these are not read there.
 _EXPOSING = frozenset({"locals", "vars", "eval", "exec", "f_locals"})
+_SUSPENDED = (GeneratorType, CoroutineType, AsyncGeneratorType)
+_CACHE = type(functools.lru_cache(lambda: None))  # of functools.lru_cache
 _ATOMS = frozenset({*paths.PLAIN, *(np.dtype(c).type for c in "?bBhHiIlLefdFD")})
 
 
 # An object on the way to an array: the node that holds it, the step from there, and whether the step is a
-# dict's key that is still to be written as text. The step None is "at some index". Text is made only where
-# an array is found.
-Node = tuple[Any, Any, bool]
+# dict's key that is still to be written as text: KEY, or ONE_OF_MANY. The step None is "at some index". Text
+# is made only where an array is found.
+Node = tuple[Any, Any, int]
+TEXT, KEY, ONE_OF_MANY = range(3)
 
 
 class VariablePaths:
@@ -56,7 +74,10 @@ class VariablePaths:
     def __init__(self, wanted: set[int], skip: set[int] | None = None) -> None:
         self._holder: dict[int, Node | None] = {}
         self._steps: dict[int, Any] = {}
-        self._raw: set[int] = set()
+        self._raw: dict[int, int] = {}
+        self._sized: list[Node] = []  # containers, with their lengths beside
+        self._lengths: list[int] = []
+        self._bounded: set[int] = set()  # ids of those in _sized that never have more items
         self.cut = False
         self._missing = set(wanted)
         self._seen: set[int] = set(skip or ())
@@ -92,7 +113,7 @@ class VariablePaths:
             prefix = texts.get(id(node))
             if prefix is None:
                 prefix = self._node_text(node, short)
-            path = prefix + self._step_text(steps[number], number in raws, short)
+            path = prefix + self._step_text(steps[number], raws.get(number, TEXT), short)
             counts[path] = counts.get(path, 0) + 1
             if most is not None and len(counts) > most:
                 return None
@@ -114,12 +135,48 @@ class VariablePaths:
             text = texts[id(n)] = text + self._step_text(step, raw, short)
         return text
 
-    def _step_text(self, step: Any, raw: bool, short: bool) -> str:
+    def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
+        """Return the lengths of containers that lead to arrays by their path, and the paths of those that are
+        bounded.
+
+        The length of a bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``) is its bound.
+        """
+        above: set[int] = set()
+        for holder in self._holder.values():
+            while holder is not None and id(holder) not in above:
+                above.add(id(holder))
+                holder = holder[0]
+        largest = sorted(zip(self._lengths, self._sized, strict=True), key=lambda s: -s[0])
+        leading = [(n, node) for n, node in largest if id(node) in above][:MOST_SIZED]
+        lengths: dict[str, int] = {}
+        bounded = set()
+        for n, node in leading:
+            path = self._node_text(node, short)
+            lengths[path] = lengths.get(path, 0) + n
+            if id(node) in self._bounded:
+                bounded.add(path)
+        return lengths, sorted(bounded)
+
+    def _note_length(self, node: Node | None, value: Any, length: int) -> None:
+        most = None
+        if issubclass(type(value), collections.deque):
+            most = collections.deque.maxlen.__get__(value)
+        elif type(value) is _CACHE:
+            most = value.cache_info().maxsize
+        if node is not None and (most or length) >= SIZED:
+            self._sized.append(node)
+            self._lengths.append(most or length)
+            if most is not None:
+                self._bounded.add(id(node))
+
+    def _step_text(self, step: Any, raw: int, short: bool) -> str:
+        if short and raw == ONE_OF_MANY and not (type(step) is str and _NUMBERED.fullmatch(step)):
+            return "[*]"
         keys = self._keys[short]
-        is_key = raw and type(step) is str
+        is_key = raw != TEXT and type(step) is str
         text = keys.get(step) if is_key else None
         if text is None:
-            text = _step(step, raw)
+            text = _step(step, raw != TEXT)
             if short:
                 text = _DIGITS.sub("*", text)
             if is_key:
@@ -151,7 +208,7 @@ class VariablePaths:
     def _walk(self, roots: Iterable[tuple[str, Any]], holder: Node | None = None) -> None:
         """Search breadth first from ``roots``, pairs (step, value), which ``holder`` holds."""
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
-        self._enqueue(queue, holder, roots, False, 0)
+        self._enqueue(queue, holder, roots, TEXT, 0)
         while self._missing and queue:
             node, value, depth = queue.popleft()
             self._left -= 1
@@ -165,14 +222,21 @@ class VariablePaths:
                 pairs = self._children(node, value)
             except Exception:  # a dead proxy, a dict that grows while it is read: skip this object only
                 continue
-            self._enqueue(queue, node, pairs, type(value) is dict, depth + 1)
+            kind = type(value)
+            length = _length(value, kind)
+            raw = TEXT
+            if issubclass(kind, dict):
+                raw = KEY if length is None or length <= MANY_KEYS else ONE_OF_MANY
+            if length is not None or kind is _CACHE:
+                self._note_length(node, value, length or 0)
+            self._enqueue(queue, node, pairs, raw, depth + 1)
 
     def _enqueue(
         self,
         queue: collections.deque[tuple[Node | None, Any, int]],
         node: Node | None,
         pairs: Iterable[tuple[Any, Any]],
-        raw: bool,
+        raw: int,
         depth: int,
     ) -> None:
         """Note which of the children ``pairs`` of ``node`` are wanted arrays, and queue the others."""
@@ -184,7 +248,7 @@ class VariablePaths:
                 self._holder[number] = node
                 self._steps[number] = step
                 if raw:
-                    self._raw.add(number)
+                    self._raw[number] = raw
             elif number not in seen and type(child) not in _ATOMS:
                 seen.add(number)
                 queue.append(((node, step, raw) if raw or step != "" else node, child, depth))
@@ -192,11 +256,12 @@ class VariablePaths:
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
         """Return pairs (step, child) of what ``value`` holds; of a dict, its keys and values."""
         kind = type(value)
-        if issubclass(kind, (dict, list, tuple, collections.deque)):
-            if len(value) > LARGE and _holds_atoms(value):
+        length = _length(value, kind)
+        if length is not None:
+            if length > LARGE and _holds_atoms(value):
                 return ()
-            if kind is dict:
-                return list(value.items())
+            if issubclass(kind, dict):
+                return list(dict.items(value))
             if kind is list or kind is tuple:
                 return zip(itertools.repeat(None), tuple(value), strict=False)
             return paths.children(value) or ()
@@ -206,13 +271,14 @@ class VariablePaths:
                 return [("", held)]
             self._search_later(node, value)  # a jitted function, which wraps one of the user's
             return ()
-        if issubclass(kind, (*paths.CODE, functools.partial, GeneratorType)):
+        if issubclass(kind, (*paths.CODE, functools.partial, *_SUSPENDED)):
             if not issubclass(kind, ModuleType):
                 self._search_later(node, value)
             return ()
         inner = paths.children(value)
         if inner is None:
             inner = _slots(value, kind)
+        inner = [*inner, *_held_in_c(value, kind, bool(inner))]
         if issubclass(kind, Mapping):
             dicts = [child for _, child in inner if type(child) is dict]
             if len(dicts) == 1:
@@ -225,6 +291,7 @@ class VariablePaths:
 
 
 _DIGITS = re.compile(r"[0-9]+")
+_NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
@@ -235,6 +302,15 @@ def _step(step: Any, raw: bool) -> str:
     if type(step) is int:
         return "[*]"
     return f"[{step!r}]" if type(step) in _ATOMS else f"[<{type(step).__name__}>]"
+
+
+def _length(value: Any, kind: type) -> int | None:
+    """Return the length of a container, without code of a class that is derived from it; None for anything
+    else."""
+    for base in (dict, list, tuple, collections.deque):
+        if issubclass(kind, base):
+            return base.__len__(value)
+    return None
 
 
 def _holds_atoms(value: Any) -> bool:
@@ -249,13 +325,49 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
     for owner in kind.__mro__:
         names = owner.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
-            member = owner.__dict__.get(name)
+            private = name.startswith("__") and not name.endswith("__")
+            member = owner.__dict__.get(f"_{owner.__name__.lstrip('_')}{name}" if private else name)
             if inspect.ismemberdescriptor(member):
                 try:
                     found.append((f".{name}", member.__get__(value, kind)))
                 except AttributeError:  # not set
                     continue
     return found
+
+
+def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
+    """Return pairs (step, child) of what an object holds and has no attribute for.
+
+    Of objects written in C (iterators, views, tasks, queues) this is what the garbage collector visits, which
+    runs no code of the program.
+
+    Args:
+      attributes: whether it has attributes.
+    """
+    if issubclass(kind, BaseException):
+        return [
+            (f".{n}", paths._slot(value, n)) for n in ("args", "__traceback__", "__cause__", "__context__")
+        ]
+    if kind is TracebackType:
+        return [(f".<locals>.{n}", v) for n, v in _locals(value.tb_frame)] + [("", value.tb_next)]
+    if kind is FrameType:
+        return [(f".<locals>.{n}", v) for n, v in _locals(value)]
+    if kind is _CACHE:
+        results = gc.get_referents(value)
+        return [(".<cache>" if type(r) is dict else ".<cache>[*]", r) for r in results if type(r) is not type]
+    if issubclass(kind, threading.local):
+        of_threads = [v for d in gc.get_referents(value) if type(d) is dict for v in d.values()]
+        return [
+            (f".{n}", v) for variables in of_threads if type(variables) is dict for n, v in variables.items()
+        ]
+    if issubclass(kind, np.ndarray):
+        if np.ndarray.dtype.__get__(value).kind != "O":
+            return ()
+        items = np.ndarray.ravel(np.asarray(value))
+        return () if _holds_atoms(items[:LARGE].tolist()) else [(None, v) for v in items.tolist()]
+    if attributes or isinstance(paths._slot(value, "__dict__"), dict):
+        return ()
+    return [("", r) for r in gc.get_referents(value) if r is not kind]
 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
@@ -265,10 +377,15 @@ def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))
     elif issubclass(kind, MethodType):
         yield from (("", f.__self__), ("", f.__func__))
-    elif issubclass(kind, GeneratorType):
-        if f.gi_frame is not None:
-            for name, value in _locals(f.gi_frame):
-                yield f".<locals>.{name}", value
+    elif issubclass(kind, BuiltinFunctionType):
+        if type(f.__self__) is not ModuleType:
+            yield "", f.__self__
+    elif issubclass(kind, _SUSPENDED):
+        prefix = next(p for p in ("gi", "cr", "ag") if hasattr(kind, f"{p}_frame"))
+        frame = getattr(f, f"{prefix}_frame")
+        for name, value in _locals(frame) if frame is not None else ():
+            yield f".<locals>.{name}", value
+        yield "", getattr(f, f"{prefix}_{'yieldfrom' if prefix == 'gi' else 'await'}")
     elif issubclass(kind, type):
         if not frames.is_library(f.__module__):
             for name, value in list(f.__dict__.items()):

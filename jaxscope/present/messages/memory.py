@@ -2,6 +2,7 @@
 
 TEMPLATES = {
     "growing-arrays": "{arrays} by {more} and {more_bytes} per step: {count}, {bytes} after step {step}",
+    "growing-array": "{path} becomes longer by {more_bytes} per step: {bytes} after step {step}",
     "path-grows": "{path} grows",
     "held-arrays-grow": "arrays held by {holder} grow",
     "unreferenced-arrays-grow": "arrays that no variable refers to grow",
@@ -12,6 +13,15 @@ TEMPLATES = {
         "find what keeps the results of this line: a reference cycle, a cache or an object in a library"
     ),
     "fix-keep-numbers": "keep numbers in {container} instead of arrays: float(x) of the previous step",
+    "fix-final-length": (
+        "make {path} as long as it will be at the end, and write into it: {path}.at[i].set(x). Each new length is a"
+        " copy of all of it, and compiles what it goes through"
+    ),
+    "fix-keep-error-text": (
+        "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the variables of the"
+        " functions that it passed through"
+    ),
+    "fix-bound-cache": "bound the cache of {function}: functools.lru_cache(maxsize=...)",
     "fix-keep-fewer": "limit how many arrays {container} keeps, or copy them to the host with jax.device_get",
     "replicated-array": (
         "{path} is replicated {copies} times over {axes}{like}: it takes {held} on each device, {saved} less if it is"

@@ -43,7 +43,7 @@ class Looks:
             look = model.read(process, event)
             self.found.append(look)
             self.sums.append(_sums(look))
-        self.growing = {g.group.path or UNNAMED: g for g in model.growing(run) if g.process is process}
+        self.growing = {g.path or UNNAMED: g for g in model.growing(run) if g.process is process}
         return True
 
     def default(self, *, running: bool) -> int:
