@@ -230,7 +230,7 @@ def _moved(c: Compilation) -> list[_Moved]:
     if target is None or len(target) != 1 or c.key is None:
         return []
     sums: dict[str, tuple[int, list[str]]] = {}
-    for leaf in c.key.arguments:
+    for leaf in arguments_read(c):
         direction = _way(c, leaf, target)
         size = size_of(leaf)
         if direction is not None and size:
@@ -238,6 +238,19 @@ def _moved(c: Compilation) -> list[_Moved]:
             paths.append(leaf.path)
             sums[direction] = total + size, paths
     return [_Moved(way, total, tuple(paths)) for way, (total, paths) in sums.items()]
+
+
+def arguments_read(c: Compilation) -> list[Leaf]:
+    """Return the arguments of the call ``c`` without those that its program does not read: JAX drops these,
+    and copies nothing of them."""
+    if c.key is None:
+        return []
+    if c.compiled is not None:
+        dropped = set(c.compiled.dropped_arguments or ())
+    else:  # from a cache
+        others = [o.compiled for o in c.function.compilations if o.compiled is not None]
+        dropped = {i for compiled in others for i in compiled.dropped_arguments or ()}
+    return [leaf for i, leaf in enumerate(c.key.arguments) if i not in dropped]
 
 
 def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:

@@ -140,6 +140,8 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         f = c.function if c is not None else t.function
         if f is not None and not f.user:
             continue  # a sharding constraint or a device_put: the program requests the copy
+        if t.count is None and f is not None and f.calls == 1:
+            continue
         if f.id in told if f is not None else _line(t.source) in lines:
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
@@ -187,9 +189,9 @@ def _call_at(run: Run, t: Transfer) -> Compilation | None:
 
 def _paths_elsewhere(c: Compilation) -> tuple[str, ...]:
     """Arguments that lie elsewhere than the call's program runs."""
-    if c.key is None:
-        return ()
-    places = [(leaf.path, model.devices_of(c, leaf)) for leaf in c.key.arguments if leaf.type == "jax.Array"]
+    places = [
+        (leaf.path, model.devices_of(c, leaf)) for leaf in model.arguments_read(c) if leaf.type == "jax.Array"
+    ]
     target = model.devices_of_program(c)
     return tuple(path for path, at in places if at is not None and target is not None and at != target)
 

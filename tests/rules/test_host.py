@@ -201,6 +201,18 @@ def test_an_argument_from_another_device_is_told_by_name(log):
     assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_argument_that_the_program_does_not_read_is_not_copied(log, compiled):
+    log.say(ev.Watched(function=F.function))
+    elsewhere = leaf("u", 16, sharding=1), leaf("n", 1 << 22, type="numpy.ndarray", sharding=None)
+    for first in (True, False)[: 2 - compiled]:
+        call = log.missed(F, key(leaf("w", 16), *elsewhere, shardings=[ONE_CPU, TWO_CPU]))
+        if first:
+            log.phase(call, "compile", 1.0, devices="0", dropped_arguments=[1, 2])
+    log.say(ev.Called(function=F.function, count=50))
+    assert not {f.code for f in findings(load(log.run))} & {"JX511", "JX602"}
+
+
 @pytest.mark.parametrize("size, code", [(16, "JX511"), (1 << 20, "JX508")])
 def test_an_array_from_elsewhere_is_told_by_one_rule_alone(log, size, code):
     log.say(ev.Watched(function=F.function))
