@@ -200,6 +200,45 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
     return bool(read & kept - set_before)
 
 
+def reached_now_and_then(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is written to be reached in some iterations only.
+
+    It is in, or after the ``continue`` or ``return`` of, an ``if`` with a remainder (``i % 50``) or with a
+    name that the ``if`` sets anew (``if now() > due: due = ...``); or in a loop around another loop.
+    """
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return False
+    around = _blocks(source, line)
+    functions = [n for n in around if isinstance(n, _FUNCTIONS)]
+    scope: ast.AST = max(functions, key=lambda n: n.lineno) if functions else found.tree
+    inside = list(ast.walk(scope))
+    for n in inside:
+        if isinstance(n, ast.If) and n.lineno <= line and _is_periodic(n, line):
+            leaves = any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body)
+            if any(_has(s, line) for s in n.body) or (leaves and n.lineno < line):
+                return True
+    loops = [n for n in around if isinstance(n, (ast.For, ast.While)) and n in inside]
+    if not loops:
+        return False
+    innermost = max(loops, key=lambda n: n.lineno)
+    return any(
+        isinstance(n, (ast.For, ast.While)) and n is not innermost and not _has(n, line)
+        for n in ast.walk(innermost)
+    )
+
+
+def _is_periodic(node: ast.If, line: int) -> bool:
+    test = list(ast.walk(node.test))
+    if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in test):
+        return True
+    if _has(node.test, line):
+        return False  # the test itself may be what reads
+    read = {n.id for n in test if isinstance(n, ast.Name)}
+    stored = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name))
+    return any(n.id in read and isinstance(n.ctx, ast.Store) for n in stored)
+
+
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the arguments of a call of ``jit`` or the like, and of the wrapping calls among them."""
     for argument in [*call.args, *(k.value for k in call.keywords)]:

@@ -35,6 +35,7 @@ class Transfer(msgspec.Struct, frozen=True):
       count: number of transfers; None: not counted, and ``bytes`` are those of one call.
       views: number of ``count`` that copied nothing, because both sides share the memory.
       waits: number of ``count`` that took longer than 0.1 ms.
+      close, checks, ahead: as in ``Transferred``.
       paths: the arguments that were transferred, if it was a call.
     """
 
@@ -50,6 +51,10 @@ class Transfer(msgspec.Struct, frozen=True):
     blocked_seconds: float | None = None
     steps: int | None = None
     first_step: int | None = None
+    last_step: int | None = None
+    close: int = 0
+    checks: int = 0
+    ahead: int = 0
     first_ns: int = 0
     last_ns: int = 0
     function: Function | None = None
@@ -128,6 +133,10 @@ def _seen(process: Process, e: Transferred) -> Transfer:
         blocked_seconds=e.seconds if e.seconds is not None and 0 <= e.seconds < MOST_SECONDS else None,
         steps=e.steps,
         first_step=e.first_step,
+        last_step=e.last_step,
+        close=e.close,
+        checks=e.checks,
+        ahead=e.ahead,
         first_ns=e.first_ns,
         last_ns=e.last_ns,
     )

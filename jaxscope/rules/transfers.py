@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from jaxscope.analysis.rewrap_site import kept_from_iteration_before, runs_once
+from jaxscope.analysis.rewrap_site import kept_from_iteration_before, reached_now_and_then, runs_once
 from jaxscope.model import sources
 from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation
@@ -18,7 +18,9 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, message
 
 FEWEST_STEPS, MOST_STEPS = 8, 0.9  # share of the steps since the first
+PHASE = 0.1  # share of all steps that such steps are at least, where they end before the program does
 FEWEST = 20  # where nobody counts steps
+FEWEST_A_STEP = 4  # where a loop inside one step waits
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # share of the time in between that the program stood there
 LARGE, OFTEN = 8 << 20, 4  # bytes of one, and how many
 
@@ -31,17 +33,24 @@ def host_copy(run: Run) -> Iterator[Finding]:
         often = _in_each_step(run, t)
         if not often or t.share is None or 2 * (t.waits or 0) < t.count:
             continue
-        if t.steps is None and t.share < MUCH_UNCOUNTED:
+        in_a_phase = t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
+        if t.steps is None and t.share < MUCH_UNCOUNTED and not in_a_phase:
             continue
-        if kept_from_iteration_before(sources.of(run)(t.source.file), t.source.line):
-            continue  # the value of the previous step: what this rule advises
+        # What this rule advises: the value of the previous step, or one now and then.
+        if t.checks > 1 and 2 * t.ahead > t.checks:
+            continue
+        source = sources.of(run)(t.source.file)
+        if kept_from_iteration_before(source, t.source.line):
+            continue
+        if t.steps is None and reached_now_and_then(source, t.source.line):
+            continue
         line = message("code-line", file=PurePath(t.source.file).name, line=str(t.source.line))
         views = t.views == t.count
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
         yield Finding(
             code="JX601",
-            severity=NOTE if t.share < MUCH else WARNING,
-            certainty=CERTAIN if t.steps else LIKELY,
+            severity=NOTE if t.share < MUCH and not in_a_phase else WARNING,
+            certainty=CERTAIN if t.steps and not in_a_phase else LIKELY,
             title=message(
                 "read-each-step" if views else "copied-each-step",
                 expression=_expression(t),
@@ -59,17 +68,22 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """``in each of 200 steps``, ``200 times``; None: neither so often nor in nearly every step."""
+    """``in each of 200 steps``, ``in each of 100 steps (301 to 400)``, ``200 times``; None: not so often."""
     if t.steps is not None:
-        total = model.steps(run, t.process)
-        since = total - max(t.first_step or 1, 1) + 1 if total is not None else t.steps
-        if t.steps < FEWEST_STEPS or t.steps < MOST_STEPS * since:
-            return None
+        first = max(t.first_step or 1, 1)
+        total = model.steps(run, t.process) or first + t.steps - 1
+        last = min(t.last_step or total, total)
+        ends = last < MOST_STEPS * total
+        during = (last if ends else total) - first + 1
+        if t.steps < max(FEWEST_STEPS, PHASE * total if ends else 0) or t.steps < MOST_STEPS * during:
+            often = t.close >= max(FEWEST, FEWEST_A_STEP * t.steps)
+            return message("so-often", n=t.close) if often else None
         each = round(t.count / t.steps) if t.count is not None and t.steps else 1
         times = message("times-a-step", n=each) if each > 1 else None
-        if t.steps >= since:
-            return message("in-each-step", times=times, steps=t.steps)
-        return message("in-most-steps", times=times, steps=t.steps, since=since)
+        phase = message("phase-of-steps", first=first, last=last) if ends else None
+        if t.steps >= during:
+            return message("in-each-step", times=times, steps=t.steps, phase=phase)
+        return message("in-most-steps", times=times, steps=t.steps, since=during, phase=phase)
     return message("so-often", n=t.count) if t.count is not None and t.count >= FEWEST else None
 
 

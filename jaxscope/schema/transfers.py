@@ -23,6 +23,9 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       steps: number of steps with such a transfer; None: steps are not counted.
       first_step, last_step: the first and the last of these steps.
       first_ns, last_ns: wall clock of the first and the last transfer.
+      close: number of ``waits`` that took at least a fifth of the time since the transfer before.
+      checks: number of ``waits`` after which it was looked whether the device still computed something.
+      ahead: number of ``checks`` in which it did: the program had queued later work before it waited.
     """
 
     direction: str = ""
@@ -39,3 +42,6 @@ class Transferred(Event, frozen=True, tag="Transferred"):
     last_step: int | None = None
     first_ns: int = 0
     last_ns: int = 0
+    close: int = 0
+    checks: int = 0
+    ahead: int = 0

@@ -49,7 +49,7 @@ def test_a_view_is_not_called_a_copy(log):
 
 def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log):
     log.say(ev.Step(index=500))
-    log.say(copied(count=400, steps=395, first_step=101))
+    log.say(copied(count=400, steps=395, first_step=101, last_step=500))
     assert "in 395 of 400 steps" in words.title(found(log, "JX601")[0])
 
 
@@ -78,6 +78,55 @@ def test_a_short_wait_in_each_step_is_a_note_with_its_count_per_step(log):
     [f] = found(log, "JX601")
     assert f.severity == "note"
     assert "2 times in each of 200 steps; the program waited 30 ms" in words.title(f)
+
+
+def test_a_phase_that_waits_in_each_of_its_steps_is_found(log):
+    log.say(ev.Step(index=500))
+    log.say(copied(count=100, steps=100, first_step=301, last_step=400))
+    [f] = found(log, "JX601")
+    assert "in each of 100 steps (301 to 400)" in words.title(f) and f.severity == "warning"
+
+
+def test_a_loop_inside_a_step_that_waits_is_found(log):
+    log.say(ev.Step(index=500))
+    log.say(copied(count=90, steps=3, last_step=450, close=87, seconds=0.01))
+    [f] = found(log, "JX601")
+    assert "reads" not in words.title(f) and "87 times" in words.title(f) and f.certainty == "likely"
+
+
+def test_a_read_that_leaves_the_device_busy_is_no_finding(log):
+    log.say(ev.Step(index=200))
+    log.say(copied(checks=9, ahead=8))
+    assert found(log, "JX601") == []
+
+
+RARELY = """
+for epoch in range(9):
+    for batch in data:
+        w, loss = train_step(w, batch)
+        {read}
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "after", "line", "remedy"),
+    [
+        ("if n % 50 == 0: print(float(loss))", "", 5, True),
+        ("if time() > due:\n            due = time() + 5; print(float(loss))", "", 6, True),
+        ("", "print(float(loss))", 6, True),
+        ("print(float(loss))", "", 5, False),
+        ("if process_index() == 0: print(float(loss))", "", 5, False),
+        ("if float(loss) > best: best = loss", "", 5, False),
+    ],
+)
+def test_a_read_now_and_then_is_no_finding_without_steps(
+    log, tmp_path, monkeypatch, read, after, line, remedy
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.py").write_text(RARELY.format(read=read, after=after))
+    log.say(copied(steps=None, first_step=None, site=Frame(str(tmp_path / "loop.py"), line, "<module>")))
+    assert bool(found(log, "JX601")) is not remedy
 
 
 KEPT = """

@@ -27,6 +27,11 @@ TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_dev
 
 GROWN = 1.25
 WAITED_NS = 100_000  # an accelerator sends a value that is computed already in less time
+CLOSE = (
+    5  # a wait is close to the transfer before if this many times its length is longer than the time since
+)
+FIRST_CHECKS = 4  # waits, then those that are powers of two
+MOST_CHECKED = 2000  # arrays
 MAX_ROWS = 500
 MAX_KNOWN = 4096  # code objects, and lines, in each cache
 MAX_TEXT = 60
@@ -55,7 +60,7 @@ class Row:
     ``time.perf_counter_ns``."""
 
     __slots__ = (
-        "bytes", "count", "direction", "due", "first", "first_step", "last", "last_step", "now", "ns", "site",
+        "ahead", "bytes", "checks", "close", "count", "direction", "due", "first", "first_step", "last", "last_step", "now", "ns", "site",
         "steps", "text", "unnumbered", "via", "views", "waits", "written",
     )  # fmt: skip
 
@@ -64,7 +69,7 @@ class Row:
         self.via = via
         self.site = site
         self.text = text
-        self.count = self.views = self.waits = self.steps = 0
+        self.count = self.views = self.waits = self.steps = self.close = self.checks = self.ahead = 0
         self.written: tuple[int | None, ...] = (0, 0, 0)  # count, bytes and steps in the latest event
         self.due = 1
         self.bytes: int | None = 0
@@ -158,12 +163,19 @@ class Transfers:
         copy."""
         step = self._step()
         event = None
+        waited = count and ns is not None and ns > WAITED_NS
+        if waited and (row.waits < FIRST_CHECKS or row.waits & (row.waits - 1) == 0):
+            ahead = shield.attempt("run_ahead", _computes)
+            row.checks += ahead is not None
+            row.ahead += bool(ahead)
         with self._lock:
-            row.last = time.perf_counter_ns()
+            before, row.last = row.last, time.perf_counter_ns()
             row.first = row.first or row.last
             row.count += count
             row.views += count if view else 0
-            row.waits += count if ns is not None and ns > WAITED_NS else 0
+            if waited:
+                row.waits += count
+                row.close += bool(before and ns is not None and CLOSE * ns > row.last - before)
             row.bytes = None if row.bytes is None or size is None else row.bytes + size
             row.ns = None if row.ns is None or ns is None else row.ns + ns
             if step != row.now:
@@ -211,6 +223,9 @@ class Transfers:
             last_step=1 if early and row.last_step is None else row.last_step,
             first_ns=wall - (now - row.first),
             last_ns=wall - (now - row.last),
+            close=row.close,
+            checks=row.checks,
+            ahead=row.ahead,
         )
 
     def _of(self, direction: str, via: str, site: Frame | None, text: str | None) -> Row:
@@ -261,6 +276,12 @@ class EndedCall(functools.partial[Any]):
 
     def __del__(self) -> None:
         shield.attempt("host_copies", self.ended)
+
+
+def _computes() -> bool:
+    """Return whether a device still computes an array. Waits for none."""
+    live = (a for client in jax_internals.clients() for a in client.live_arrays())
+    return any(not a.is_deleted() and not a.is_ready() for a in islice(live, MOST_CHECKED))
 
 
 def _text(f: FrameType) -> str | None:

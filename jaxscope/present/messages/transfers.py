@@ -3,8 +3,9 @@
 TEMPLATES = {
     "read-each-step": "{expression} at {line} reads from the device {often}; the program waited {seconds}",
     "copied-each-step": "{expression} at {line} copies to the host {often}; the program waited {seconds}",
-    "in-each-step": "{times}in each of {steps} steps",
-    "in-most-steps": "{times}in {steps} of {since} steps",
+    "in-each-step": "{times}in each of {steps} steps{phase}",
+    "in-most-steps": "{times}in {steps} of {since} steps{phase}",
+    "phase-of-steps": " ({first} to {last})",
     "times-a-step": "{n} times ",
     "so-often": "{n} times",
     "copies": "{n} times, {amount}; {share} of the time from the first to the last",
