@@ -1,4 +1,4 @@
-"""What looking at the live arrays costs: one look at N arrays, and the share of a real training loop.
+"""Measure what a look at the live arrays costs: one look at N arrays, and the share of a training loop.
 
     python benchmarks/arrays.py [--json FILE]
 
@@ -33,7 +33,7 @@ LOOKS = 15
 
 
 def nested(n: int) -> dict[str, dict[str, dict[str, jax.Array]]]:
-    """``params['block0007']['dense']['kernel']``: n arrays, half of them kernels."""
+    """Make ``params['block0007']['dense']['kernel']``: n arrays, half of them kernels."""
     made = jax.jit(lambda: [(jnp.ones((4, 2)), jnp.ones(2)) for _ in range(50)])
     pairs = [pair for _ in range(-(-n // 100)) for pair in made()]
     return {f"block{i:04d}": {"dense": {"kernel": k, "bias": b}} for i, (k, b) in enumerate(pairs[: n // 2])}
@@ -67,7 +67,7 @@ def one(kind: str, n: int) -> dict[str, object]:
 
 
 def loop(layers: int, steps: int) -> dict[str, object]:
-    """A watched training loop: adam on ``layers`` dense layers."""
+    """Run a watched training loop: adam on ``layers`` dense layers."""
     optimizer = optax.adam(1e-3)
     params = {f"layer{i}": {"w": jnp.eye(256), "b": jnp.zeros(256)} for i in range(layers)}
     state = optimizer.init(params)

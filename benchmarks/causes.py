@@ -1,14 +1,15 @@
-"""Does jaxscope name the true cause of a miss: its kind, its level, and the path of what changed?
+"""Count how often jaxscope names the true cause of a miss: its kind, its level, the path of what changed.
 
-Labelled cases (tests/data/causes): each warms a function up and makes one call of which kind, level and path are known
-from its construction, or that hits the cache and has no cause. Side by side, in the same run, JAX's own explainer
-(``jax_explain_cache_misses``) on fresh function objects, read generously: a pattern a case says what would count.
+Labelled cases (tests/data/causes): each warms a function up and makes one call of which kind, level and path
+are known from its construction, or that hits the cache and has no cause. Side by side, in the same run, JAX's
+own explainer (``jax_explain_cache_misses``) on fresh function objects, read generously: a pattern a case says
+what would count.
 
-    python benchmarks/causes.py                 # a table, every miss with what was said; exit code 1 if there is one
-    python benchmarks/causes.py -o FILE.json    # the figures, and what was said of each case
-    python benchmarks/causes.py --verify        # the labels' levels against independent counters, nothing recorded
-    python benchmarks/causes.py --names         # tests/data/causes/names.txt is made with it
-    python benchmarks/causes.py --only TEXT     # cases whose name holds TEXT
+    python benchmarks/causes.py                 # a table, every miss with what was said; exit code 1 if there
+    is one python benchmarks/causes.py -o FILE.json    # the figures, and what was said of each case python
+    benchmarks/causes.py --verify        # the labels' levels against independent counters, nothing recorded
+    python benchmarks/causes.py --names         # tests/data/causes/names.txt is made with it python
+    benchmarks/causes.py --only TEXT     # cases whose name holds TEXT
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def show(figures: dict) -> None:
 
 
 def verify(cases: list) -> int:
-    """Does each measured call really miss at the level of its label?"""
+    """Count the measured calls that do not miss at the level of their label."""
     wrong = 0
     for case in cases:
         counts = counted(case)

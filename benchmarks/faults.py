@@ -1,11 +1,12 @@
-"""Reads run directories made to hurt: every shape of tests/support/hurting.py, then mutated ones, with every verb.
+"""Read damaged run directories with every verb: all shapes of tests/support/hurting.py, then random damage.
 
     python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--processes 1] [--minutes N]
                                 [--only SHAPE] [-o FILE]
 
-Nothing may raise, take more than 30 s of the processor or more than 1 GiB, leave exit code 1 without a finding, show a file of the
-reader's or change one. Four verbs look at each mutated run, the view at each 25th. What fails is printed with what was
-done to the run; a mutation is made again by ``--seed`` and ``--first N --mutations 1``. After ``--minutes`` it ends early, with what it has. No JAX is needed.
+Nothing may raise, take more than 30 s of the processor or more than 1 GiB, leave exit code 1 without a
+finding, show a file of the reader's or change one. Four verbs look at each mutated run, the view at each
+25th. What fails is printed with what was done to the run; a mutation is made again by ``--seed`` and
+``--first N --mutations 1``. After ``--minutes`` it ends early, with what it has. No JAX is needed.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def main() -> int:
 
 
 def _all(work: Path, jobs: list[tuple[Any, Any]], processes: int, until: float) -> list[dict[str, Any]]:
-    """The results of ``jobs``, shared out among so many children of this process; those begun before ``until``."""
+    """Run ``jobs`` in child processes until ``until`` and return the results."""
     began, children = time.monotonic(), []
     for k in range(processes):
         if pid := os.fork():
@@ -106,7 +107,7 @@ def _all(work: Path, jobs: list[tuple[Any, Any]], processes: int, until: float) 
 
 
 def _apart(work: Path, make: Any, what: Any) -> dict[str, Any]:
-    """``make`` a run and look at it in a child of this process, whose memory is its own."""
+    """Make a run and read it in a child of this process, whose memory is its own."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if not pid:

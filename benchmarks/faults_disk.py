@@ -1,10 +1,10 @@
-"""Writes run directories under faults: 64 writers at once, kill -9 at any moment, disks that take no more.
+"""Write run directories under faults: 64 writers at once, kill -9 at any moment, full disks.
 
     python benchmarks/faults_disk.py [--writers 64] [--kills 200] [--limits 400] [--programs 6] -o FILE
 
-Of what was written before a fault nothing may be lost or torn, a run that is dead must be known to be dead at once, and
-one whose recording stopped must never look complete. ``--programs`` runs a program of JAX's that often, each time with
-less room, and has it checked; the rest needs no JAX.
+Of what was written before a fault nothing may be lost or torn, a run that is dead must be known to be dead at
+once, and one whose recording stopped must never look complete. ``--programs`` runs a program of JAX's that
+often, each time with less room, and has it checked; the rest needs no JAX.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def writers(path: Path, number: int, _: random.Random) -> tuple[dict[str, Any], 
 
 
 def kills(path: Path, number: int, chance: random.Random) -> tuple[dict[str, Any], list[str]]:
-    """kill -9 of a process that writes, at any moment."""
+    """Kill a process that writes with kill -9, at any moment."""
     bad, events, torn = [], 0, 0
     for n in range(number):
         run = store.create(path / str(n), how="record")
@@ -175,7 +175,7 @@ def limits(path: Path, number: int, chance: random.Random) -> tuple[dict[str, An
 
 
 def programs(path: Path, number: int, _: random.Random) -> tuple[dict[str, Any], list[str]]:
-    """``jaxscope run`` of a program of JAX's on a small disk, where one can be mounted, else under RLIMIT_FSIZE."""
+    """Run a JAX program under ``jaxscope run`` on a small disk, else under RLIMIT_FSIZE."""
     path.mkdir()
     (path / "program.py").write_text(PROGRAM)
     cli = [sys.executable, "-m", "jaxscope"]

@@ -1,20 +1,22 @@
-"""Is what the report finds in small programs of the usual kinds true, useful, and complete?
+"""Count whether the findings in small programs of the usual kinds are true, useful and complete.
 
-Each program of tests/data/findings is run under ``jaxscope run``, and its findings are compared with the labels that
-stand in it as comments. ``NAME_mended.py`` is the same program without the problem. On a line of the program:
+Each program of tests/data/findings is run under ``jaxscope run``, and its findings are compared with the
+labels that stand in it as comments. ``NAME_mended.py`` is the same program without the problem. On a line of
+the program:
 
     # must: JX101            a finding of this code has to name this line
-    # must: JX133|JX110 first ~ asarray    one of these codes, the first finding, with this pattern in title or advice
-    # may: JX506             true and worth knowing, and not wanted
+    # must: JX133|JX110 first ~ asarray    one of these codes, the first finding, with this pattern in title
+    or advice # may: JX506             true and worth knowing, and not wanted
 
-Before the first import, ``# may: JX506, JX502 note`` holds for all lines (``note``: of that severity alone), and
-``# never: PATTERN`` is what no title and no advice may contain. Every other finding counts as false or trivial, so a
-program without ``must`` and ``may`` has to be silent. A program whose libraries are not installed is skipped.
+Before the first import, ``# may: JX506, JX502 note`` holds for all lines (``note``: of that severity alone),
+and ``# never: PATTERN`` is what no title and no advice may contain. Every other finding counts as false or
+trivial, so a program without ``must`` and ``may`` has to be silent. A program whose libraries are not
+installed is skipped.
 
     python benchmarks/findings.py                  # a table, each disagreement, the figures
     python benchmarks/findings.py -o FILE.json     # the figures as JSON
-    python benchmarks/findings.py --runs DIR       # keep the recordings in DIR; those that are there are read again
-    python benchmarks/findings.py NAME ...         # programs whose name begins with one of these
+    python benchmarks/findings.py --runs DIR       # keep the recordings in DIR; those that are there are read
+    again python benchmarks/findings.py NAME ...         # programs whose name begins with one of these
 """
 
 from __future__ import annotations

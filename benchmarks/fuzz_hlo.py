@@ -1,4 +1,4 @@
-"""Damages compiled texts for a while and analyses what is left: nothing may raise or hang.
+"""Damage compiled texts for a while and analyse what is left: no analysis may raise or hang.
 
     python benchmarks/fuzz_hlo.py [--seconds 600] [--seed N] [FILE ...]
 

@@ -1,16 +1,16 @@
-"""Does the gate ever pass or fail wrongly? Ways to compile late, each in a failing program and a passing twin.
+"""Count wrong verdicts of the gate: ways to compile late, each in a failing program and a passing twin.
 
     python benchmarks/gates.py [-o FILE] [name ...]
 
-Every mechanism makes a piece of work, ``work(odd)``. The failing program does ``work(True)`` for the first time in
-step 3; its twin does the same work with everything compiled in step 1. After step 2 nothing may be compiled. Each
-program runs in a process of its own (forked from one that has imported JAX), recorded and inside a
-``no_recompiles`` block: two verdicts, of the block and of ``jaxscope check``. Then all of them are tests of one
-pytest session, under the mark. Whether something was really compiled late, JAX's own monitoring events say, which
-are counted by the program itself.
+Every mechanism makes a piece of work, ``work(odd)``. The failing program does ``work(True)`` for the first
+time in step 3; its twin does the same work with everything compiled in step 1. After step 2 nothing may be
+compiled. Each program runs in a process of its own (forked from one that has imported JAX), recorded and
+inside a ``no_recompiles`` block: two verdicts, of the block and of ``jaxscope check``. Then all of them are
+tests of one pytest session, under the mark. Whether something was really compiled late, JAX's own monitoring
+events say, which are counted by the program itself.
 
-Other processes and ``atexit`` are not part of a block, nor of a test: gates_processes.py has a program for each, which
-``jaxscope run`` records and ``jaxscope check`` judges.
+Other processes and ``atexit`` are not part of a block, nor of a test: gates_processes.py has a program for
+each, which ``jaxscope run`` records and ``jaxscope check`` judges.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _sizes = itertools.count(3)
 
 
 def size() -> int:
-    """A size that nobody has used yet: what is compiled with it is new."""
+    """Return a size that was not used yet, so that its programs are new."""
     return next(_sizes)
 
 
@@ -73,7 +73,7 @@ ALWAYS: set[str] = set()  # compile each time that the work is odd: their twin i
 
 
 def way(make=None, *, always: bool = False):
-    """A mechanism: ``make()`` gives ``work(odd)``."""
+    """Register a mechanism: ``make()`` gives ``work(odd)``."""
     if make is None:
         return functools.partial(way, always=always)
     MECHANISMS[make.__name__] = make
@@ -91,7 +91,7 @@ def add(name: str, make, *, always: bool = False) -> None:
 
 
 def of_key(name: str, even, odd, *, f=None, **options) -> None:
-    """A jitted function called with other arguments. ``even``, ``odd``: from two sizes to (args, kwargs)."""
+    """Call a jitted function with other arguments. ``even``, ``odd``: from two sizes to (args, kwargs)."""
 
     def make():
         n, m = size(), size()
@@ -249,7 +249,7 @@ of_key("custom_jvp", lambda n, m: only(x(n)), lambda n, m: only(x(m)), f=jax.gra
 
 
 def of_call(name: str, do, *, shape=(), jitted=None) -> None:
-    """``do(f, x)`` on data of another size; ``f``: a jitted function, made once (None: what ``do`` itself has)."""
+    """Call ``do(f, x)`` on data of another size; ``f`` is jitted once (None: ``do`` has its own)."""
 
     def make():
         n, m = size(), size()
@@ -391,7 +391,7 @@ SCALAR = jax.ShapeDtypeStruct((), np.float32)
 
 @functools.cache
 def on_the_host(f):
-    """One callback for each function: JAX compiles ``pure_callback`` again for a callback made anew."""
+    """Make one callback for each function: JAX compiles ``pure_callback`` again for a new callback."""
     return lambda a: np.float32(f(np.asarray(a)))
 
 
@@ -494,7 +494,7 @@ def shard_map():
 
 
 def of_odd(name: str, do, *, always: bool = True) -> None:
-    """``do(f, x)`` in place of ``f(x)``, on the same data."""
+    """Call ``do(f, x)`` in place of ``f(x)``, on the same data."""
 
     def make():
         v = x(size())
@@ -808,7 +808,7 @@ def test_way(name, late):
 
 
 def under_pytest(names: list[str], folder: Path) -> dict[str, dict[bool, bool]]:
-    """Which tests failed, in one session of its own."""
+    """Return which tests failed, in one session of its own."""
     import xml.etree.ElementTree as ET
 
     (folder / "test_ways.py").write_text(PYTEST.format(names=names))
@@ -826,7 +826,7 @@ def under_pytest(names: list[str], folder: Path) -> dict[str, dict[bool, bool]]:
 
 
 def of_processes(name: str, late: bool, folder: Path) -> str | None:
-    """What is wrong with the verdict of ``jaxscope check`` on a program that leaves its work to another process."""
+    """Return why the verdict on a program that compiles in another process is wrong; None: it is right."""
     program = Path(__file__).with_name("gates_processes.py")
     jaxscope = [sys.executable, "-m", "jaxscope"]
     words = ["run", "-q", "--ir", "none", "--no-arrays", "--no-transfers", "-o", "run", "--overwrite"]
@@ -843,7 +843,7 @@ def of_processes(name: str, late: bool, folder: Path) -> str | None:
 
 
 def measure(names: list[str], folder: Path, *, tests: bool = True) -> dict:
-    """Every verdict on ``names``: how many, and those that are wrong."""
+    """Count the verdicts on ``names``, and list the wrong ones."""
     wrong: list[str] = []
     unlike: list[str] = []  # what JAX's events say is not what the mechanism should do
     counted = 0

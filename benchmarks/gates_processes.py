@@ -1,4 +1,4 @@
-"""A program of four steps that has something compiled in another process, or when it ends; gates.py runs it.
+"""Run four steps that compile something in another process, or at exit; gates.py runs this program.
 
     jaxscope run gates_processes.py NAME late|early
 
@@ -38,13 +38,13 @@ def ones(n: int) -> np.ndarray:
 
 
 def way(do: Callable[[int, bool], None]) -> Callable[[int, bool], None]:
-    """Every step does ``do(step, late)``."""
+    """Register a program in which each step calls ``do(step, late)``."""
     MECHANISMS[do.__name__] = do
     return do
 
 
 def once(do: Callable[[], object], name: str) -> None:
-    """``do()`` in step 3, or in step 1."""
+    """Register a program that calls ``do()`` in step 3, or in step 1."""
 
     def step(k: int, late: bool) -> None:
         if k == (3 if late else 1):
@@ -58,12 +58,12 @@ def compiles() -> None:
 
 
 def lowers() -> None:
-    """What a child does that is forked after JAX was used: XLA would wait for threads that are not there."""
+    """Lower in a child that is forked after JAX was used: XLA would wait for threads that were not forked."""
     f.lower(ones(4))
 
 
 def steps(late: bool, *, lower: bool = False) -> None:
-    """A child with steps of its own."""
+    """Run a child with steps of its own."""
     for k in range(1, 5):
         (f.lower if lower else f)(ones(5 if late and k == 3 else 6))
         jaxscope.step()

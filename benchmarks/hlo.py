@@ -1,4 +1,4 @@
-"""How long reading a compiled text takes, against XLA's own C++ text parser, and the memory it holds.
+"""Measure how long reading a compiled text takes, against XLA's own C++ text parser, and its memory.
 
     python benchmarks/hlo.py [--layers 12 48] [--rounds 9] [-o benchmarks/hlo.jax-0.10.json]
 

@@ -1,4 +1,4 @@
-"""Do the levels jaxscope reports agree with what really happened, in 92 labelled single-cause cases?
+"""Compare the levels that jaxscope reports with what happened, in 92 labelled single-cause cases.
 
 Each case warms a function up, then makes one call; independent counters (wrapped functions of JAX,
 in tests/data/retrace_causes.py) say whether that call was traced, lowered, compiled, and really
@@ -35,7 +35,7 @@ EXPECTED = {
 
 
 def reported(events: list, name: str = "target") -> Counter:
-    """The levels reached by calls of ``name``, in the counters' own words."""
+    """Count the levels reached by calls of ``name``, by the names of JAX's counters."""
     functions = {e.function for e in events if isinstance(e, ev.FunctionSeen) and name in e.qualname}
     calls = {e.call for e in events if isinstance(e, ev.Missed) and e.function in functions}
     found: Counter = Counter()

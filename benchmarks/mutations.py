@@ -1,10 +1,12 @@
-"""Does ``jaxscope check`` see what changed? Small changes to a training step on eight devices, each recorded in a
-process of its own and held against the baseline of the unchanged step; and the unchanged step again and again.
+"""Count which changes to a training step ``jaxscope check`` reports.
 
-    python benchmarks/mutations.py                 # a table; exit code 1 where one is missed, or a clean run fails
-    python benchmarks/mutations.py --clean 10      # how often the unchanged step is recorded and checked
-    python benchmarks/mutations.py --only TEXT     # changes whose name holds TEXT
-    python benchmarks/mutations.py -o FILE.json    # what was said of each
+Small changes to a training step on eight devices are each recorded in a process of their own and compared
+with the baseline of the unchanged step; so is the unchanged step, many times.
+
+    python benchmarks/mutations.py                 # a table; exit code 1 where one is missed, or a clean run
+    fails python benchmarks/mutations.py --clean 10      # how often the unchanged step is recorded and
+    checked python benchmarks/mutations.py --only TEXT     # changes whose name holds TEXT python
+    benchmarks/mutations.py -o FILE.json    # what was said of each
 """
 
 from __future__ import annotations

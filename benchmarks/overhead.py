@@ -1,4 +1,4 @@
-"""What recording costs: a warm call, a call off the fast path, and a compilation.
+"""Measure what recording costs: a warm call, a call off the fast path, and a compilation.
 
 Warm calls are timed in interleaved blocks of random order, with a null (bare against bare), so that
 the machine's drift falls on all alike; what counts is the difference to bare and its spread. Where a
@@ -146,7 +146,7 @@ def warm_calls(quick: bool) -> dict:
 
 
 def in_processes(quick: bool) -> dict:
-    """``warm_calls`` in PROCESSES fresh processes, one after the other: the medians over them, and each one's."""
+    """Run ``warm_calls`` in PROCESSES fresh processes; return medians over them, and each one's."""
     runs = []
     with tempfile.TemporaryDirectory() as directory:
         for n in range(1 if quick else PROCESSES):

@@ -1,18 +1,21 @@
-"""How soon ``jaxscope report`` begins to print, for a run with fifty programs, the first time and again; and how
-many compilations a second it takes in, in how much memory, for large runs.
+"""Measure how soon ``jaxscope report`` begins to print, and how fast it reads large runs.
+
+A run with fifty programs is reported for the first time and again; for large runs, the compilations read per
+second and the memory are measured.
 
     python benchmarks/report.py [--programs 50] [--layers 4] [--rounds 7] [-o benchmarks/report.jax-0.10.json]
     python benchmarks/report.py --large [--only 5000] [-o FILE]      the large runs alone; FILE keeps the rest
 
-Records a program of its own: fifty functions, each a training step of a sharded transformer for eight forced CPU
-devices, unrolled. Then starts the command on a terminal (a pipe would be filled before it is handed on), in turns:
-the first time, with nothing kept from an earlier reading, and again. Wall-clock seconds from the start of the process
-to its first line and to its end, medians and interquartile ranges. The null is ``jaxscope --version``: a Python that
-starts. ``texts`` is how much there is to read.
+Records a program of its own: fifty functions, each a training step of a sharded transformer for eight forced
+CPU devices, unrolled. Then starts the command on a terminal (a pipe would be filled before it is handed on),
+in turns: the first time, with nothing kept from an earlier reading, and again. Wall-clock seconds from the
+start of the process to its first line and to its end, medians and interquartile ranges. The null is
+``jaxscope --version``: a Python that starts. ``texts`` is how much there is to read.
 
-``large``: runs without texts, written here, of 50, 2,000 and 10,000 functions that are called with arrays of growing
-size. Processor seconds and the largest resident set of the whole command, once each. A first report, which is not
-measured, leaves the bytecode of the package, as an installation does: PYTHONDONTWRITEBYTECODE does not count here.
+``large``: runs without texts, written here, of 50, 2,000 and 10,000 functions that are called with arrays of
+growing size. Processor seconds and the largest resident set of the whole command, once each. A first report,
+which is not measured, leaves the bytecode of the package, as an installation does: PYTHONDONTWRITEBYTECODE
+does not count here.
 """
 
 from __future__ import annotations
@@ -136,7 +139,7 @@ LARGE = ((50, 100), (2_000, 10), (10_000, 10))  # functions, compilations of eac
 
 
 def write_large(path: Path, functions: int, each: int) -> int:
-    """A run of so many compilations, with an argument that has another size each time; bytes of its log."""
+    """Write a run of many compilations, each with another size of an argument; return its log's bytes."""
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
     from written import Log, function, key, leaf, static
 

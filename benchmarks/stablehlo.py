@@ -1,8 +1,9 @@
-"""How long a lowered program's text takes to be read and analysed, and how much memory.
+"""Measure how long reading and analysing a lowered program's text takes, and its memory.
 
 The text is that of an unrolled transformer step, lowered by the JAX at hand and printed as capture prints it.
 Beside it, MLIR's own parser (C++) on the same text. Each figure is the median over rounds in which all take
-their turn, in seconds of processor time (the machine may be shared); memory is the peak of what Python allocates, over the text's size.
+their turn, in seconds of processor time (the machine may be shared); memory is the peak of what Python
+allocates, over the text's size.
 
     python benchmarks/stablehlo.py [--layers 48 --layers 160] [--rounds 7] [-o FILE]
 """
@@ -26,7 +27,7 @@ D, HEADS, HIDDEN, VOCABULARY, LENGTH, BATCH = 256, 4, 1024, 1024, 128, 16
 
 
 def text(layers: int) -> str:
-    """The StableHLO of one training step with every layer written out."""
+    """Return the StableHLO of one training step with every layer written out."""
     import jax
     import jax.numpy as jnp
 

@@ -1,8 +1,9 @@
-"""What compiling for machines that are not there takes: ``python benchmarks/targets.py [--json FILE]``.
+"""Measure compiling for accelerators that are not there: ``python benchmarks/targets.py [--json FILE]``.
 
-A 24-layer training step (scan, bf16, data x model mesh) from its shapes, for 16, 256, 1,024 and 4,096 TPU chips:
-seconds and memory of the compiler's process, and seconds of the lowering. Then the delay that a program sees: the same
-small script run with and without --target on the same forced CPU devices, in turn. Needs libtpu.
+A 24-layer training step (scan, bf16, data x model mesh) from its shapes, for 16, 256, 1,024 and 4,096 TPU
+chips: seconds and memory of the compiler's process, and seconds of the lowering. Then the delay that a
+program sees: the same small script run with and without --target on the same forced CPU devices, in turn.
+Needs libtpu.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""What counting transfers costs: a ``float(x)``, a second one, ``x.item()``, ``device_get``, ``device_put``.
+"""Measure what counting transfers costs: ``float(x)``, a second one, ``x.item()``, ``device_get``,
+``device_put``.
 
     python benchmarks/transfers.py [--quick] [-o FILE]
 
 One process, blocks in random order: bare, bare again (the null), counted. The same recording is on all the
 time; between blocks the stand-ins are put in and taken out, and JAX's events about puts passed on or not. All
-values are ready before they are read, and CPU time of the thread is taken: on a busy machine it says more, and
-waiting is not looked for. Each block reads
-arrays of its own, since only the first reading of an array is counted.
+values are ready before they are read, and CPU time of the thread is taken: on a busy machine it says more,
+and waiting is not looked for. Each block reads arrays of its own, since only the first reading of an array is
+counted.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _spread(values: list[float], base: list[float]) -> dict[str, float]:
 
 
 def loop(n: int) -> dict[str, int]:
-    """How many events a loop of ``n`` copies adds, and their bytes."""
+    """Count the events that a loop of ``n`` copies adds, and their bytes."""
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder) / "run"
         with jaxscope.record(where, arrays=False):

@@ -1,5 +1,4 @@
-"""Whether a program notices that it is recorded: other people's tests, run with and without, outcome by
-outcome.
+"""Compare other people's tests with and without recording, outcome by outcome.
 
     python benchmarks/transparency.py --jax DIR --chex DIR --optax DIR --equinox DIR [-o FILE]
 
@@ -80,7 +79,7 @@ def pytest_sessionfinish() -> None:
 
 
 def suites(asked: argparse.Namespace) -> Iterator[tuple[str, Path, list[str], list[str]]]:
-    """Name, working directory, files and pytest's options of each suite whose sources were given."""
+    """Yield name, working directory, files and pytest's options of each suite whose sources were given."""
     if asked.jax:
         for name in JAX_FILES:
             yield f"jax {name}", asked.jax, [f"tests/{name}.py"], []
@@ -132,7 +131,7 @@ def run(way: str, folder: Path, files: list[str], options: list[str], at: Path, 
 
 
 def outcomes(at: Path) -> dict[str, tuple[str, str]]:
-    """By test: the outcome, and why where it failed. What fails after it has passed has failed."""
+    """Return the outcome of each test, and why it failed. A failure after a pass is a failure."""
     found: dict[str, tuple[str, str]] = {}
     for line in _lines(at / "outcomes.jsonl"):
         if line["outcome"] is not None and found.get(line["test"], ("passed",))[0] in ("passed", "skipped"):
@@ -141,7 +140,7 @@ def outcomes(at: Path) -> dict[str, tuple[str, str]]:
 
 
 def degraded(at: Path) -> dict[str, str]:
-    """What jaxscope could not record, with its reason."""
+    """Return what jaxscope could not record, with its reason."""
     from jaxscope.log import reader, store
     from jaxscope.schema.events import Degraded
 

@@ -1,4 +1,4 @@
-"""How long the terminal view takes to its first paint, and to answer a key, under load.
+"""Measure how long the terminal view takes to its first paint, and to answer a key, under load.
 
     python benchmarks/tui.py [--rounds 30] [--only CASE] [-o benchmarks/tui.json]
 
@@ -36,7 +36,7 @@ def milliseconds(values: list[float]) -> dict[str, float]:
 
 
 def quiet(app) -> bool:
-    """Is no message on its way?"""
+    """Return whether no message is waiting."""
     return all(
         pump._message_queue.empty() and not pump._next_callbacks
         for pump in (app, app.screen, *app.screen.walk_children())
@@ -45,7 +45,7 @@ def quiet(app) -> bool:
 
 
 def dirty(app) -> bool:
-    """Is something to be drawn?"""
+    """Return whether something waits to be drawn."""
     screen = app.screen
     return bool(
         screen._dirty_widgets
@@ -60,7 +60,8 @@ async def drawn(app, *, first: bool = False) -> None:
     """Until whatever was asked for is on the screen: what a key sets off goes on in several messages, and
     the frame after the first of them shows half of it.
 
-    ``first``: until the first frame after those messages, where work goes on in slices and is drawn again and again.
+    ``first``: until the first frame after those messages, where work goes on in slices and is drawn again and
+    again.
     """
     calm, end = 0, time.perf_counter() + 5
     while calm < 3 and time.perf_counter() < end:
@@ -93,7 +94,7 @@ async def keys(app, pressed: list[str], rounds: int, until=None) -> dict[str, di
 
 
 async def typed(app, text: str) -> dict[str, float]:
-    """A search, letter by letter, as fast as they are answered."""
+    """Type a search letter by letter, as fast as the view answers."""
     from textual import events
 
     took = []
@@ -170,7 +171,7 @@ def hlo(size: int) -> str:
 
 
 def write(path: Path, per_second: int = 1_000) -> None:
-    """A program that compiles all the time, until it is ended."""
+    """Write a run that compiles all the time, until this process is ended."""
     from written import Log, function, key, leaf
 
     from jaxscope.log.store import RunDir
@@ -194,7 +195,7 @@ def write(path: Path, per_second: int = 1_000) -> None:
 
 
 async def idle(rounds: int, folder: Path, scale: float) -> dict[str, object]:
-    """What a frame costs when nothing happens."""
+    """Measure a frame when nothing happens."""
     import runs_to_see
 
     app, context, first = await opened(runs_to_see.typical(folder / "typical"))
@@ -224,7 +225,7 @@ async def live(rounds: int, folder: Path, scale: float) -> dict[str, object]:
 
 
 async def rows(path: Path, count: int, each: int, rounds: int) -> dict[str, object]:
-    """``count`` functions; with ``each`` compilations, those of one."""
+    """Measure keys on ``count`` functions; with ``each``, on the compilations of one."""
     app, context, first = await opened(functions(path, count, each))
     await drawn(app)
     await app.action_show("functions")

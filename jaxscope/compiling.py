@@ -50,7 +50,9 @@ class CompiledFor:
 
     @property
     def fit(self) -> Fit | None:
-        """The memory the program needs on one device and the memory a device has; None if it was not compiled."""
+        """The memory the program needs on one device and the memory a device has; None if it was not
+        compiled.
+        """
         from jaxscope.model import target_programs
 
         return target_programs.fit(self.run, self.program)
@@ -109,13 +111,15 @@ def compile_for(
     Args:
       target: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets``).
       function: jitted, or to be jitted without options.
-      args, kwargs: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be on CPU devices (as many as the target
+      args, kwargs: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be on CPU devices (as many as the
+      target
         has: ``--xla_force_host_platform_device_count``) or on a ``jax.sharding.AbstractMesh``.
-      out: the run directory; default: a new one under ``.jaxscope/runs``. Inside a recording: part of that one.
+      out: the run directory; default: a new one under ``.jaxscope/runs``. Inside a recording: part of that
+        one.
 
     Raises:
-      UsageError: no such target, its compiler is not installed, or ``function`` cannot be traced ahead of time.
-      Exception: what tracing ``function`` raises.
+      UsageError: no such target, its compiler is not installed, or ``function`` cannot be traced ahead of
+        time. Exception: what tracing ``function`` raises.
     """
     from jaxscope.analysis import machines
     from jaxscope.capture import session

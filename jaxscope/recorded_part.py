@@ -82,7 +82,10 @@ def failed() -> list[str]:
 
 
 def blind(session: Session, before: Sequence[str]) -> str | None:
-    """Return why the recording cannot be relied on; None if it can. ``before``: what had ``failed`` before."""
+    """Return why the recording cannot be relied on; None if it can.
+
+    ``before``: what had ``failed`` before.
+    """
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":

@@ -26,7 +26,7 @@ NOBODY = Blame()
 
 
 def blame(frames: Iterable[Frame], standing: Callable[[str], Standing] = STANDING) -> Blame:
-    """``frames`` innermost first. The innermost frame of the lowest standing there is."""
+    """Return the innermost of ``frames`` (innermost first) with the lowest standing."""
     ranked = [(standing_of(f, standing), f) for f in frames]
     if not ranked:
         return NOBODY

@@ -23,7 +23,7 @@ _SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 
 
 def short_dtype(dtype: str | None) -> str:
-    """``bf16`` for ``bfloat16``, ``u8`` for ``uint8``; extended types (``key<fry>``) as they are.
+    """Shorten a dtype: ``bf16`` for ``bfloat16``, ``u8`` for ``uint8``; extended types (``key<fry>``) stay.
 
     The replacements are those JAX makes when it prints a jaxpr, so that a spelling here can
     be searched for in a jaxpr.
@@ -38,7 +38,7 @@ def short_dtype(dtype: str | None) -> str:
 
 
 def short_shape(shape: Sequence[int | str] | None) -> str:
-    """``[32,512]``; ``[?]`` where it is not known."""
+    """Write a shape: ``[32,512]``; ``[?]`` where it is unknown."""
     return "[?]" if shape is None else "[" + ",".join(map(str, shape)) + "]"
 
 
@@ -48,7 +48,7 @@ def short_aval(
     weak_type: bool | None = None,
     type_name: str | None = None,
 ) -> str:
-    """One abstract value: ``f32[32,512]``, with `` weak`` and the Python type where they are given."""
+    """Write an abstract value: ``f32[32,512]``, with `` weak`` and the Python type where they are given."""
     if shape is None and dtype is None:
         return type_text(type_name) if type_name else "?"
     text = short_dtype(dtype) + short_shape(shape)

@@ -1,4 +1,5 @@
-"""Compute lower bounds of the time of one call of a compiled program on a machine, from the machine's peak rates.
+"""Compute lower bounds of the time of one call of a compiled program on a machine, from the machine's peak
+rates.
 
 The bounds are not estimates: real programs reach neither a peak rate nor perfect overlap.
 
@@ -6,13 +7,13 @@ The bounds are not estimates: real programs reach neither a peak rate nor perfec
     memory       (bytes certainly moved, module hlo.traffic) / (bandwidth of the memory)
     each axes    its collectives, loops by their trip counts, over links and network (module interconnect)
 
-all on one device. ``least`` is the largest of them that is known; it ``binds``. The rate of a type is the fastest the
-machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as tf32 on a GPU. A device
-of a chip with two may have all of the chip's links. A bound with an unknown part is None: a
-permute that leaves a slice, figures without a source. Custom kernels are left out of the flops.
+all on one device. ``least`` is the largest of them that is known; it ``binds``. The rate of a type is the
+fastest the machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as
+tf32 on a GPU. A device of a chip with two may have all of the chip's links. A bound with an unknown part is
+None: a permute that leaves a slice, figures without a source. Custom kernels are left out of the flops.
 
-A TPU's ``estimated_cycles`` are not a bound: they are the compiler's estimate of compute and memory time, without
-collectives.
+A TPU's ``estimated_cycles`` are not a bound: they are the compiler's estimate of compute and memory time,
+without collectives.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ COMPUTE, MEMORY = "compute", "memory"
 class Bounds(msgspec.Struct, frozen=True):
     """Seconds; ``axes`` by axes joined with a comma. ``binds``: compute, memory or an entry of ``axes``.
 
-    ``quoted``: those of them that stand on a figure read where others quote its source. ``uncounted``: why ``compute``
-    is None, or what it leaves out.
+    ``quoted``: those of them that stand on a figure read where others quote its source. ``uncounted``: why
+    ``compute`` is None, or what it leaves out.
     """
 
     compute: float | None
@@ -74,7 +75,8 @@ def of_program(
       mesh: (axis, size) in mesh order.
       partitions: devices that the program runs on.
       uncounted: why ``flops`` is None or not all; None: unknown.
-      in_order: whether the mesh has the devices in the target's order. Otherwise it is unknown which share a slice.
+      in_order: whether the mesh has the devices in the target's order. Otherwise it is unknown which share a
+        slice.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:
@@ -142,7 +144,9 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the operations a second of one chip: the fastest rate for operands of these types; None: unknown."""
+    """Return the operations a second of one chip: the fastest rate for operands of these types; None:
+    unknown.
+    """
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

@@ -13,7 +13,9 @@ MAX_SIZES = 400  # distinct sizes looked at one by one; beyond, neighbours are t
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """``sizes`` to pad to, ascending; as many compilations; ``padding_share`` of all padded elements is padding."""
+    """``sizes`` to pad to, ascending; as many compilations; ``padding_share`` of all padded elements is
+    padding.
+    """
 
     sizes: list[int]
     compilations: int
@@ -21,13 +23,13 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Does each call bring as much more as the one before? Then sizes to pad to only put off the next compilation."""
+    """Return whether each call is larger by the same amount: padding then only delays the next compilation."""
     steps = {b - a for a, b in pairwise(sizes)}
     return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:
-    """For k = 1 to MOST the k sizes with the least padding; fewer where fewer sizes were observed.
+    """Return, for k = 1 to MOST, the k sizes with the least padding; fewer where fewer sizes were observed.
 
     Every observed size is padded to the next size that is not smaller. Some best set consists of observed
     sizes (a size lowered to the next observed one below pads less), so that splitting the sorted sizes into

@@ -1,4 +1,5 @@
-"""Merge leaves with the same change into one cause: ``148 leaves under state.params changed dtype from f32 to bf16``.
+"""Merge leaves with the same change into one cause: ``148 leaves under state.params changed dtype from f32 to
+bf16``.
 
 Pure; works on the causes of single leaves.
 """

@@ -1,7 +1,7 @@
 """Find why a call missed JAX's caches: the causes, the decisive one first.
 
-Compares two keys and the circumstances of the calls and returns ``Cause`` records. Pure; ``present.causes`` turns
-them into words, and ``analysis.levels`` chooses the earlier key to compare with.
+Compares two keys and the circumstances of the calls and returns ``Cause`` records. Pure; ``present.causes``
+turns them into words, and ``analysis.levels`` chooses the earlier key to compare with.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       cleared: how often JAX's caches were cleared since the call before.
       full: (entries, capacity) of JAX's bounded caches that are nearly full.
       effects: names of the function's effects.
-      other_program: whether both calls are under a transform and for different programs: of different transforms, or
+      other_program: whether both calls are under a transform and for different programs: of different
+        transforms, or
         the forward and the backward program of one.
       created_at: the user's line that created the function object again; None: unknown.
       created_there: whether that line is certain.
@@ -167,7 +168,9 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """Return all differences of two keys, whether or not one missed after the other; empty: the keys are equal."""
+    """Return all differences of two keys, whether or not one missed after the other; empty: the keys are
+    equal.
+    """
     found = [
         *_whole(before, after, at),
         *(statics := _statics(before, after, at)),
@@ -291,7 +294,9 @@ def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause for static data that differs in no field: a whole node, or a library wrapper's own data."""
+    """Return the cause for static data that differs in no field: a whole node, or a library wrapper's own
+    data.
+    """
     if before.static is after.static:
         return []
     for path in union(before.static, after.static):
@@ -467,7 +472,9 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstances) -> Cause:
-    """Return the cause of a miss that no difference of the keys explains: effects, eviction, clearing, unknown."""
+    """Return the cause of a miss that no difference of the keys explains: effects, eviction, clearing,
+    unknown.
+    """
     if at.level == FAST_PATH:
         if at.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
             names = tuple(sorted({n.partition("<")[0] for n in at.effects}))

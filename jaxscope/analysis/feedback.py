@@ -1,7 +1,7 @@
 """Match a compilation's results with its arguments, to predict a call that passes the results back.
 
-Pure. A result matches an argument if both have the same tree of leaves and the same shapes; the differences (dtype,
-weak type, sharding, committedness, memory kind) are what causes the miss.
+Pure. A result matches an argument if both have the same tree of leaves and the same shapes; the differences
+(dtype, weak type, sharding, committedness, memory kind) are what causes the miss.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ class Fed(msgspec.Struct, frozen=True):
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Return the arguments that can take results, with their leaves in the next call.
 
-    Every argument takes the first result subtree of its structure that no argument before it took; an argument that
-    is one Python scalar (a learning rate, a temperature) takes only the result at its own position.
+    Every argument takes the first result subtree of its structure that no argument before it took; an
+    argument that is one Python scalar (a learning rate, a temperature) takes only the result at its own
+    position.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():

@@ -66,7 +66,7 @@ _NONE = _Nothing()  # no comment of ours, which is not the same as one that says
 
 
 def _codes(text: str) -> tuple[str, ...] | None:
-    """The codes of a comment; None for all of them."""
+    """Return the codes of a comment; None for all of them."""
     match = _COMMENT.search(text)
     if match is None:
         return _NONE

@@ -1,17 +1,21 @@
 """Compute the least time of a collective on the links and the network between the chips of a target.
 
-Chips of a slice (TPU) or a host (GPU) are joined by links, slices and hosts by a network. Of a group of ``n`` devices
-``k`` are in each of ``p`` slices or hosts; ``B`` is the largest side of the collective on one device, ``S`` = (n-1)/n B.
+Chips of a slice (TPU) or a host (GPU) are joined by links, slices and hosts by a network. Of a group of ``n``
+devices ``k`` are in each of ``p`` slices or hosts; ``B`` is the largest side of the collective on one device,
+``S`` = (n-1)/n B.
 
-links     all-gather, reduce-scatter, all-to-all: each chip takes in, or gives away, S; all-reduce: each at least S, all
-          together 2 S a chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no switch reduces. A switch
-          between GPUs can (NVLS: eight H100 reduce faster than 2 S over 450 GB/s allows, NVIDIA/nccl-tests#212), so S
-          there. A permute, a broadcast: B at one chip.
-network   all-gather, reduce-scatter: the members in a slice need (p-1)/p B from outside once, together, over k shares of
-          their network; all-reduce twice that (once where a switch may reduce); all-to-all: (p-1)/p B a device, since
-          no two want the same; send: B. A permute that leaves a slice: not known, only some do.
+links     all-gather, reduce-scatter, all-to-all: each chip takes in, or gives away, S; all-reduce: each at
+least S, all
+          together 2 S a chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no switch
+          reduces. A switch between GPUs can (NVLS: eight H100 reduce faster than 2 S over 450 GB/s allows,
+          NVIDIA/nccl-tests#212), so S there. A permute, a broadcast: B at one chip.
+network   all-gather, reduce-scatter: the members in a slice need (p-1)/p B from outside once, together, over
+k shares of
+          their network; all-reduce twice that (once where a switch may reduce); all-to-all: (p-1)/p B a
+          device, since no two want the same; send: B. A permute that leaves a slice: not known, only some do.
 
-A slice's edge has fewer links: where the torus does not wrap around, its corner has one an axis (``links_of``).
+A slice's edge has fewer links: where the torus does not wrap around, its corner has one an axis
+(``links_of``).
 """
 
 from __future__ import annotations
@@ -47,7 +51,9 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Seconds of transfer over the links of the chip with fewest links, over all links together, and the network."""
+    """Seconds of transfer over the links of the chip with fewest links, over all links together, and the
+    network.
+    """
 
     edge: float = 0.0
     links: float = 0.0
@@ -69,8 +75,9 @@ class Load(msgspec.Struct, frozen=True):
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
     """Of a chip of one slice; None where the machine's links are not known.
 
-    A torus of cubes (v4, v5p) wraps around where every axis is a multiple of 4, one of v5e and v6e along an axis of 16
-    (https://jax-ml.github.io/scaling-book/tpus/); of the others no page says, and they count as wrapped around.
+    A torus of cubes (v4, v5p) wraps around where every axis is a multiple of 4, one of v5e and v6e along an
+    axis of 16 (https://jax-ml.github.io/scaling-book/tpus/); of the others no page says, and they count as
+    wrapped around.
     """
     if machine.platform == GPU:
         return Links(1, 1, 1)
@@ -99,8 +106,8 @@ def parts_of(target: Target) -> int:
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
     """Of groups along ``axes``; None where it is not known, or not the same for every group.
 
-    Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order. ``data:(1)2`` is the
-    part of size 2 of axis data that has 1 before it.
+    Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order.
+    ``data:(1)2`` is the part of size 2 of axis data that has 1 before it.
     """
     parts = parts_of(target)
     if axes is None or mesh is None or parts < 1 or target.devices % parts:
@@ -146,7 +153,8 @@ def load(
     """Return the least time of one execution of ``found``; None: unknown.
 
     Args:
-      everyone: whether all devices of the target take part. Otherwise the group may use idle links of other chips and
+      everyone: whether all devices of the target take part. Otherwise the group may use idle links of other
+        chips and
         their share of the network.
     """
 

@@ -25,8 +25,7 @@ MOST = 60  # characters of a function's name
 
 
 def advice(source: str | None, line: int, library: str | None) -> str:
-    """What to write instead of the call on ``line``, from ``as in`` on; in general where it cannot be
-    told."""
+    """Write the replacement for the call on ``line``, beginning with ``as in``; general advice if unclear."""
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
     named = [c for c in calls if _last(c.func) in FIRST]
@@ -58,8 +57,10 @@ def advice(source: str | None, line: int, library: str | None) -> str:
 
 
 def _for_python(node: ast.expr) -> bool:
-    """Is it written out, and neither a float, which may well be traced, nor None, which is no argument to
-    jit?"""
+    """Return whether the value is written out and meant for Python.
+
+    A float may well be traced, and None is no argument to jit: neither counts.
+    """
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
     if isinstance(node, ast.Tuple):

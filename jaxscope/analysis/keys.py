@@ -14,7 +14,9 @@ Contexts = Mapping[str, Mapping[str, str]]
 
 
 class LeafFacts(NamedTuple):
-    """A Leaf without its path and with its sharding in place of an index, so that two of them can be compared."""
+    """A Leaf without its path and with its sharding in place of an index, so that two of them can be
+    compared.
+    """
 
     type: str
     shape: tuple[int | str, ...] | None
@@ -100,8 +102,9 @@ def static_value(item: Static | None) -> StaticValue | None:
 def same_static(a: Static, b: Static) -> bool:
     """Return whether JAX treats the two as equal, as far as the recording shows.
 
-    Values compared by value are equal if text, type and hash are (the text may be truncated, the hash is not). Values
-    compared by identity are equal if the serial is, whatever the object's contents; methods need an equal text, too.
+    Values compared by value are equal if text, type and hash are (the text may be truncated, the hash is
+    not). Values compared by identity are equal if the serial is, whatever the object's contents; methods need
+    an equal text, too.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):

@@ -1,9 +1,9 @@
 """Find the cache of JAX that a difference misses, and the earlier key to compare a miss with.
 
-JAX looks into four caches in turn: the C++ fast path, the trace, the lowering, the executable. A miss in one of them
-repeats all later stages. Measured on JAX 0.10.2 and 0.12.0.1 (``benchmarks/causes.py``): the shape is part of the
-trace's key, committedness only of the lowering's, the choice among equal devices only of the executable's, the
-spelling of a sharding only of the fast path's.
+JAX looks into four caches in turn: the C++ fast path, the trace, the lowering, the executable. A miss in one
+of them repeats all later stages. Measured on JAX 0.10.2 and 0.12.0.1 (``benchmarks/causes.py``): the shape is
+part of the trace's key, committedness only of the lowering's, the choice among equal devices only of the
+executable's, the spelling of a sharding only of the fast path's.
 """
 
 from __future__ import annotations
@@ -175,9 +175,9 @@ def rank(
 ) -> tuple[int, int, int] | None:
     """Return the distance of two keys for a miss at ``level``, smaller is nearer; None: not below ``limit``.
 
-    The distance is (facts that miss an earlier cache than ``level``, other facts that differ, sum of how much they
-    differ). A key of the first kind cannot have been the hit of the earlier cache. The sum prefers an equal config in
-    a new object to a config with another value.
+    The distance is (facts that miss an earlier cache than ``level``, other facts that differ, sum of how much
+    they differ). A key of the first kind cannot have been the hit of the earlier cache. The sum prefers an
+    equal config in a new object to a config with another value.
     """
     at = LEVELS.index(level)
     earlier = later = much = 0
@@ -224,8 +224,8 @@ def nearest(
 ) -> int | None:
     """Return the index of the nearest earlier key, the latest of equals; None: there is no earlier key.
 
-    Keys of the same function object come first: the caches never share entries between objects. ``unlike`` are the
-    indices of keys known to have other shapes than ``after``, which need no closer comparison.
+    Keys of the same function object come first: the caches never share entries between objects. ``unlike``
+    are the indices of keys known to have other shapes than ``after``, which need no closer comparison.
     """
     own = after.whole.get("function_object")
     same: Sequence[int] = (

@@ -1,8 +1,9 @@
 """List the machines that a program can be compiled for, and parse the names of targets.
 
-Every figure has the public page it was read from; a figure without such a page is None (all of a TPU v2, the network
-of a v3, a v4 and an A100). For ``quoted`` figures the page could not be opened and others quote it. All rates are
-peaks stated by the vendor, the highest if pages differ; they are not measurements, and no real program reaches them.
+Every figure has the public page it was read from; a figure without such a page is None (all of a TPU v2, the
+network of a v3, a v4 and an A100). For ``quoted`` figures the page could not be opened and others quote it.
+All rates are peaks stated by the vendor, the highest if pages differ; they are not measurements, and no real
+program reaches them.
 """
 
 from __future__ import annotations
@@ -49,9 +50,8 @@ class Machine(msgspec.Struct, frozen=True):
       usable: bytes of one *device* that the compiler lets a program have; the rest it keeps for itself.
       flops: peak operations a second by element type, dense.
       hbm: bytes a second between the chip and its memory.
-      link: bytes a second one link of the torus carries in one direction; of a GPU what it sends to its host's others.
-      links: of one chip.
-      network: bytes a second a chip sends to other slices or hosts.
+      link: bytes a second one link of the torus carries in one direction; of a GPU what it sends to its
+        host's others. links: of one chip. network: bytes a second a chip sends to other slices or hosts.
     """
 
     name: str
@@ -101,7 +101,7 @@ _CUBES = (
 
 
 def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
-    """One link, one direction, of the page's "bidirectional ICI bandwidth per chip"."""
+    """Return the rate of one link, one direction, from a page's "bidirectional ICI bandwidth per chip"."""
     per_link = bidirectional_gb * GB / 2 / links
     derived = f"{bidirectional_gb:g} GB/s a chip, both directions, over {links} links"
     return Figure(per_link, _CLOUD + page, derived)
@@ -120,7 +120,7 @@ def _libtpu(gib: float) -> Figure:
 
 
 def _cores(ops: int, ghz: float, what: str) -> Figure:
-    """Of XLA's description of an H100: 132 multiprocessors of 4 units, a multiply-add is two operations."""
+    """Return the rate of an H100: 132 multiprocessors of 4 units (XLA), two operations per multiply-add."""
     derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
     return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
@@ -238,11 +238,12 @@ _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})
 
 
 def parse(text: str) -> Target:
-    """The target that ``text`` names: ``v5e:4x4``, ``2*v5p:4x4x4``, ``h100:8``, ``h100:128x8``.
+    """Parse a target: ``v5e:4x4``, ``2*v5p:4x4x4``, ``h100:8``, ``h100:128x8``.
 
-    A slice of TPUs is made of hosts of 2x2 chips, or lies within one: along its first two axes libtpu (0.0.42, 0.0.50) takes
-    one chip or an even number, and of those every one it was tried on. A slice of a machine whose pod is one grid lies
-    within that. Which of the grids left its compiler can wire, only the compiler knows (``unlisted``).
+    A slice of TPUs is made of hosts of 2x2 chips, or lies within one: along its first two axes libtpu
+    (0.0.42, 0.0.50) takes one chip or an even number, and of those every one it was tried on. A slice of a
+    machine whose pod is one grid lies within that. Which of the grids left its compiler can wire, only the
+    compiler knows (``unlisted``).
 
     Raises:
       UsageError: no such machine, or no grid of it; the hint names the nearest there are.
@@ -286,7 +287,7 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 
 def unlisted(name: str) -> list[str]:
-    """The listed slices nearest to ``name``; empty where it is listed itself, is of GPUs, or is no target."""
+    """Return the listed slices nearest to ``name``; empty if it is listed, names GPUs, or is no target."""
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
@@ -295,12 +296,12 @@ def unlisted(name: str) -> list[str]:
 
 
 def known() -> list[str]:
-    """The targets that the vendors' pages list, by machine."""
+    """Return the targets that the vendors' pages list, by machine."""
     return [f"{m.name}:{grid}" for m in MACHINES.values() for grid in m.grids]
 
 
 def near(text: str, n: int = 3) -> list[str]:
-    """The listed targets nearest to ``text``: of the machine it names, by number of chips, where it names one."""
+    """Return the listed targets nearest to ``text``: by chips if it names a machine, else by spelling."""
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)

@@ -1,7 +1,7 @@
 """Compute whether a program compiled for a target fits into a device's memory, and what fills the memory.
 
-A compiler that runs out of memory returns an error and no program: the facts are then taken from the error's message
-and from the sizes of the arguments.
+A compiler that runs out of memory returns an error and no program: the facts are then taken from the error's
+message and from the sizes of the arguments.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers in the compiler's message: its size, its kind and the operation that writes it."""
+    """One of the largest buffers in the compiler's message: its size, its kind and the operation that writes
+    it.
+    """
 
     bytes: int
     kind: str | None = None
@@ -138,7 +140,10 @@ def _bytes(number: str, unit: str) -> int:
 
 
 class Contributor(msgspec.Struct, frozen=True):
-    """An argument or a result by the user's name. ``bytes`` are those on one device; None: the compiler decides."""
+    """An argument or a result by the user's name.
+
+    ``bytes`` are those on one device; None: the compiler decides.
+    """
 
     of: str  # argument, output
     path: str | None
@@ -174,8 +179,8 @@ def undivided(memory: Memory | None, peak: int | None) -> int | None:
     """Return the compiler's ``peak`` minus the parts that it states, in bytes; None: a part is unknown.
 
     A negative result means that not all parts are allocated at one time. XLA's peak_memory_in_bytes includes
-    constants, which no part does: a captured f32[1024,1024] makes it exactly 4 MiB more than arguments and results
-    (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the difference are not documented.
+    constants, which no part does: a captured f32[1024,1024] makes it exactly 4 MiB more than arguments and
+    results (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the difference are not documented.
     """
     divided = peak_bytes(memory) if memory is not None else None
     return None if divided is None or peak is None else peak - divided

@@ -10,7 +10,8 @@ MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
 
 
 def changed(source: str, name: str) -> bool | None:
-    """Return whether an attribute of the class ``name`` is assigned outside the methods that create an object.
+    """Return whether an attribute of the class ``name`` is assigned outside the methods that create an
+    object.
 
     Counts assignments to a method's first parameter, assignments anywhere to an attribute that the class's
     ``__init__`` assigns, and ``setattr``. None: the class is not in this source.
@@ -38,7 +39,9 @@ def changed(source: str, name: str) -> bool | None:
 
 
 def holds_itself(source: str, name: str) -> bool:
-    """Return whether the class ``name`` assigns attributes in its own ``__init__``, which a frozen dataclass forbids."""
+    """Return whether the class ``name`` assigns attributes in its own ``__init__``, which a frozen dataclass
+    forbids.
+    """
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)

@@ -12,7 +12,7 @@ _TOKEN = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+|.", re.DOTALL)
 
 
 def tokens(path: str) -> list[str]:
-    """``state.params['dense'][0]`` -> ``state``, ``.params``, ``['dense']``, ``[0]``."""
+    """Split a path: ``state.params['dense'][0]`` -> ``state``, ``.params``, ``['dense']``, ``[0]``."""
     return list(_tokens(path))
 
 
@@ -22,19 +22,19 @@ def _tokens(path: str) -> tuple[str, ...]:
 
 
 def root(path: str) -> str:
-    """The argument that ``path`` is in."""
+    """Return the argument that ``path`` is in."""
     return split(path)[0]
 
 
 @functools.lru_cache(8_192)
 def split(path: str) -> tuple[str, str]:
-    """The argument that ``path`` is in, and the path below it."""
+    """Return the argument that ``path`` is in, and the path below it."""
     steps = _tokens(path) or ("",)
     return steps[0], "".join(steps[1:])
 
 
 def common_prefix(paths: Sequence[str]) -> str | None:
-    """The longest prefix of whole path steps; None where there is none."""
+    """Return the longest prefix of whole path steps; None where there is none."""
     split = [tokens(p) for p in paths]
     shortest = min((len(s) for s in split), default=0)
     n = 0
@@ -44,7 +44,7 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
-    """Two long texts cut down to where they differ, ``…`` for what was cut."""
+    """Cut two long texts down to where they differ, with ``…`` for what was cut."""
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0
@@ -67,5 +67,5 @@ def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
 
 
 def below(path: str, roots: set[str]) -> bool:
-    """Does it lie inside one of ``roots``?"""
+    """Return whether ``path`` is inside one of ``roots``."""
     return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)

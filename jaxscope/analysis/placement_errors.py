@@ -1,8 +1,9 @@
-"""Parse JAX's errors about placing arrays: a dimension that is not divisible, arguments on different devices, an
+"""Parse JAX's errors about placing arrays: a dimension that is not divisible, arguments on different devices,
+an
 argument with another sharding than jit's in_shardings.
 
-The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``, shard_map's specs, "Received incompatible
-devices for jitted computation", "Sharding passed to jit does not match").
+The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``, shard_map's specs, "Received
+incompatible devices for jitted computation", "Sharding passed to jit does not match").
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ MAX_MESSAGE = 4000
 
 
 class Indivisible(msgspec.Struct, frozen=True):
-    """A dimension of size ``size`` is not divisible by ``parts``. ``path`` of the argument: None: not in the message."""
+    """A dimension of size ``size`` is not divisible by ``parts``.
+
+    ``path`` of the argument: None: not in the message.
+    """
 
     dimension: int
     parts: int
@@ -30,7 +34,9 @@ class Apart(msgspec.Struct, frozen=True):
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """An argument has the sharding ``got``, in_shardings the sharding ``wanted``: PartitionSpecs or class names."""
+    """An argument has the sharding ``got``, in_shardings the sharding ``wanted``: PartitionSpecs or class
+    names.
+    """
 
     wanted: str
     got: str

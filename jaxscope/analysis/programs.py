@@ -1,6 +1,7 @@
 """Read the lowered and the compiled text of one program and join what they contain.
 
-The StableHLO has the user's lines, constants and donation, the HLO the instructions that run. Either may be missing.
+The StableHLO has the user's lines, constants and donation, the HLO the instructions that run. Either may be
+missing.
 """
 
 from __future__ import annotations
@@ -126,10 +127,10 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
 def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
     """Return ``c`` with the user's sharding constraint that makes the partitioner insert it, if there is one.
 
-    An all-gather belongs to a constraint that does not split over its axes, an all-to-all to one that splits over
-    its axes along another dimension. The constraint is on the collective's line, or on the line of the operation
-    that computes the constrained value; the collective's result on one device has the size of the constrained value
-    or of a step towards it.
+    An all-gather belongs to a constraint that does not split over its axes, an all-to-all to one that splits
+    over its axes along another dimension. The constraint is on the collective's line, or on the line of the
+    operation that computes the constrained value; the collective's result on one device has the size of the
+    constrained value or of a step towards it.
     """
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
@@ -162,8 +163,8 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
     """Return the collectives, with the constraint also at the gather of the other operand of a product.
 
-    Where a constraint gathers one operand of a product over an axis, the partitioner gathers the other operand over
-    that axis, too, at the line of the product.
+    Where a constraint gathers one operand of a product over an axis, the partitioner gathers the other
+    operand over that axis, too, at the line of the product.
     """
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
@@ -211,7 +212,8 @@ def _dimensions(one: Constraint, hlo: compiled.Program) -> tuple[tuple[str, ...]
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return the arguments that could be donated where only the compiled program shows which results are free.
+    """Return the arguments that could be donated where only the compiled program shows which results are
+    free.
 
     A free result can reuse one argument of its type: the first arguments of that type are returned.
     """

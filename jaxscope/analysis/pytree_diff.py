@@ -1,4 +1,5 @@
-"""Compare the containers of two keys: leaves and nodes that appeared, disappeared or changed kind; the call form.
+"""Compare the containers of two keys: leaves and nodes that appeared, disappeared or changed kind; the call
+form.
 
 Pure. ``analysis.causes`` decides which of the differences explains a miss.
 """
@@ -17,7 +18,8 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
-    """Return causes for leaves and containers that appeared, disappeared or changed kind, and for another call form.
+    """Return causes for leaves and containers that appeared, disappeared or changed kind, and for another
+    call form.
 
     Args:
       signature: the function's parameters as text; None: unknown.

@@ -1,6 +1,7 @@
 """Parse XLA's warnings of involuntary rematerialization: the array, the two shardings, the user's line.
 
-XLA prints one if the partitioner can go from one sharding to another only by giving every device the whole array.
+XLA prints one if the partitioner can go from one sharding to another only by giving every device the whole
+array.
 """
 
 from __future__ import annotations

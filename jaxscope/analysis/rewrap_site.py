@@ -1,8 +1,8 @@
 """Find the line that creates a function object again: ``jax.jit(partial(f, scale))`` inside a loop.
 
-Reads the user's source as text. The recording does not contain the call of jit, so a line is returned only if a
-recorded line leads to it: the first line of the function's code, or a line on the stack of its call. Another line
-of the file that wraps a function of the same name is no evidence.
+Reads the user's source as text. The recording does not contain the call of jit, so a line is returned only if
+a recorded line leads to it: the first line of the function's code, or a line on the stack of its call.
+Another line of the file that wraps a function of the same name is no evidence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ NESTED = 16  # most nested calls to look at for one line
 
 
 class Maker(NamedTuple):
-    """A 1-based line. ``certain``: it was running when the object was called, or is the first line of its code."""
+    """A 1-based line.
+
+    ``certain``: it was running when the object was called, or is the first line of its code.
+    """
 
     line: int
     certain: bool
@@ -78,15 +81,17 @@ class Makers:
     def where_defined(self, name: str, begins: int) -> Maker | None:
         """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps it.
 
-        That is a decorated def, or a lambda inside a call of jit or the like: running it creates both objects.
+        That is a decorated def, or a lambda inside a call of jit or the like: running it creates both
+        objects.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """Return the expression that wraps ``name`` in the function around line ``site``, the line of the call.
+        """Return the expression that wraps ``name`` in the function around line ``site``, the line of the
+        call.
 
-        Certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``; likely if it is the only one in
-        that function.
+        Certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``; likely if it is the only
+        one in that function.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -181,7 +186,9 @@ def casts(source: str | None, line: int) -> bool:
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
-    """Return whether ``line`` reads a variable that the loop sets only later, to another variable: ``kept = loss``."""
+    """Return whether ``line`` reads a variable that the loop sets only later, to another variable: ``kept =
+    loss``.
+    """
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
     around = [n for n in loops if n.lineno < line]
     if not around:

@@ -70,7 +70,7 @@ class Grid(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(1_024)
 def device_ids(text: str | None) -> tuple[int, ...] | None:
-    """``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``; None: not readable, or more than MAX_DEVICES."""
+    """Parse device ids: ``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``; None: not readable, or more than MAX_DEVICES."""
     if not text or len(text) > MAX_TEXT * 10:
         return None
     found: list[int] = []
@@ -90,7 +90,7 @@ def _number(text: str) -> bool:
 
 
 def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
-    """``P(('a', 'b'), None)`` -> ([("a", "b"), ()], {}): axes per dimension, and the unreduced ones.
+    """Parse a spec: ``P(('a', 'b'), None)`` -> ([("a", "b"), ()], {}): axes per dimension, unreduced ones.
 
     None: not readable, or not decided (UNCONSTRAINED).
     """
@@ -226,7 +226,7 @@ def _integers(text: str) -> list[int]:
 
 
 def _iota(shape: Sequence[int], turned: Sequence[int]) -> list[int] | None:
-    """``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``."""
+    """Compute ``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``."""
     if sorted(turned) != [*range(len(shape))]:
         return None
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]

@@ -1,7 +1,7 @@
 """Compare the requested, compiled and actual sharding of one argument or result.
 
-Two shardings are equal if each device holds the same part: ``P('data')`` equals ``P('data', None)``. Where the
-devices are unknown, the number of parts per dimension is compared.
+Two shardings are equal if each device holds the same part: ``P('data')`` equals ``P('data', None)``. Where
+the devices are unknown, the number of parts per dimension is compared.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 
 def disagreement(i: Intent) -> Disagreement | None:
-    """Return the first of ``not_as_asked`` and ``moved`` that applies; None: the shardings agree or are unknown."""
+    """Return the first of ``not_as_asked`` and ``moved`` that applies; None: the shardings agree or are
+    unknown.
+    """
     if i.shape is None or i.dropped:
         return None
     rank = len(i.shape)

@@ -1,4 +1,5 @@
-"""Report more compilations or seconds than a limit allows, of a run or of one function, and where most of them come from.
+"""Report more compilations or seconds than a limit allows, of a run or of one function, and where most of
+them come from.
 
 What is unknown is reported as such (JX901), never taken for allowed.
 """
@@ -46,12 +47,14 @@ def over(
     """Report where ``run`` exceeds a limit, or where that is unknown.
 
     Args:
-      limits: compilations and seconds of the whole run; the other figures of each program of the user's functions.
-      functions: limits of functions by name or pattern; where one limits a figure of a program, it replaces the
+      limits: compilations and seconds of the whole run; the other figures of each program of the user's
+        functions. functions: limits of functions by name or pattern; where one limits a figure of a program,
+        it replaces the
         general limit.
       part: only these compilations.
       programs: check each program, too; False if those for a target are checked instead.
-      late: late compilations that are reported already. If only these exceed a limit, that is no finding of its own:
+      late: late compilations that are reported already. If only these exceed a limit, that is no finding of
+        its own:
         see ``with_counts``.
     """
     functions = functions or {}
@@ -67,7 +70,9 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings of ``late``; the limits that these compilations alone exceed are added to their evidence."""
+    """Return the findings of ``late``; the limits that these compilations alone exceed are added to their
+    evidence.
+    """
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}
     for count in _counts(run, limits, functions or {}, None):

@@ -1,4 +1,6 @@
-"""JX190: find what is traced, lowered or compiled after step N, in a run or in a part of one (a block, a test)."""
+"""JX190: find what is traced, lowered or compiled after step N, in a run or in a part of one (a block, a
+test).
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def recompiles_after(
 def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
-    """Return the findings of :func:`late_after` for a block or a test. Without compilations it needs no steps.
+    """Return the findings of :func:`late_after` for a block or a test.
+
+    Without compilations it needs no steps.
 
     Raises:
       UsageError: something was compiled and nothing counts the steps.
@@ -78,10 +82,10 @@ def late_after(
 ) -> list[Late]:
     """Report what was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...
 
-    These are errors; a library's function compiled from a user's line is a note. User-visible functions are the user's,
-    or were passed to jit by the user. An eager operation, which is JAX's own, counts if it was compiled. Misses of the
-    fast path alone never count. What happened inside the trace of another late compilation is part of that one. A
-    compilation that may be before or after step n is an error, too.
+    These are errors; a library's function compiled from a user's line is a note. User-visible functions are
+    the user's, or were passed to jit by the user. An eager operation, which is JAX's own, counts if it was
+    compiled. Misses of the fast path alone never count. What happened inside the trace of another late
+    compilation is part of that one. A compilation that may be before or after step n is an error, too.
 
     Args:
       n: the last step that may compile; 0 needs no steps: then nothing may compile at all.
@@ -89,7 +93,8 @@ def late_after(
       allow_cache_hits: ignore compilations from the persistent cache.
       part: only these compilations, with their steps; None: the whole run with its own steps.
       since: where the recording began (``this block``), if functions may have been compiled before.
-      keep: does the check look at this code on this line? Called before compilations with one cause are grouped.
+      keep: does the check look at this code on this line? Called before compilations with one cause are
+        grouped.
 
     Raises:
       UsageError: ``n`` is no step, or it is not 0 and the steps are unknown.

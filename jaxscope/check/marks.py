@@ -1,7 +1,7 @@
 """Check the pytest marks of a test: each is a function of a recorded run and the test's part of it.
 
-``no_recompiles(after=1, functions=None)``, ``max_compilations(n, function=None)``, ``max_compile_seconds(s)``,
-``max_collectives(kind=None, count=None, bytes=None)``. Does not import pytest.
+``no_recompiles(after=1, functions=None)``, ``max_compilations(n, function=None)``,
+``max_compile_seconds(s)``, ``max_collectives(kind=None, count=None, bytes=None)``. Does not import pytest.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class Result(NamedTuple):
 
     Attributes:
       findings: errors first.
-      unchecked: options that cannot be checked in this run, because its steps are unknown or nothing was compiled for
+      unchecked: options that cannot be checked in this run, because its steps are unknown or nothing was
+        compiled for
         a target. Everything else was checked.
       baseline: the file that the run was compared with.
       setting: the setting of ``--vary`` that was compared with it, where there are several.
@@ -61,7 +62,8 @@ class Plan:
     """What to check.
 
     Args:
-      options: under the names of ``[tool.jaxscope.check]``. Without a limit or baseline the findings of the rules are
+      options: under the names of ``[tool.jaxscope.check]``. Without a limit or baseline the findings of the
+        rules are
         checked. Programs that do not fit into a target always fail.
       project: the directory of pyproject.toml.
     """
@@ -215,7 +217,10 @@ class Plan:
         return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
-        """Limits whose code ``select`` excludes, so that nobody would see them. ``ignore`` excludes on purpose."""
+        """Limits whose code ``select`` excludes, so that nobody would see them.
+
+        ``ignore`` excludes on purpose.
+        """
         return [
             UsageError(
                 f"{name} is given, but select excludes {code}, which reports it",

@@ -1,4 +1,5 @@
-"""Report programs that exceed a limit on memory, constants or communication: of the user's functions, as they ran and as
+"""Report programs that exceed a limit on memory, constants or communication: of the user's functions, as they
+ran and as
 they were compiled for a target.
 
 A figure that is unknown is reported as such (JX901), never taken for allowed.
@@ -89,7 +90,8 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
     """Report each program of ``f`` for ``target`` that exceeds ``limits``, once.
 
-    The peak of one that does not fit is what its compiler states. Programs that were not compiled are not reported.
+    The peak of one that does not fit is what its compiler states. Programs that were not compiled are not
+    reported.
     """
     if not limits.of_programs:
         return
@@ -286,7 +288,9 @@ def _too_many(
     text: str,
     spell: Callable[[int], str],
 ) -> Iterator[Finding]:
-    """Report that the ``figure`` of the collectives meant by ``key`` (``kind@axis``) adds up to more than ``limit``."""
+    """Report that the ``figure`` of the collectives meant by ``key`` (``kind@axis``) adds up to more than
+    ``limit``.
+    """
     kind, _, axis = key.partition("@")
     of_kind = [x for x in collectives if kind in (ANY, x.kind)]
     meant = [x for x in of_kind if not axis or axis in (a.partition(":")[0] for a in x.axes or ())]

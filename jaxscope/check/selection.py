@@ -125,7 +125,9 @@ class Filter:
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Report comments in the files of ``run`` that excluded nothing. Call it after all findings were filtered.
+        """Report comments in the files of ``run`` that excluded nothing.
+
+        Call it after all findings were filtered.
 
         Args:
           looked_at: can a code have been found at all? Comments on others are not reported.

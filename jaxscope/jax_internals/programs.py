@@ -26,8 +26,8 @@ def debug_info(jaxpr: Any) -> DebugInfo:
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
     """Return (name, file, line) of the traced function where only its jaxpr is at hand.
 
-    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``. The name is ``?`` where it cannot be read, and
-    ``<unknown>`` where JAX has none.
+    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``. The name is ``?`` where it cannot be
+    read, and ``<unknown>`` where JAX has none.
     """
     found = debug_info(jaxpr).func_src_info
     if not known(found):

@@ -3,9 +3,9 @@
 A run directory, or the repository, may come from another person. Two rules keep both harmless: only regular
 files are read (a pipe would block its reader, a device has no end), and a file is written under a random name
 and then renamed, so that a link of the final name is replaced and never followed. A pipe or a device is not
-replaced: in /dev and below /proc (``-o /dev/stdout``) it is written to, elsewhere it is an error. With ``within``,
-the directory of a run, no directory below it is reached through a link either: nothing outside of it is read or
-changed.
+replaced: in /dev and below /proc (``-o /dev/stdout``) it is written to, elsewhere it is an error. With
+``within``, the directory of a run, no directory below it is reached through a link either: nothing outside of
+it is read or changed.
 
 ``path`` is a path below ``within``. All functions raise OSError, also for an impossible file name.
 """

@@ -76,7 +76,9 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
 
 
 def _decoded(lines: list[bytes]) -> list[AnyEvent | Unknown] | None:
-    """Decode lines of a log at once; None: a line is empty, very long or no event, so that each is decoded alone."""
+    """Decode lines of a log at once; None: a line is empty, very long or no event, so that each is decoded
+    alone.
+    """
     text = b"\n".join(lines)
     # Within an event no brace stands before a line's end and another after it: none goes on from line to line.
     apart = text.count(b"}\n{") == len(lines) - 1

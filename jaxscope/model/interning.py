@@ -55,7 +55,8 @@ class Shared:
         self._met = 0
 
     def of(self, event: Any) -> None:
-        """Replace the parts of ``event`` (or of a key, or of a key taken apart) by equal ones that were met before.
+        """Replace the parts of ``event`` (or of a key, or of a key taken apart) by equal ones that were met
+        before.
 
         They are facts: nobody changes them.
         """

@@ -1,7 +1,8 @@
 """Find the user's line that pays for what is compiled outside the user's own functions.
 
-Operations outside jit and functions of libraries are compiled because a line of the user's calls them, perhaps
-through a library that calls lines of the user's again: the line that enters the library is the one to change.
+Operations outside jit and functions of libraries are compiled because a line of the user's calls them,
+perhaps through a library that calls lines of the user's again: the line that enters the library is the one to
+change.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Payer(msgspec.Struct, frozen=True):
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that could be changed: a library may have called the one that applied the operation."""
+    """Return the user's line that could be changed: a library may have called the one that applied the
+    operation.
+    """
     if c.missed is None or c.site is None:
         return None
     above = [c.site, *c.missed.stack]
@@ -69,7 +72,9 @@ def line_of(c: Compilation) -> Frame | None:
 
 @cached_until_changed
 def payers(run: Run) -> list[Payer]:
-    """Return the lines that made JAX compile something outside the user's functions, the most expensive first."""
+    """Return the lines that made JAX compile something outside the user's functions, the most expensive
+    first.
+    """
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}
     for c in run.compilations.values():
         at = line_of(c)

@@ -1,1 +1,4 @@
-"""Words: the templates of all messages, and what makes text of data. No colours, no layout, nothing is escaped here."""
+"""Words: the templates of all messages, and what makes text of data.
+
+No colours, no layout, nothing is escaped here.
+"""

@@ -1,4 +1,6 @@
-"""``python -m jaxscope.present``: all templates side by side by slug, for reading; with a word, those that contain it."""
+"""``python -m jaxscope.present``: all templates side by side by slug, for reading; with a word, those that
+contain it.
+"""
 
 from __future__ import annotations
 

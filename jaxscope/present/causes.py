@@ -1,6 +1,7 @@
 """A cause in words: a clause with a subject and a verb, and its two values as text.
 
-``batch['ids'] changed from i32[32,512] to i32[32,511]``. Text of the program's is not escaped here: views do that.
+``batch['ids'] changed from i32[32,512] to i32[32,511]``. Text of the program's is not escaped here: views do
+that.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ def out_of_memory(died: Died) -> bool:
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     """Return the compiler's memory table of the program that ran out of memory, in bytes per device.
 
-    That is the program compiled last at ``site``. If compiling itself failed there, the previous compilation of
-    the function is shown; if nothing was compiled at ``site``, the program with the highest peak.
+    That is the program compiled last at ``site``. If compiling itself failed there, the previous compilation
+    of the function is shown; if nothing was compiled at ``site``, the program with the highest peak.
     """
     compiled = [
         c

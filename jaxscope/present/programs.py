@@ -62,7 +62,9 @@ def executions(n: int | None) -> str:
 
 
 def overlap(c: Collective) -> str:
-    """Return whether an asynchronous collective overlaps with computation; empty if it is synchronous or unknown."""
+    """Return whether an asynchronous collective overlaps with computation; empty if it is synchronous or
+    unknown.
+    """
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
 
 

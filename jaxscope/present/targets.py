@@ -37,7 +37,9 @@ def state(p: Program) -> tuple[str, str]:
 
 
 def waiting(behind: Sequence[int]) -> str:
-    """Describe what a program waits for: the compiler of its run, or those of other runs, which use the machine."""
+    """Describe what a program waits for: the compiler of its run, or those of other runs, which use the
+    machine.
+    """
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
     return (
@@ -48,7 +50,9 @@ def waiting(behind: Sequence[int]) -> str:
 
 
 def _unlisted(p: Program) -> str:
-    """Describe a possible reason: some compilers accept slices that do not exist, and crash or fail on others."""
+    """Describe a possible reason: some compilers accept slices that do not exist, and crash or fail on
+    others.
+    """
     near = machines.unlisted(p.target or "")
     return (
         f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""

@@ -1,6 +1,7 @@
 """Write single facts as text: bytes, seconds, counts, lists, file places, functions and commands.
 
-Numbers and lists are plain. Names of the program (``Places``, ``function_name``, ``command``) are escaped: one line.
+Numbers and lists are plain. Names of the program (``Places``, ``function_name``, ``command``) are escaped:
+one line.
 """
 
 from __future__ import annotations

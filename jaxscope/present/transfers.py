@@ -21,7 +21,9 @@ def waiting(waited: float) -> list[Span]:
 
 
 def name(t: Transfer) -> str:
-    """Return the expression that copied, ``float(loss)``; without one the arguments or the kind of the transfer."""
+    """Return the expression that copied, ``float(loss)``; without one the arguments or the kind of the
+    transfer.
+    """
     if t.text is None and t.function is not None:
         paths = ", ".join(t.paths[:3]) + (", ..." if len(t.paths) > 3 else "")
         return brief(f"{paths} of {function_name(t.function)}", 80)

@@ -1,4 +1,5 @@
-"""Print one function's programs side by side: a column per target or setting, a row per figure, the least marked.
+"""Print one function's programs side by side: a column per target or setting, a row per figure, the least
+marked.
 
 The figures are counts, sizes and bounds; nothing was measured.
 """

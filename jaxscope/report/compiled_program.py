@@ -31,7 +31,10 @@ def section(
     everything: bool = False,
     stated: int | None = None,
 ) -> Iterator[Line]:
-    """Print everything known of a program, the compiled text first. ``stated``: the compiler's own peak in bytes."""
+    """Print everything known of a program, the compiled text first.
+
+    ``stated``: the compiler's own peak in bytes.
+    """
     made, read = texts.hlo, texts.stablehlo
     if made is not None and made.module is not None:
         yield line(_instructions(made), indent=2, hang=2)

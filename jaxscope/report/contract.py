@@ -1,7 +1,7 @@
 """The types of the JSON report, schema 1. ``jaxscope report --schema`` prints their JSON Schema.
 
-Keys are added, never renamed or removed. Units stand in the names: ``_seconds`` is wall time, ``_bytes`` without
-``global_`` is on one device. What is not known is null, never 0 and never an empty list.
+Keys are added, never renamed or removed. Units stand in the names: ``_seconds`` is wall time, ``_bytes``
+without ``global_`` is on one device. What is not known is null, never 0 and never an empty list.
 """
 
 from __future__ import annotations
@@ -126,7 +126,10 @@ class Phase(Entry):
 
 
 class RunFacts(Entry):
-    """The program as a whole. ``seconds``: wall time; ``compiling_seconds``: of it, tracing, lowering and compiling."""
+    """The program as a whole.
+
+    ``seconds``: wall time; ``compiling_seconds``: of it, tracing, lowering and compiling.
+    """
 
     name: str | None
     argv: list[str] | None
@@ -362,7 +365,10 @@ class Padding(Entry):
 
 
 class Bucket(Entry):
-    """An axis that took several sizes. ``observed``: [size, how often]; ``calls``: null where it counts compilations."""
+    """An axis that took several sizes.
+
+    ``observed``: [size, how often]; ``calls``: null where it counts compilations.
+    """
 
     function: str
     path: str
@@ -405,7 +411,10 @@ class Fusions(Entry):
 
 
 class Collective(Entry):
-    """One collective. ``bytes``: its result on one device; ``wire_bytes``: what a device sends in one execution."""
+    """One collective.
+
+    ``bytes``: its result on one device; ``wire_bytes``: what a device sends in one execution.
+    """
 
     kind: str
     name: str
@@ -464,7 +473,9 @@ class RepeatedBlock(Entry):
 
 
 class Donation(Entry):
-    """An argument's memory: aliased, unused (donated in vain) or possible (not donated, and a result would fit)."""
+    """An argument's memory: aliased, unused (donated in vain) or possible (not donated, and a result would
+    fit).
+    """
 
     path: str | None
     bytes: int | None
@@ -575,7 +586,9 @@ class Texts(Entry):
 
 
 class Program(Texts):
-    """One program. ``of``: the program that ran, where this one was compiled for a target instead; from ``state`` on:
+    """One program.
+
+    ``of``: the program that ran, where this one was compiled for a target instead; from ``state`` on:
     of a target."""
 
     id: str
@@ -688,7 +701,9 @@ class Evidence(Entry):
 
 
 class Finding(Entry):
-    """One thing worth doing something about. ``severity``: error, warning or note; ``certainty``: certain or likely.
+    """One thing worth doing something about.
+
+    ``severity``: error, warning or note; ``certainty``: certain or likely.
     ``sub_run``: the position among ``sub_runs`` of the run that its ids are of; null: the run itself."""
 
     code: str
@@ -773,7 +788,10 @@ class Comparison(Entry):
 
 
 class Report(Entry):
-    """The whole document. ``sub_runs``: the same program under other settings or on other numbers of devices."""
+    """The whole document.
+
+    ``sub_runs``: the same program under other settings or on other numbers of devices.
+    """
 
     schema: int
     jaxscope: str

@@ -1,4 +1,5 @@
-"""What was recorded, as files under readable names: ``train_step.4.stablehlo.mlir``, ``.hlo.txt``, ``.key.json``.
+"""What was recorded, as files under readable names: ``train_step.4.stablehlo.mlir``, ``.hlo.txt``,
+``.key.json``.
 
 Writes below the directory it is given and nowhere else, whatever the program's functions are called.
 """

@@ -16,7 +16,9 @@ SHOWN = 8
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print the first findings, in the order given, with ``everything`` all of them; nothing if there are none."""
+    """Print the first findings, in the order given, with ``everything`` all of them; nothing if there are
+    none.
+    """
     if not found:
         return
     shown = found if everything else found[:SHOWN]
@@ -68,7 +70,9 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 
 def buckets(run: Run, places: Places) -> Iterator[Line]:
-    """Print sizes to pad to, for every axis that had several sizes; the axes of one argument are padded together."""
+    """Print sizes to pad to, for every axis that had several sizes; the axes of one argument are padded
+    together.
+    """
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)

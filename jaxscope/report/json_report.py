@@ -104,7 +104,8 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
-    """Yield the text of an object of these sections, as ``dumps`` spells it, without the end of its last line.
+    """Yield the text of an object of these sections, as ``dumps`` spells it, without the end of its last
+    line.
 
     ``depth``: spaces before its braces, the first line excepted.
     """
@@ -126,7 +127,9 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of the entries of a list, of several at a time: about PIECE bytes before they are indented."""
+    """Yield the text of the entries of a list, of several at a time: about PIECE bytes before they are
+    indented.
+    """
     waiting: list[bytes] = []
     size = 0
     for value in values:

@@ -76,7 +76,7 @@ def put(console: Console, lines: Iterable[Line]) -> None:
 
 
 def _split(console: Console, body: Text, room: int) -> tuple[Text, Text]:
-    """The first line of ``body`` at this width, and what is left."""
+    """Return the first line of ``body`` at this width, and the rest."""
     if cell_len(body.plain) <= room:
         return body, Text()
     first = body.wrap(console, room)[0]

@@ -65,7 +65,10 @@ def devices(run: Run) -> Iterator[Line]:
 def program_lines(
     run: Run, p: Program, places: Places, *, label: str = "", everything: bool = False
 ) -> Iterator[Line]:
-    """Print one program: its state, and what it consists of if it was compiled. ``label``: the settings of its run."""
+    """Print one program: its state, and what it consists of if it was compiled.
+
+    ``label``: the settings of its run.
+    """
     status, style = state(p)
     texts = run.texts_of(p)
     short = in_short(texts, None) if p.state == OK else ""

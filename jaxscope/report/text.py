@@ -52,7 +52,9 @@ LONG = 0.1  # share of all seconds: recompiles outside the user's functions are 
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the report of ``run`` to ``file`` (default stdout), in one write: a notebook shows each write by itself."""
+    """Print the report of ``run`` to ``file`` (default stdout), in one write: a notebook shows each write by
+    itself.
+    """
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer
@@ -130,7 +132,8 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
 
 
 def _death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
-    """Show the exception that ended the program, and for a deleted array the functions that may have donated it.
+    """Show the exception that ended the program, and for a deleted array the functions that may have donated
+    it.
 
     Out of memory has a section of its own and is left out, unless ``out_of_memory`` is set.
     """
@@ -179,7 +182,9 @@ def _recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def _first_compilations(run: Run, places: Places) -> Iterator[Line]:
-    """Show what took a tenth of all compile time or more without a recompile and without advice: it is needed once."""
+    """Show what took a tenth of all compile time or more without a recompile and without advice: it is needed
+    once.
+    """
     least = LONG * payers.total_seconds(run)
     first = payers.first_compilations(run)
     if advised := {f.source for f in registry.findings(run) if f.code == payers.CODE}:
@@ -268,7 +273,9 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or more."""
+    """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or
+    more.
+    """
     least = LONG * payers.total_seconds(run)
     slow = [c for f in functions for c in recompilations(f) if c.seconds >= least > 0]
     if not slow:
@@ -407,7 +414,8 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return the name of this run for a command line, with a space before it; empty if the directory is unknown.
+    """Return the name of this run for a command line, with a space before it; empty if the directory is
+    unknown.
 
     ``latest``, if given, is returned for the newest run.
     """

@@ -69,7 +69,9 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
-    """Return one clause per direction with the number of transfers, and of those without a copy, where they were counted."""
+    """Return one clause per direction with the number of transfers, and of those without a copy, where they
+    were counted.
+    """
     for direction, words in DIRECTIONS.items():
         transfers = [t for t in found if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)

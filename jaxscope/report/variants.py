@@ -1,4 +1,6 @@
-"""Collect the runs of one program under several settings or numbers of devices, and each function's programs in them."""
+"""Collect the runs of one program under several settings or numbers of devices, and each function's programs
+in them.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
     """Return the user's functions, slowest first, each with its latest program for each target in each run.
 
-    Without targets but with several runs: the programs for the devices that they ran on. Functions with one id are one.
+    Without targets but with several runs: the programs for the devices that they ran on. Functions with one
+    id are one.
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)

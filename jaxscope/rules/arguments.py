@@ -48,7 +48,7 @@ def changing_shape(group: Group) -> Fix | None:
 
 
 def _preallocate(path: str, how: str) -> Fix:
-    """An array of the final length, which is written to instead of lengthened."""
+    """Return the advice to write to an array of the final length instead of lengthening one."""
     return Fix(message("fix-preallocate", path=path, how=how), "preallocate", {"path": path})
 
 
@@ -60,7 +60,8 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether there are few sizes, each with many calls, and no new one in the latter half of all calls.
+    """Return whether there are few sizes, each with many calls, and no new one in the latter half of all
+    calls.
 
     False where calls are not counted.
     """
@@ -74,7 +75,7 @@ def _settled(group: Group) -> bool:
 
 
 def _a_size_each(group: Group) -> bool:
-    """Does each of the places that call the function pass one size, and are there few of them?"""
+    """Return whether each of the few places that call the function passes one size."""
     sizes: dict[Hashable, Hashable] = {}
     path = group.cause.path
     for c in group.function.compilations:
@@ -89,7 +90,7 @@ def _a_size_each(group: Group) -> bool:
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
-    """Does one axis, and no other, grow by as much in every call?"""
+    """Return whether exactly one axis changes, and grows by as much in every call."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
@@ -97,7 +98,7 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Of the argument in all calls that were recorded, where it is one array."""
+    """Return the shapes of the argument in all recorded calls, where it is one array."""
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -108,7 +109,7 @@ def _shapes(group: Group) -> list[tuple[int, ...]]:
 
 
 def _dimensions(value: Value | None) -> tuple[int, ...] | None:
-    """``(8, 14)`` of ``f32[8,14]``, ``(14,)`` of ``axis 1: 14``; None where it is neither, or has no numbers."""
+    """Return the sizes in a value: ``(8, 14)`` for ``f32[8,14]``, ``(14,)`` for ``axis 1: 14``; or None."""
     sizes: tuple[int | str, ...] = ()
     if isinstance(value, ArrayType):
         sizes = value.shape or ()
@@ -119,7 +120,7 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 
 def _size(value: Value | None, sizes: list[int]) -> str:
-    """``[8,16]``; ``axis 1: 16`` for a cause of several leaves, which names the axes that differ."""
+    """Write sizes: ``[8,16]``; ``axis 1: 16`` for a cause of several leaves."""
     if isinstance(value, AxisSizes):
         return ", ".join(f"axis {axis}: {n}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
     return f"[{','.join(map(str, sizes))}]"
@@ -139,12 +140,12 @@ def weak_type(group: Group) -> Fix:
 
 
 def dtype_of(*values: Value | None) -> str | None:
-    """The first dtype among ``values``."""
+    """Return the first dtype among ``values``."""
     return next((v.dtype for v in values if isinstance(v, ArrayType) and v.dtype is not None), None)
 
 
 def typed(dtype: str | None) -> str:
-    """``jnp.float32(...)`` for a dtype that jnp has a function of."""
+    """Write a conversion: ``jnp.float32(...)`` for a dtype that jnp has a function of."""
     return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 
@@ -164,7 +165,7 @@ def changing_tree(group: Group) -> Fix:
 
 
 def _grows(group: Group) -> bool:
-    """Did each call bring more in one container than the one before?"""
+    """Return whether each call passed more leaves in one container than the call before."""
     inside = container(group.cause)
     if len(group.compilations) < 2 or inside is None:
         return False

@@ -38,7 +38,7 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def fix(p: Prediction) -> Fix:
-    """What to do about the first of its causes."""
+    """Return the advice about the first cause of the prediction."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):
@@ -54,7 +54,7 @@ def fix(p: Prediction) -> Fix:
 
 
 def _where(value: Value | None) -> str:
-    """Where an array will be placed, in a word or two."""
+    """Write where an array will be placed, in a word or two."""
     match value:
         case Placement():
             return value.text

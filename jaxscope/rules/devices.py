@@ -1,4 +1,6 @@
-"""JX509 and JX510: devices that hold unequal shares, programs that do not fit into memory with the live arrays."""
+"""JX509 and JX510: devices that hold unequal shares, programs that do not fit into memory with the live
+arrays.
+"""
 
 from __future__ import annotations
 

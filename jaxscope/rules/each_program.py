@@ -1,7 +1,7 @@
 """One finding of a program that ran and of the same for machines that are not there: told once, naming both.
 
-What a rule sees in the lowered text is the same for every machine. What the compiler made of it is looked at for
-each; alike is what the rule calls so, as figures may differ.
+What a rule sees in the lowered text is the same for every machine. What the compiler made of it is looked at
+for each; alike is what the rule calls so, as figures may differ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """The programs of the user's functions, with what their texts say; of each function the latest that was called.
+    """Yield the latest called program of each of the user's functions, with what was read from its texts.
+
+    For a function that was only lowered for targets (``jaxscope compile``), one of those programs.
 
     Of a function that was only lowered for machines that are not there (``jaxscope compile``) one of those.
     """
@@ -41,9 +43,10 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 @cached_until_changed
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
-    """By id, the user's functions with their programs, the latest first.
+    """Return the user's functions with their programs, latest first, by id.
 
-    What was compiled ahead of time counts only where no call compiled anything: nobody knows that it ever ran.
+    What was compiled ahead of time counts only where no call compiled anything: nobody knows that it ever
+    ran.
     """
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
@@ -57,10 +60,11 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
-    """What ``look`` sees in the latest programs of each of the user's functions, here and for each target.
+    """Run ``look`` on the latest programs of each of the user's functions, here and for each target.
 
-    What is alike in several is told once, of the latest; what the latest has not, names the programs that have it.
-    What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is a note.
+    What is alike in several is told once, of the latest; what the latest has not, names the programs that
+    have it. What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is
+    a note.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
@@ -81,7 +85,7 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """``f`` with the compilations whose programs have it, where the latest program has not."""
+    """Add to ``f`` the compilations whose programs have it, where the latest program has not."""
     numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
     if not numbers:
         return f

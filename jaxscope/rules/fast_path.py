@@ -34,7 +34,7 @@ def _title(run: Run, group: Group, calls: int) -> Message:
 
 
 def _of_refs(group: Group) -> bool:
-    """Are its effects those of jax.Refs alone? They work like that, and there is nothing to take out."""
+    """Return whether all effects are those of jax.Refs, which cannot be avoided."""
     found = {
         e.partition("<")[0]
         for c in group.compilations

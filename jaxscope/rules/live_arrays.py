@@ -98,7 +98,8 @@ def replicated(run: Run) -> Iterator[Finding]:
 
 
 class _Copied(msgspec.Struct, frozen=True):
-    """Arrays with copies along ``missing`` (axes and their sizes), to be split over ``axis`` in ``dimension``.
+    """Arrays with copies along ``missing`` (axes and their sizes), to be split over ``axis`` in
+    ``dimension``.
 
     ``like``: the largest arrays of the same tree that are split over it, the largest first.
     """
@@ -120,7 +121,7 @@ class _Copied(msgspec.Struct, frozen=True):
 
 
 def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
-    """The named arrays by the tree they belong to, each as the fullest look that met it has it.
+    """Group the named arrays by the tree they belong to, each as the largest look that contains it has it.
 
     Not all of the fullest look alone: what it does not meet, or has no name for, can be as large.
     """
@@ -137,7 +138,7 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 
 def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
-    """``members`` are replicated along the same axes; None: too little to report."""
+    """Report ``members``, which are replicated along the same axes; None: too small to report."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
@@ -196,7 +197,7 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 
 def _tree(path: str) -> str:
-    """What a user would call parameters or optimiser state: a variable, and the attribute of it if there is one.
+    """Return the tree a path belongs to: a variable, with its first attribute if it has one.
 
     ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
     """
@@ -205,8 +206,10 @@ def _tree(path: str) -> str:
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
-    """Over which axis ``g`` can be split that it holds copies along: one that others of its tree are split over, else
-    the largest. None: there is no such axis, or no dimension divides."""
+    """Return the axis over which ``g``, now replicated along it, can be split.
+
+    One that others of its tree are split over, else the largest. None: no such axis, or no dimension divides.
+    """
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
         return None

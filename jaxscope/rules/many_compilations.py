@@ -114,7 +114,8 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
-    """Return why it is compiled again and what to do, by the library that the line calls, and the avoidable seconds.
+    """Return why it is compiled again and what to do, by the library that the line calls, and the avoidable
+    seconds.
 
     No fix where nothing is known to help: what is compiled once, and cannot be put into one program.
     """

@@ -1,4 +1,5 @@
-"""Equal findings of several forms of one program merged into one that names them: absent machines and settings.
+"""Equal findings of several forms of one program merged into one that names them: absent machines and
+settings.
 
 Two findings are equal where their identities are; their figures and their words may differ.
 """
@@ -16,7 +17,8 @@ from jaxscope.schema.findings import Contexts, Evidence, Finding, Identity
 
 
 def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Finding]]]:
-    """Equal findings of several lists, each with the number of its list, in the order in which they first occur.
+    """Equal findings of several lists, each with the number of its list, in the order in which they first
+    occur.
 
     Of findings of one list that are equal, the first belongs to the first of another list, and so on.
     """
@@ -33,17 +35,18 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
 
 
 def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
-    """Find what the rules find in ``run``, and in ``further`` of their targets; errors first, then by seconds.
+    """Find what the rules find in ``run``, and in ``further`` of their targets; errors first, then by
+    seconds.
 
-    ``further``: the same program on other numbers of devices (store.sub_runs). What is true of the program as it
-    ran is in ``run``; an equal finding for another target is added to it.
+    ``further``: the same program on other numbers of devices (store.sub_runs). What is true of the program as
+    it ran is in ``run``; an equal finding for another target is added to it.
     """
     found = registry.findings(run)
     return registry.in_order(joined(found, map(registry.findings, further))) if further else found
 
 
 def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
-    """``found`` of a run, with what the rules find of the targets of ``further`` runs."""
+    """Return the findings of a run together with those for the targets of ``further`` runs."""
     several = [found, *([f for f in other if f.contexts.targets] for other in further)]
     merged = []
     for (_, first), *rest in grouped(several):
@@ -54,19 +57,19 @@ def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> li
 
 
 def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] = (), *, ran: bool) -> Finding:
-    """``f`` as true of ``names``, too, with what was seen there; ``ran``: and of the program that ran."""
+    """Extend ``f`` to more targets, with their evidence; ``ran``: it is also true of the program that ran."""
     targets = list(dict.fromkeys([*f.contexts.targets, *names]))
     contexts = msgspec.structs.replace(f.contexts, ran=ran or not targets, targets=targets)
     return msgspec.structs.replace(f, contexts=contexts, evidence=[*f.evidence, *evidence])
 
 
 def of_target(name: str | None) -> Contexts:
-    """The contexts of a finding that names its target itself; None: of the program that ran."""
+    """Return the contexts of a finding that names its target itself; None: of the program that ran."""
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 
 
 def of_target_alone(run: Run, f: Finding) -> bool:
-    """Is ``f`` about programs for absent machines only, not about one that ran?"""
+    """Return whether ``f`` is only about programs for targets, not about one that ran."""
     ran = any(e.program is None or e.program in run.programs for e in f.evidence)
     return bool(f.contexts.targets) and not ran
 
@@ -77,7 +80,7 @@ def of_target_alone(run: Run, f: Finding) -> bool:
 def of_settings(
     found: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
 ) -> list[Finding]:
-    """What was ``found`` under each setting, equal findings as one; errors first, then by seconds.
+    """Merge equal findings of several settings; errors first, then by seconds.
 
     Args:
       found: by the label of a setting.
@@ -92,7 +95,9 @@ def of_settings(
 
 
 def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mapping[str, str]]) -> Finding:
-    """The most severe of equal findings, with the settings of all of them and what the others have otherwise.
+    """Return the most severe of equal findings, with the settings of all and other titles as evidence.
+
+    The setting of its own evidence comes first.
 
     Its own setting is the first: its evidence is of the run under that.
     """
@@ -108,7 +113,7 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
 
 
 def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """What to call several settings: what they have in common where no other has it, else one by one; all: nothing."""
+    """Return the names for several settings: what only they have in common, else each one; empty for all."""
     if len(labels) == len(settings):
         return []
     first, *rest = (settings[label].items() for label in labels)

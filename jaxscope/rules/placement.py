@@ -9,7 +9,7 @@ from jaxscope.schema.messages import message
 
 
 def kept(name: str, path: str, cause: Cause) -> Fix:
-    """What to do about ``path``, a result of ``name`` that comes back with another sharding than it went in with.
+    """Return the advice about ``path``, a result of ``name`` with another sharding than the argument.
 
     ``in_shardings`` is no remedy: JAX raises where an array is committed to another sharding.
     """

@@ -1,4 +1,4 @@
-"""JX202 to JX401: what the user's functions were compiled to: unrolled loops, host callbacks, precision, communication."""
+"""Define JX202 to JX401: unrolled loops, host callbacks, precision, communication of the user's programs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
 
 
 def _in_library(f: Function, r: Repeated) -> bool:
-    """Return whether a library's function, which a line of the user's calls or gave to jit, repeats the block."""
+    """Return whether a library's function, which a line of the user's calls or gave to jit, repeats the
+    block.
+    """
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:
         return False
@@ -79,7 +81,7 @@ def _in_library(f: Function, r: Repeated) -> bool:
 
 
 def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
-    """Of the loop: what differentiation made belongs to the line of the forward pass that it was made from."""
+    """Return the line of a repeated body; for a backward pass, the line of its forward pass."""
     own = _innermost(r)
     if not r.backward:
         return own
@@ -88,7 +90,7 @@ def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
 
 
 def _innermost(r: Repeated) -> tuple[str, int] | None:
-    """The line that repeats it; of a body that is one line itself that line, from wherever it is called."""
+    """Return the line that repeats the body; for a body of one line that line, from wherever it is called."""
     if r.source is None:
         return None
     own = r.source.file, r.source.line
@@ -198,7 +200,7 @@ def _axes(found: Sequence[Collective]) -> tuple[str, ...]:
 
 
 def _collectives(found: Sequence[Collective]) -> dict[str, Field]:
-    """How many, over which axes, how large: fields of a message."""
+    """Return how many collectives, over which axes and how large, as fields of a message."""
     axes = _axes(found)
     several = Counter((c.bytes or 0, c.executions or 1) for c in found)
     sizes = [
@@ -218,7 +220,7 @@ def _collectives(found: Sequence[Collective]) -> dict[str, Field]:
 
 
 def _of_constraint(p: Program, f: Function, found: Sequence[Collective]) -> Finding:
-    """What the user's own sharding constraint makes the partitioner send."""
+    """Report the collectives that the user's own sharding constraint causes."""
     c = found[0]
     text = message(
         "constraint-collectives", function=name_of(f), constraint=c.constraint, **_collectives(found)

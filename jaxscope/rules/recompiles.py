@@ -49,9 +49,9 @@ OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "com
 class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
 
-    ``came_back``: the array that lies elsewhere is what the function itself returned. ``lengthened``: so is the
-    array of another size, in most of the latest calls. ``source``: the text of a file of the user's, where it
-    may be shown.
+    ``came_back``: the array that lies elsewhere is what the function itself returned. ``lengthened``: so is
+    the array of another size, in most of the latest calls. ``source``: the text of a file of the user's,
+    where it may be shown.
     """
 
     function: Function
@@ -79,14 +79,14 @@ _ADVICE: dict[str, list[Advise]] = {}  # kind of cause -> what to do about it, b
 
 
 def advice(group: Group) -> Fix | None:
-    """What the rule about misses of this cause says to do about them; None where there is none."""
+    """Return the advice of the rule about misses with this cause; None where there is none."""
     registry.rules()  # fills the table
     found = (advise(group) for advise in _ADVICE.get(group.cause.kind, []))
     return next((fix for fix in found if fix is not None), None)
 
 
 def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> Group:
-    """The group of these compilations with these decisive causes; at least one."""
+    """Return the group of these compilations with these decisive causes; at least one."""
     last, cause = compilations[-1], found[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
@@ -95,14 +95,14 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
 
 
 def container(cause: Cause) -> str | None:
-    """Where leaves came into a container: its path."""
+    """Return the path of the container that got more leaves; None for another cause."""
     if cause.kind != "tree" or cause.path is None or cause.before is not None or cause.after is None:
         return None
     return "".join(tokens(cause.path)[:-1]) or None
 
 
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
-    """The misses of the user's functions whose decisive cause is one of ``kinds``.
+    """Return the misses of the user's functions whose decisive cause is one of ``kinds``.
 
     Args:
       fast_path: those that needed nothing new, instead of those that traced, lowered or compiled.
@@ -145,9 +145,11 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 def recompile_rule(
     code: str, name: str, severity: str, *kinds: str, severity_of: Callable[[Group], str] | None = None
 ) -> Callable[[Advise], Advise]:
-    """``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")`` before a function from a
-    group of misses to the fix, or None where there is nothing to find. ``severity_of``: where it is
-    less for some groups."""
+    """Register ``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")``.
+
+    It stands before a function from a group of misses to the fix, or None where nothing is to be reported.
+    ``severity_of`` returns a lower severity for some groups.
+    """
 
     def decorate(advise: Advise) -> Advise:
         def check(run: Run) -> Iterator[Finding]:
@@ -182,7 +184,10 @@ def finding(
     title: Message | None = None,
     also: Change | None = None,
 ) -> Finding:
-    """One finding for a group; ``title`` in place of "recompiled 3 times"; ``also``: with others of its change of size."""
+    """Make one finding for a group.
+
+    ``title`` replaces "recompiled 3 times"; ``also`` adds the functions with the same change of size.
+    """
     last = group.compilations[-1]
     return Finding(
         code=code,
@@ -205,7 +210,7 @@ def finding(
 
 
 def _title(run: Run, group: Group, also: Change | None) -> Message:
-    """``train_step recompiled 3 times, most recently: batch['x'] changed from f32[64] to f32[29]``."""
+    """Return ``train_step recompiled 3 times, most recently: batch['x'] changed from f32[64] to f32[29]``."""
     n, last = len(group.compilations), group.compilations[-1]
     fields: dict[str, Field] = {
         "function": group.name,
@@ -221,7 +226,7 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
 
 
 def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
-    """The line that made the array which is to blame, where that is another line than the call's."""
+    """Return the line that made the array which is to blame, where that is not the line of the call."""
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
     if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
         return []
@@ -229,8 +234,10 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
-    """``fix`` with what it alone leaves to be recompiled: ``; do the same for ys``, which changed alike in all of
-    them, `` (xs also changed dtype in 2 of these)``."""
+    """Return ``fix`` with what would still be recompiled after it.
+
+    ``; do the same for ys``, which changed alike in all of them; `` (xs also changed dtype in 2 of these)``.
+    """
     found: Counter[tuple[str, str]] = Counter()
     alike = CHANGED.get(group.cause.kind)
     for c in group.compilations:
@@ -279,6 +286,6 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 
 def than(run: Run, c: Compilation) -> Message | None:
-    """Which earlier compilation the values before are of, where it is not the latest."""
+    """Return the earlier compilation that the cause compares with; None if it is the latest."""
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

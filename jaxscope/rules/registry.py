@@ -1,7 +1,8 @@
 """The rules by code, and how one is written.
 
-A rule is a function from a run to findings. Its page, ``pages/CODE.md``, is what ``jaxscope rule CODE`` and the
-documentation site show: ruff's headings, with a program that has the problem and one that does not; a test runs both.
+A rule is a function from a run to findings. Its page, ``pages/CODE.md``, is what ``jaxscope rule CODE`` and
+the documentation site show: ruff's headings, with a program that has the problem and one that does not; a
+test runs both.
 """
 
 from __future__ import annotations
@@ -72,8 +73,10 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def doc(self) -> str:
-        """Its page in Markdown, without the heading: what it looks for, why that is bad, a program that has the
-        problem and one that does not."""
+        """Return the rule's page in Markdown, without the heading.
+
+        It has what the rule looks for, why that is bad, a program with the problem and one without.
+        """
         page = PAGES / f"{self.code}.md"
         return page.read_text("utf-8").partition("\n\n")[2].strip()
 
@@ -118,7 +121,7 @@ def rule(
     needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
-    """``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
+    """Register a rule: ``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
 
     def decorate(check: Check) -> Check:
         add(code, name, severity, check, slow=slow, needs_limit=needs_limit, target=target)
@@ -144,14 +147,14 @@ def _nothing(run: Run) -> Iterator[Finding]:
 
 
 def rules() -> dict[str, Rule]:
-    """All rules by code, in order."""
+    """Return all rules by code, in order."""
     for family in FAMILIES:
         importlib.import_module(f"jaxscope.rules.{family}")
     return dict(sorted(_rules.items()))
 
 
 def find(text: str) -> Rule:
-    """A rule by its code or its name.
+    """Return a rule by its code or its name.
 
     Raises:
       UsageError: there is none; the hint says what there is.
@@ -163,10 +166,13 @@ def find(text: str) -> Rule:
 
 
 def nearest(text: str) -> str:
-    """What somebody may have meant who wrote ``text``, as a hint.
+    """Return a hint with the rule that ``text`` may have meant.
 
-    Of a code those of its family: numbers that look alike have nothing to do with each other. Of a name the one
-    that is most like it; how it begins counts as much as what is in it.
+    For a code, the rules of its family: numbers that look alike have nothing in common. For a name, the most
+    similar one; how it begins counts as much as the rest.
+
+    Of a code those of its family: numbers that look alike have nothing to do with each other. Of a name the
+    one that is most like it; how it begins counts as much as what is in it.
     """
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
@@ -192,7 +198,7 @@ def nearest(text: str) -> str:
 
 @cached_until_changed
 def findings(run: Run) -> list[Finding]:
-    """What all rules find in ``run`` that need no limit, in the order of ``in_order``."""
+    """Return what all rules that need no limit find in ``run``, in the order of ``in_order``."""
     return in_order(f for r in rules().values() if not r.needs_limit for f in r.check(run))
 
 

@@ -1,4 +1,5 @@
-"""Which recompiles come of one change of size: an odd batch is met by every function and every eager operation that
+"""Which recompiles come of one change of size: an odd batch is met by every function and every eager
+operation that
 it passes through, and is one thing to put right."""
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ NAMES = 3  # of functions, or of operations of one line
 
 
 class Miss(msgspec.Struct, frozen=True):
-    """A compilation, its decisive cause, and the step it is told with; None: steps do not matter, or nobody knows."""
+    """A compilation, its decisive cause, and the step it is told with; None: steps do not matter, or nobody
+    knows.
+    """
 
     compilation: Compilation
     step: int | None
@@ -51,7 +54,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def eager(f: Function) -> bool:
-    """An operation outside jit: a primitive, or one of JAX's own jitted functions (``jnp.cumsum``)."""
+    """Return whether ``f`` runs outside jit: a primitive, or JAX's own jitted function (``jnp.cumsum``)."""
     if f.seen.eager:
         return True
     module = (f.seen.module or "").partition(".")[0]
@@ -59,11 +62,12 @@ def eager(f: Function) -> bool:
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
-    """``groups``, each of one function for one reason, with those of one change of size put together.
+    """Merge groups (each one function and one cause) that one change of size explains.
 
-    Two belong together where, in one process and not more than a step apart, an argument or a result of both went
-    from one size to the same other one. (A step that begins with the call of its function leaves what stages its
-    batch to the step before.) Functions of the user's come before eager operations, then the slowest.
+    Two belong together where, in one process and not more than a step apart, an argument or a result of both
+    went from one size to the same other one. (A step that begins with the call of its function leaves what
+    stages its batch to the step before.) Functions of the user's come before eager operations, then the
+    slowest.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -93,8 +97,11 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
 
 
 def _of_a_size(group: Sequence[Miss]) -> bool:
-    """Can it come of a size? Of an eager operation anything but the first time can: a slice has the size of its
-    result among its parameters, and the nearest earlier call may be one on another line, of another rank."""
+    """Return whether a change of size can explain the group.
+
+    For an eager operation, any cause but the first call can: a slice has the size of its result among its
+    parameters, and the nearest earlier call may be one on another line, of another rank.
+    """
     if eager(group[0].compilation.function):
         return all(m.cause.kind != "first" for m in group)
     return all(m.cause.kind in SIZES for m in group)
@@ -115,8 +122,10 @@ def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int
 
 
 def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[int, int]]:
-    """(before, now) of each dimension of an argument or a result that is not as in the call ``before``, else
-    in the earlier one that was nearest to serve."""
+    """Return (before, now) for each dimension of an argument or result that changed since ``before``.
+
+    Where there is no such call, since the earlier one with the nearest key.
+    """
     comparison = causes.compared(run, c)
     before = before or (comparison.nearest if comparison is not None else None)
     if before is None or c.key is None or before.key is None:
@@ -155,7 +164,7 @@ def _ranks(key: Key) -> tuple[int | None, ...]:
 
 
 def also(change: Change) -> Message | None:
-    """``; the same change recompiled stage and 7 eager operations``; None where nothing else was."""
+    """Return ``; the same change recompiled stage and 7 eager operations``; None: nothing else."""
     if not change.others:
         return None
     names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
@@ -167,7 +176,7 @@ def also(change: Change) -> Message | None:
 
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
-    """What else was compiled again, with its time: a function by its calls, eager operations by their line."""
+    """Return what else was recompiled, with its seconds: a function by its calls, eager operations by line."""
     found: list[tuple[int, Evidence]] = []
     lines: dict[tuple[str, int], list[Miss]] = {}
     for group in change.others:
@@ -211,7 +220,7 @@ def _when(misses: Sequence[Miss]) -> int:
 
 
 def at_steps(misses: Sequence[Miss]) -> Message | None:
-    """`` at step 3``, `` at steps 3 to 9``; None where steps are not known."""
+    """Return `` at step 3``, `` at steps 3 to 9``; None where steps are unknown."""
     steps = sorted({m.step for m in misses if m.step is not None})
     if not steps:
         return None

@@ -1,4 +1,5 @@
-"""JX503, JX504, JX508: shardings that differ from the requested ones, dimensions that are not divisible, arguments
+"""JX503, JX504, JX508: shardings that differ from the requested ones, dimensions that are not divisible,
+arguments
 that are moved in each call."""
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Differing = tuple[Intent, Disagreement]
 
 
 def disagreeing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list[Differing]]]:
-    """The user's functions with the disagreements of ``kind`` in their latest program, the largest first."""
+    """Yield the user's functions with the disagreements of ``kind`` in their latest program, largest first."""
     for f in run.functions.values():
         if not f.user or not any(sharding_audit.at_stake(c) for c in f.compilations):
             continue
@@ -122,7 +123,7 @@ def _lost(i: Intent, d: Disagreement) -> int | None:
 
 
 def _pad(i: Intent, wanted: Sharding) -> Fix | None:
-    """What to pad to, where a dimension is not divisible."""
+    """Return the size to pad to, where a dimension is not divisible."""
     cut = parts(wanted, len(i.shape or ()))
     for k, (size, n) in enumerate(zip(i.shape or (), cut or (), strict=False)):
         if n and size % n:
@@ -133,7 +134,7 @@ def _pad(i: Intent, wanted: Sharding) -> Fix | None:
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """What JAX refused in the error that ended the program, at which line, with which message."""
+    """Return what JAX refused in the error that ended the program, with the line and JAX's message."""
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):
@@ -248,7 +249,7 @@ def _devices(ids: str) -> Field:
 
 
 def _placed(s: Sharding, rank: int) -> Field:
-    """``on cpu:0``, ``as P('data') over 8 devices``."""
+    """Write a sharding: ``on cpu:0``, ``as P('data') over 8 devices``."""
     text = spelled(s, rank)
     if text.startswith("on "):
         return text

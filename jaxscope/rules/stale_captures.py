@@ -1,4 +1,6 @@
-"""JX131 and JX134: values from outside that a compiled function keeps: changed since, or keys of random numbers."""
+"""JX131 and JX134: values from outside that a compiled function keeps: changed since, or keys of random
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
 
 
 def _called_again(run: Run, f: Function) -> bool:
-    """Return whether ``f`` is called in a loop or from several lines; its count of calls decides if it is known."""
+    """Return whether ``f`` is called in a loop or from several lines; its count of calls decides if it is
+    known.
+    """
     calls = max(f.counted_calls.values(), default=None)
     if calls is not None:
         return calls > 1

@@ -22,7 +22,10 @@ def _static(group: Group) -> Static | None:
 
 
 def _kind(s: Static | None) -> str:
-    """By its type: only a number can be an array, and only where Python does not decide by it."""
+    """Classify a static value by its type.
+
+    Only a number can become an array, and only where no Python statement depends on it.
+    """
     name = s.type.rpartition(".")[2] if s is not None else ""
     if name in ("bool", "bool_"):
         return FLAG
@@ -34,7 +37,7 @@ def _kind(s: Static | None) -> str:
 
 
 def _values(group: Group) -> int:
-    """How many values it had, as far as these calls tell; the int 10 and the NumPy one are one."""
+    """Count the values that these calls show; the int 10 and NumPy's are one."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -46,12 +49,12 @@ def _many_static(group: Group) -> str:
 
 
 def _many_in_tree(group: Group) -> str:
-    """A flag is there to be on and off."""
+    """Return the severity: a note for a flag with few values, since a flag is made to change."""
     return NOTE if _kind(_static(group)) == FLAG and _values(group) <= FEW else WARNING
 
 
 def _ordinary(group: Group, path: str) -> Message:
-    """How a number becomes an ordinary argument."""
+    """Return how to make a number an ordinary argument."""
     wrappers = group.function.seen.wrappers
     equinox = next((w for w in wrappers if w.startswith("equinox.")), None)
     if equinox is not None:
@@ -95,7 +98,7 @@ def static_identity(group: Group) -> Fix:
 
 
 def _of_class(group: Group, s: Static | None, path: str) -> Message:
-    """What to do about an object of the user's: one that the program changes cannot be a value.
+    """Return the advice about an object of the user's class: one that the program changes cannot be a value.
 
     Of what it was given before a change, a program compiled for an equal object would be used after it.
     """

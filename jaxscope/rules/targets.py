@@ -71,7 +71,7 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
 
 
 def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
-    """How much the program needs beyond the memory of one device; ``more``: other programs of its function."""
+    """Return how much the program needs beyond one device's memory; ``more``: other programs of its function."""
     name = name_of(p.function) if p.function is not None else p.module or "a program"
     where = p.target or "its target"
     others = None
@@ -96,7 +96,7 @@ def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, m
 
 
 def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
-    """``20.3 GiB of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``."""
+    """Write what is needed: ``20.3 GiB of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``."""
     if list(fit.parts) == ["HLO temporaries"]:
         return message("bytes-of-temporaries", bytes=Bytes(used))
     parts = sorted((fit.parts or _parts(memory)).items(), key=lambda part: -part[1])
@@ -116,7 +116,7 @@ def _parts(memory: Memory | None) -> dict[str, int]:
 
 
 def _device(target: Target | None) -> str | Message:
-    """``v5e chip``; where a chip is two devices ``tpu7x device``."""
+    """Write what a device is called: ``v5e chip``; where a chip is two devices, ``tpu7x device``."""
     machine = MACHINES.get(target.machine) if target is not None else None
     if machine is None:
         return "device"

@@ -68,7 +68,7 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """``in each of 200 steps``, ``in each of 100 steps (301 to 400)``, ``200 times``; None: not so often."""
+    """Write ``in each of 200 steps``, ``in each of 100 steps (301 to 400)``, ``200 times``; None: not so often."""
     if t.steps is not None:
         first = max(t.first_step or 1, 1)
         total = model.steps(run, t.process) or first + t.steps - 1
@@ -188,7 +188,7 @@ def _line(at: Frame | None) -> tuple[str, int] | None:
 
 
 def _call_at(run: Run, t: Transfer) -> Compilation | None:
-    """The call that moves them: of its function, or the last at this line that has arrays from elsewhere."""
+    """Return the call that moves the arrays: of its function, or the last one at this line that does."""
     found = [
         c
         for c in (t.function.compilations if t.function is not None else run.compilations.values())

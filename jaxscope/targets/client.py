@@ -1,7 +1,7 @@
 """The compiler's own process: reads paths of jobs from stdin, compiles each job, writes its result to a file.
 
-A target's compiler is large (libtpu: 640 MB), prints to stderr, takes locks and may abort. In a separate process it
-cannot end the process that started it.
+A target's compiler is large (libtpu: 640 MB), prints to stderr, takes locks and may abort. In a separate
+process it cannot end the process that started it.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def missing(platform: str) -> str | None:
 def install(extra: str) -> str:
     """Return the command that installs the requirements of ``extra`` of jaxscope.
 
-    If the metadata of the installed package has the extra, pip finds its requirements by the package's name. Otherwise
-    the command names the path of this checkout.
+    If the metadata of the installed package has the extra, pip finds its requirements by the package's name.
+    Otherwise the command names the path of this checkout.
     """
     try:
         extras = importlib.metadata.metadata("jaxscope").get_all("Provides-Extra") or []
@@ -190,14 +190,18 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """End this process with its parent: an abandoned compilation would use a gigabyte and all cores for minutes."""
+    """End this process with its parent: an abandoned compilation would use a gigabyte and all cores for
+    minutes.
+    """
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
 
 
 def _most_memory() -> int:
-    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB on Linux and in bytes on macOS."""
+    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB on Linux and in bytes on
+    macOS.
+    """
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 

@@ -16,7 +16,10 @@ PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 
 
 class Card(msgspec.Struct, frozen=True):
-    """Figures of one GPU. Bytes, bytes a second, GHz; ``shared`` is per multiprocessor, ``block`` per block at most."""
+    """Figures of one GPU.
+
+    Bytes, bytes a second, GHz; ``shared`` is per multiprocessor, ``block`` per block at most.
+    """
 
     name: str
     capability: tuple[int, int]
@@ -37,7 +40,10 @@ CARDS = {
 
 
 def config(card: Card) -> str:
-    """Return a ``GpuTargetConfigProto`` in text form. Figures common to all these cards are constants in the text."""
+    """Return a ``GpuTargetConfigProto`` in text form.
+
+    Figures common to all these cards are constants in the text.
+    """
     return f"""
 platform_name: "CUDA"
 device_description_str: "{card.name}"
@@ -72,7 +78,9 @@ def plugin() -> str | None:
 
 
 def tools() -> Path | None:
-    """Return the folder of the nvcc wheel (ptxas, libdevice): ``nvidia/cuda_nvcc`` for CUDA 12, ``nvidia/cu13`` for 13."""
+    """Return the folder of the nvcc wheel (ptxas, libdevice): ``nvidia/cuda_nvcc`` for CUDA 12,
+    ``nvidia/cu13`` for 13.
+    """
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         for name in ("cuda_nvcc", "cu13"):

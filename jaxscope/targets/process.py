@@ -50,8 +50,8 @@ class Compiler:
     def compile(self, job: Job, path: Path) -> Result:
         """Compile the job at ``path``, wait, and return its result. Never raises.
 
-        A process that compiled other jobs before may die because of one of those, so the job is tried once more
-        in a new process.
+        A process that compiled other jobs before may die because of one of those, so the job is tried once
+        more in a new process.
         """
         used = self._process is not None
         found = self._attempt(job, path)
@@ -139,8 +139,8 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
     Without
     TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer. Without
-    TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; fatal errors go to stderr (3: fatal
-    errors alone), which is kept beside the jobs. Values that the user set are kept.
+    TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; fatal errors go to stderr (3:
+    fatal errors alone), which is kept beside the jobs. Values that the user set are kept.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]

@@ -27,7 +27,8 @@ class Baselines:
     """The baselines in ``folder``.
 
     Args:
-      update: none (compare), new (write missing ones), all (write every one), trim (compare, and remove those of tests
+      update: none (compare), new (write missing ones), all (write every one), trim (compare, and remove those
+        of tests
         that no longer exist).
       root: the directory that file names are relative to.
 

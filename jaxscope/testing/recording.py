@@ -158,7 +158,8 @@ class TestRecording:
     def pinned(self, name: str | None = None) -> Pinned:
         """Compare what the block compiles with the test's baseline.
 
-        That is: compilations and their causes, collectives, fusions, memory, donation. JAX's caches are cleared first, so that earlier tests do not matter.
+        That is: compilations and their causes, collectives, fusions, memory, donation. JAX's caches are
+        cleared first, so that earlier tests do not matter.
 
         Args:
           name: distinguishes several blocks of one test.

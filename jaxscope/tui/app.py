@@ -78,9 +78,9 @@ class RunChanged(Message):
 class App(Verbs):
     """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
 
-    ``owned``: was the program started by this command? Then leaving asks first. ``alive``: does it still run, where
-    somebody knows better than its recording, which has nothing of it yet or may be late? ``keys``: other keys than
-    the table's, by id.
+    ``owned``: was the program started by this command? Then leaving asks first. ``alive``: does it still run,
+    where somebody knows better than its recording, which has nothing of it yet or may be late? ``keys``:
+    other keys than the table's, by id.
     """
 
     CSS = style.CSS
@@ -146,11 +146,15 @@ class App(Verbs):
         self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
-        """Textual waits 50 ms for the panes of another screen, which has half of what a key may take; ours are there."""
+        """Textual waits 50 ms for the panes of another screen, which has half of what a key may take; ours
+        are there.
+        """
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Textual asks for it once for the screen that is new, and once for the one that is left, which looks as it did."""
+        """Textual asks for it once for the screen that is new, and once for the one that is left, which looks
+        as it did.
+        """
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
                 return

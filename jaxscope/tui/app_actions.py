@@ -128,7 +128,10 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Give the terminal to another program until it ends. ``instead``: the notice if that is not possible."""
+        """Give the terminal to another program until it ends.
+
+        ``instead``: the notice if that is not possible.
+        """
         trouble: Exception | None = None
         try:
             with self.suspend():  # an exception inside would leave the app suspended

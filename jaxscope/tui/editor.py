@@ -1,7 +1,8 @@
 """The command that opens the user's editor at a line.
 
-The file's name comes from the run, and so perhaps from somebody else: an editor takes ``+!command`` for a command and
-``--cmd`` for an option. It is given the absolute name of a file that is there, which begins with a slash.
+The file's name comes from the run, and so perhaps from somebody else: an editor takes ``+!command`` for a
+command and ``--cmd`` for an option. It is given the absolute name of a file that is there, which begins with
+a slash.
 """
 
 from __future__ import annotations

@@ -134,7 +134,10 @@ class Feed:
             part.stop()
 
     def take(self) -> bool:
-        """Fold what has arrived, for FOLD_S at most. Called by the thread that draws; says whether to redraw."""
+        """Fold what has arrived, for FOLD_S at most.
+
+        Called by the thread that draws; says whether to redraw.
+        """
         grown = self._take()
         if not self.paused:
             for part in self.parts:

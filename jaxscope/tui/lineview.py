@@ -204,7 +204,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         )
 
     def pause(self) -> float:
-        """Seconds until the next slice of long work: a key goes through several messages, and each would wait for one."""
+        """Seconds until the next slice of long work: a key goes through several messages, and each would wait
+        for one.
+        """
         return PAUSE_HURRIED_S if getattr(self.app, "hurried", False) else PAUSE_S
 
     # -- moving -----------------------------------------------------------------------------------

@@ -89,7 +89,10 @@ def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
 
 
 def of_texts(hlo: str, stablehlo: str) -> Links:
-    """Return the links between the lines of both texts; empty ones of a text that cannot be read. Never raises."""
+    """Return the links between the lines of both texts; empty ones of a text that cannot be read.
+
+    Never raises.
+    """
     return Links(_safely(_stablehlo, stablehlo), _safely(_hlo, hlo))
 
 

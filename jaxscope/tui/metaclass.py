@@ -1,4 +1,6 @@
-"""Widgets some of whose methods their subclasses must give: Textual's metaclass and Python's abstract classes in one."""
+"""Widgets some of whose methods their subclasses must give: Textual's metaclass and Python's abstract classes
+in one.
+"""
 
 from __future__ import annotations
 
@@ -10,4 +12,6 @@ from textual.message_pump import (
 
 
 class AbstractMeta(ABCMeta, _MessagePumpMeta):
-    """``class Pane(Widget, metaclass=AbstractMeta)``: what is ``@abstractmethod`` in it must be there to make one."""
+    """``class Pane(Widget, metaclass=AbstractMeta)``: what is ``@abstractmethod`` in it must be there to make
+    one.
+    """

@@ -30,7 +30,8 @@ LIGHT = {
 
 
 class Rules(Stylesheet):
-    """Textual forgets what it has parsed, and parses it again, for every screen that is new, though nothing of it has
+    """Textual forgets what it has parsed, and parses it again, for every screen that is new, though nothing
+    of it has
     changed: 20 ms each time, some times a key. This one parses what it does not know."""
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:

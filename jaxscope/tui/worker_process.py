@@ -1,6 +1,7 @@
 """Work done in another process, so that nothing it does holds up the screen.
 
-Not multiprocessing: the processes it keeps beside its own inherit ``sys.stderr`` by number, and under Textual that has none.
+Not multiprocessing: the processes it keeps beside its own inherit ``sys.stderr`` by number, and under Textual
+that has none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs with programs for machines that are not there, written by hand around texts and messages of real compilers."""
+"""Write runs with programs for targets by hand, around texts and messages of real compilers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STABLEHLO = (
 
 
 def text(name: str, stage: str) -> str:
-    """A text of a real compiler: ``tf6_scan_fsdp_remat__tpuv5e_jax0102``, hlo or stablehlo."""
+    """Return a text of a real compiler: ``tf6_scan_fsdp_remat__tpuv5e_jax0102``, hlo or stablehlo."""
     end = {"hlo": "hlo.txt.gz", "stablehlo": "stablehlo.mlir.gz"}[stage]
     return gzip.decompress((HLO / f"{name}.{end}").read_bytes()).decode()
 
@@ -50,7 +50,7 @@ class Aimed:
         self._compiler: Writer | None = None
 
     def called(self, seen=STEP, size=1024, program="c0de", texts=None) -> int:
-        """A call that was compiled for the CPU that stands in."""
+        """Write a call that was compiled for the CPU in place of the target."""
         k = key(leaf("state.params['dense']", size, 4096), leaf("x", 64, 64))
         return self.log.compiled(seen, k, program=program, texts=texts)
 
@@ -72,7 +72,7 @@ class Aimed:
     def made(
         self, target, program="7a67", outcome="ok", hlo=None, temp=2 * GIB, peak=3 * GIB, error=None
     ) -> None:
-        """What the target's compiler answered."""
+        """Write the result of the target's compiler."""
         found = {"program": program, "target": target, "outcome": outcome, "seconds": 2.5, "error": error}
         if outcome == "ok":
             blob, size = self.run.put_text(hlo or "HloModule jit_train_step\n")
@@ -87,7 +87,7 @@ class Aimed:
             self._compiler.emit(event)
 
     def full(self, target="v5e:4x4", program="7a67", of="c0de", seen=STEP, error=EARLY) -> None:
-        """One function that does not fit into ``target``."""
+        """Write one function that does not fit into ``target``."""
         self.lowered(self.called(seen, program=of), target, program, of)
         self.made(target, program, "exhausted", error=error)
 

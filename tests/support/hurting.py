@@ -1,7 +1,8 @@
-"""Run directories made to hurt who reads them: shapes made on purpose, and random damage; and the verbs that read them.
+"""Make run directories that hurt their readers: shapes made on purpose, and random damage; and list the
+verbs.
 
-The shapes each come from a defect that was once there. ``VERBS`` are run in this process, one after the other, with a
-limit of seconds each; what was wrong is said in words.
+The shapes each come from a defect that was once there. ``VERBS`` are run in this process, one after the
+other, with a limit of seconds each; what was wrong is said in words.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ KEYS = ["2", "down", "enter", "3", "down", "tab", "4", "5", "6", "7", "1"]
 
 
 def base(path: Path) -> RunDir:
-    """A run with texts, output, numbers, a run within it, a queue, and what was derived from all that."""
+    """Write a run with texts, output, numbers, a run within it, a queue, and all derived files."""
     run = runs_to_see.typical(path)
     within = store.sub_run(run, "--model=4")
     shutil.copytree(runs_to_see.typical(path.with_name("within")).path, within)
@@ -99,7 +100,7 @@ def _bomb(run: Path, unit: bytes, pieces: int) -> None:
 
 
 def _pipes(run: Path) -> None:
-    """A pipe under each name that is read."""
+    """Put a pipe under each name that is read."""
     for p in [*run.rglob("*")]:
         if p.is_file() and p != run / "meta.json" and p.suffix != ".jsonl":
             p.unlink()
@@ -303,7 +304,7 @@ def _other(chance: random.Random, value: object) -> object:
 
 
 def _changed(chance: random.Random, value: object) -> object:
-    """``value`` with one thing in it that is another."""
+    """Return ``value`` with one item of it changed."""
     if isinstance(value, dict) and value:
         key, how = chance.choice(list(value)), chance.random()
         if how < 0.12:
@@ -406,7 +407,7 @@ def mutate(run: Path, chance: random.Random) -> list[str]:
 
 
 def _packed(chance: random.Random, data: bytes) -> bytes:
-    """A derived file with another value in it."""
+    """Return a derived file with another value in it."""
     try:
         made = _changed(chance, msgspec.msgpack.decode(data[16:]))
         piece = msgspec.msgpack.encode(made)
@@ -460,7 +461,7 @@ def _too_long(*_: object) -> None:
 
 
 def look(run: Path, verbs: list[str] | tuple[str, ...]) -> Iterator[tuple[str, float, str]]:
-    """Each verb, its seconds, and what was wrong with it; empty: nothing."""
+    """Run each verb on ``run``; yield it, its seconds, and what was wrong (empty: nothing)."""
     before = [(s, signal.signal(s, _too_long)) for s in (signal.SIGALRM, signal.SIGPROF)]
     home = os.environ.get("JAXSCOPE_HOME")
     os.environ["JAXSCOPE_HOME"] = str(run.parent.parent)  # the runs of ``runs`` lie beside this one
@@ -524,7 +525,9 @@ def _verb(run: Path, verb: str) -> str:
 
 
 def _give_texts(run: Path) -> None:
-    """The run's two longest texts as files, as ``hlo`` reads them; of a bomb as much as is read anyway."""
+    """Write the run's two longest texts as files, as ``hlo`` reads them; of a bomb, as much as is read
+    anyway.
+    """
     found = {"hlo": b"HloModule m\n", "mlir": b"module {}\n"}
     for p in sorted((run / "blobs").glob("*.zst")) if (run / "blobs").is_dir() else ():
         with contextlib.suppress(zstandard.ZstdError, OSError):
@@ -537,7 +540,7 @@ def _give_texts(run: Path) -> None:
 
 
 def _view(run: Path) -> str:
-    """The view, headless, through its screens."""
+    """Open the view, headless, and go through its screens."""
     from jaxscope.tui.app import App
 
     async def through() -> None:

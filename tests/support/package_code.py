@@ -1,4 +1,4 @@
-"""The syntax of the package's own modules, parsed once for all tests that read it."""
+"""Parse the package's own modules, once for all tests that read their code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def _nodes() -> dict[str, dict[type, list[ast.AST]]]:
 
 
 def nodes(*classes: type, under: str = "") -> Iterator[tuple[str, ast.AST]]:
-    """Yield (module's path, node) for each node of ``classes`` in the modules whose path begins with ``under``."""
+    """Yield (module's path, node) for each node of ``classes`` in the modules whose path begins with
+    ``under``.
+    """
     for module, by_class in _nodes().items():
         if module.startswith(under):
             for kind in classes:

@@ -17,7 +17,7 @@ def watch() -> None:
 
 @contextmanager
 def started() -> Iterator[list[str]]:
-    """The processes that this one starts meanwhile, as they come."""
+    """Collect the processes that this one starts meanwhile, as they come."""
     global _started
     _started = found = []
     try:

@@ -42,7 +42,7 @@ class Recorded:
 
 
 def environment() -> dict[str, str]:
-    """The environment without what a recording around the test suite would set."""
+    """Return the environment without what a recording around the test suite would set."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JAXSCOPE", "XLA_FLAGS"))}
     env["JAX_PLATFORMS"] = "cpu"
     return env
@@ -52,7 +52,8 @@ def record(
     folder: Path, number: int, program: str | Path, *args: str, clean_env: dict[str, str],
     env: dict | None = None, timeout: float = 240, check: bool = True, **options,
 ) -> Recorded:  # fmt: skip
-    """Run ``program`` (a text or a file) recorded by ``jaxscope.record``, into ``folder``; ``number`` tells its files
+    """Run ``program`` (a text or a file) recorded by ``jaxscope.record``, into ``folder``; ``number`` tells
+    its files
     from those of others there.
 
     The recording starts before the program's first line and ends with the process.

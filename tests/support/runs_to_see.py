@@ -1,4 +1,4 @@
-"""Runs written by hand that between them show all that a screen can look like."""
+"""Write runs by hand that together show everything a screen can look like."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ SHARDINGS = [
 def arrays(
     step: int | None, history: int, *, names: str = "state", line: Frame | None = None, **more
 ) -> ev.ArraysSeen:
-    """A look at a small model on 4 x 2 devices, with a list that grows."""
+    """Write a look at a small model on 4 x 2 devices, with a list that grows."""
     line = line or Frame("train.py", 11, "main")
 
     def group(path, n, shape, sharding, parts):
@@ -112,7 +112,9 @@ def texts(file: str) -> dict[str, str]:
 
 
 def typical(path: Path) -> RunDir:
-    """Three shapes; a program that communicates; its source is train.py in ``src``, to be the current directory."""
+    """Three shapes; a program that communicates; its source is train.py in ``src``, to be the current
+    directory.
+    """
     run = store.create(path, name="train", argv=["train.py", "--epochs", "3"])
     source = path / "src" / "train.py"
     source.parent.mkdir()
@@ -176,7 +178,7 @@ OUTCOMES: dict[str, dict | str] = {
 def lowered_for(
     log: Log, compiler: Compiler, targets: list[str], outcomes: dict, call: int, n: int, file: str, **more
 ) -> None:
-    """What a call's trace became for each of ``targets``; ``outcomes``: a result, or how far it has come."""
+    """Write what a call's trace became for each of ``targets``; ``outcomes``: a result, or its progress."""
     lowered, size = log.run.put_text(texts(file)["stablehlo"])
     for name in targets:
         id, outcome = f"{n}@{name}", outcomes[name]
@@ -216,8 +218,10 @@ def lowered_for(
 
 
 def elsewhere(path: Path) -> RunDir:
-    """A step with two shapes that was compiled for five machines: done, at work, waiting, crashed; in a run
-    within, on sixteen devices, one that does not fit, and for the second shape nothing."""
+    """Write a step with two shapes, compiled for five targets: done, at work, waiting, crashed.
+
+    A run within, on sixteen devices, has one that does not fit; for the second shape it has nothing.
+    """
     run = store.create(path, name="train", argv=["train.py"])
     source = path / "src" / "train.py"
     source.parent.mkdir()
@@ -248,7 +252,7 @@ def elsewhere(path: Path) -> RunDir:
 
 
 def varied(path: Path) -> RunDir:
-    """One program on the host under two settings (``--vary --model=2,4``)."""
+    """Write one program on the host under two settings (``--vary --model=2,4``)."""
     run = store.create(path, name="train", argv=["train.py"], settings={"--model": "2"})
     within = store.create(
         store.sub_run(run, "--model=4"), name="four", argv=["train.py"], settings={"--model": "4"}
@@ -266,7 +270,7 @@ def varied(path: Path) -> RunDir:
 
 
 def varied_with_findings(path: Path) -> RunDir:
-    """Under each of two settings another argument changes its shape."""
+    """Write a run under two settings, where another argument changes its shape in each."""
     run = store.create(path, name="train", argv=["train.py"], settings={"--model": "2"})
     within = store.create(
         store.sub_run(run, "--model=4"), name="four", argv=["train.py"], settings={"--model": "4"}
@@ -347,7 +351,7 @@ def failed(path: Path) -> RunDir:
 
 
 def degraded(path: Path) -> RunDir:
-    """A JAX that was not fully understood: no keys, no texts, no end."""
+    """Write a run of a JAX that was not fully understood: no keys, no texts, no end."""
     run = store.create(path, name="blind", argv=["train.py"])
     log = Log(run)
     log.now = 1.0
@@ -362,7 +366,7 @@ def degraded(path: Path) -> RunDir:
 
 
 def hostile(path: Path) -> RunDir:
-    """Names, paths, values, texts and output that try to take over the terminal."""
+    """Write names, paths, values, texts and output that try to take over the terminal."""
     run = store.create(path, name=HOSTILE, argv=["train.py", HOSTILE])
     log = Log(run)
     log.now = 1.0
@@ -400,7 +404,7 @@ ELSEWHERE = {"elsewhere": elsewhere, "elsewhere_hostile": elsewhere_hostile, "va
 
 
 def running(path: Path) -> RunDir:
-    """One that goes on: its keeper's heart beats, something is being compiled."""
+    """Write a run that goes on: its keeper is alive, a program is being compiled."""
     run = store.create(path, name="train", argv=["train.py"])
     log = Log(run)
     log.now = 1.0

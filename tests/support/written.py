@@ -1,4 +1,4 @@
-"""Runs written by hand, as capture would write them: no JAX needed."""
+"""Write runs by hand, as capture would: no JAX needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TWO_CPU = Sharding("SingleDeviceSharding", "cpu:1", "1", None, None, "unpinned_h
 
 
 def leaf(path: str, *shape: int, dtype: str = "float32", **more: Any) -> Leaf:
-    """A jax.Array on one device, unless ``more`` says otherwise."""
+    """Return a jax.Array on one device, unless ``more`` changes that."""
     return Leaf(
         **{
             "path": path,
@@ -133,7 +133,7 @@ class Log:
         return self.call
 
     def phase(self, call: int, phase: str, seconds: float, **more: Any) -> None:
-        """A phase from beginning to end."""
+        """Write a phase from beginning to end."""
         self.say(ev.PhaseBegan(call=call, phase="trace" if phase == "reuse" else phase))
         kind = {"trace": ev.Traced, "lower": ev.Lowered, "compile": ev.Compiled, "reuse": ev.TraceReused}[
             phase
@@ -195,7 +195,7 @@ def copied(line: int = 31, count: int = 200, **more: Any) -> ev.Event:
 def exited(
     run: RunDir, code: int | None = 0, *, pid: int = 1000, seconds: float = 134.0, signal: int | None = None
 ) -> None:
-    """The keeper's log."""
+    """Write the keeper's log."""
     event = ev.ProgramExited(
         t_ns=T0 + int(seconds * 1e9), program_pid=pid, exit_code=code, signal=signal, seconds=seconds
     )
@@ -206,7 +206,7 @@ def exited(
 
 
 def training(path: Path) -> RunDir:
-    """A training run with three kinds of recompiles, eager operations, a library's functions."""
+    """Write a training run with three kinds of recompiles, eager operations, a library's functions."""
     run = store.create(path, name="train", argv=["train.py", "--epochs", "3"])
     log = Log(run)
     log.now = 2.0

@@ -83,7 +83,8 @@ class Total(NamedTuple):
     Attributes:
       least: lower bound by the element type of the operands, ``bf16 x f32`` if they differ, which is frequent
         on TPU; None: a count or a shape is unknown.
-      unknown: why the program may do more than ``least``, as the end of a sentence; None: it does exactly that.
+      unknown: why the program may do more than ``least``, as the end of a sentence; None: it does exactly
+        that.
     """
 
     least: dict[str, int] | None
@@ -126,8 +127,11 @@ def _left_out(kernels: Counter[str]) -> str:
 
 
 def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
-    """A product that XLA gives to cuBLAS: what is contracted stands in the call's own configuration, and the
-    product is the first of its results, a workspace the other."""
+    """Count the flops of a product that XLA gives to cuBLAS.
+
+    The contracted dimensions are in the call's own configuration; the product is the first of its results, a
+    workspace the other.
+    """
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
     left, result = _array(where, instruction, 0), shapes.of_result(instruction.opcode, instruction.shape)

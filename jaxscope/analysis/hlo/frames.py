@@ -93,8 +93,10 @@ class Frames:
         return result
 
     def _nearest(self, frame_id: int) -> Frame | None:
-        """The innermost frame of a stack in a file of the user's, else the innermost of all. Each id is
-        passed once, however many stacks go through it."""
+        """Return the innermost frame of a stack in a file of the user's, else the innermost of all.
+
+        Each id is visited once, however many stacks contain it.
+        """
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:

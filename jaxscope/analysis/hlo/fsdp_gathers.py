@@ -220,8 +220,10 @@ class Weights:
                     waiting.append((where_next, next_one))
 
     def _made_of(self, where: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
-        """The inputs of the program that ``name`` is computed from, up to what others along ``axes`` sent: of
-        that the collective."""
+        """Yield the inputs of the program that ``name`` is computed from.
+
+        A collective along ``axes`` is yielded itself; its operands are not followed.
+        """
         waiting, seen = [(where, name)], {(where.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()

@@ -72,7 +72,10 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """A call and its caller; its operands are the parameters of the called computation. ``outer``: the call around it."""
+    """A call and its caller; its operands are the parameters of the called computation.
+
+    ``outer``: the call around it.
+    """
 
     caller: Computation
     call: Instruction

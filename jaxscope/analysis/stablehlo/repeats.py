@@ -95,8 +95,10 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
 
 
 def _is_jax_own(sources: Sources, turn: Sequence[int]) -> bool:
-    """Is the repetition JAX's own? Then no operation has a frame of the user's, or all stand under one and
-    the same expression: the rounds of a random number generator, a polynomial."""
+    """Return whether the repetition is JAX's own: a random number generator's rounds, a polynomial.
+
+    Then no operation has a frame of the user's, or all belong to one and the same expression.
+    """
     ops = sources.module.ops
     if not any(ops[i].location for i in turn):
         return False
@@ -107,8 +109,11 @@ def _is_jax_own(sources: Sources, turn: Sequence[int]) -> bool:
 
 
 def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
-    """Of each operation: a number equal for those alike, with their regions and the functions they call;
-    and how many operations it stands for. Callees come before their callers, regions before their owners."""
+    """Number the operations, equal ones alike, and count the operations each one stands for.
+
+    Regions and called functions are compared, too: callees come before their callers, regions before their
+    owners.
+    """
     numbers: dict[object, int] = {}
     bodies: dict[str, tuple[object, int]] = {}
     kinds, weights = [0] * len(module.ops), [1] * len(module.ops)
@@ -158,9 +163,12 @@ def _carried(module: Module, turns: Sequence[Sequence[int]]) -> bool:
 
 
 def _source(sources: Sources, turn: Sequence[int], inside: Sequence[int], repeated: set[int]) -> Frame | None:
-    """The line that makes the turns. Their operations share the outer frames down to some line. Where
-    nothing else stands under that line, it is the call in the loop's body; otherwise it calls the
-    function that loops, and the loop's body begins at the first line of the turn in that function."""
+    """Return the line that makes the turns.
+
+    Their operations share the outer frames down to some line. Where nothing else stands under that line, it
+    is the call in the loop's body; otherwise it calls the function that loops, and the loop's body begins at
+    the first line of the turn in that function.
+    """
     chains = [c for i in turn if (c := _chain(sources, i))]
     if not chains:
         return None
@@ -204,8 +212,11 @@ def _under(sources: Sources, turn: Sequence[int]) -> list[tuple[str, int]]:
 def _elsewhere(
     sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
 ) -> bool:
-    """Does the last shared line cause anything but the turns? One more turn that differs a little (the last
-    of a backward pass) has the lines that stand below it in the others."""
+    """Return whether the last shared line causes anything but the turns.
+
+    One more turn that differs a little (the last of a backward pass) has the lines below it that the others
+    have.
+    """
     ops = sources.module.ops
     here = ops[inside[0]]
     function = sources.module.functions[here.function]

@@ -107,8 +107,10 @@ class Sources:
         return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
-        """Was it made by differentiation? JAX writes ``transpose(...)`` into the name of the operation or of
-        the call around it; None where calls differ or nothing has a name."""
+        """Return whether differentiation made the operation; None where calls differ or nothing has a name.
+
+        JAX writes ``transpose(...)`` into the name of the operation or of the call around it.
+        """
         name = self.place(index).name
         if name is not None and "transpose(" in name:
             return True
@@ -180,8 +182,10 @@ class Sources:
     def _inside(
         self, names: Collection[str], calls: Callable[[list[bool]], bool]
     ) -> tuple[list[bool], list[bool]]:
-        """Of each operation whether it is inside one of ``names``, and of each function whether any or all of
-        its ``calls`` are."""
+        """Return for each operation whether it is inside one of ``names``, and the same for each function.
+
+        ``calls`` decides for a function from all its calls: any of them, or all.
+        """
         inside: list[bool] = []  # an operation's parent stands before it
         ops = self.module.ops
         for op in ops:
@@ -199,8 +203,10 @@ class Sources:
             self._backward[f] = by_call.pop() if len(by_call) == 1 else None
 
     def _times(self) -> list[int]:
-        """How often a function stands in the program once every call is written out. Loops count once; at
-        most MANY; a private function that nobody calls counts 0."""
+        """Count how often each function occurs once every call is written out.
+
+        Loops count once; at most MANY; a private function that nobody calls counts 0.
+        """
         times = [0] * len(self.module.functions)
         main = self.module.main()
         for f in self.order:

@@ -219,8 +219,8 @@ def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the function's name in its module, class or object holds a jitted function
     (``@jax.jit``).
 
-    Then the author of the function has given it to jit. Of JAX's own functions any object counts: some are inside a
-    ufunc. False for a function defined in another (``<locals>``).
+    Then the author of the function has given it to jit. Of JAX's own functions any object counts: some are
+    inside a ufunc. False for a function defined in another (``<locals>``).
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}

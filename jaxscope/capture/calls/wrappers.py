@@ -110,9 +110,9 @@ LOOK = 12  # frames between jit and the wrapper's own
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
     """Return whether the user gave ``function``, which a library defines, to jit. ``frame``: of the call.
 
-    Then a line of the user's calls what jit gave, perhaps through a wrapper of jit or one of JAX's transforms, and the
-    library does not have it jitted under its name. A call that comes from no Python line (``atexit``) is the user's.
-    A line of an installed package is the user's where no other is.
+    Then a line of the user's calls what jit gave, perhaps through a wrapper of jit or one of JAX's
+    transforms, and the library does not have it jitted under its name. A call that comes from no Python line
+    (``atexit``) is the user's. A line of an installed package is the user's where no other is.
     """
     strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # what JAX jits, JAX calls
     own = frames.users(frames.walk(frame))

@@ -115,7 +115,8 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 def keys_drawn_from(jaxpr: Any) -> set[int]:
-    """Return the positions of the captured constants that random numbers are drawn from, and from no argument.
+    """Return the positions of the captured constants that random numbers are drawn from, and from no
+    argument.
 
     Reads the public parts of ``jaxpr`` alone (``jax.extend.core``), and only where a constant can be a key.
     """

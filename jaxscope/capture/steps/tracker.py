@@ -28,8 +28,8 @@ NEVER = sys.maxsize
 class Counter(Count):
     """The calls of one watched function in this recording.
 
-    A warm call only adds, stores and compares with ``due``, since more memory reads would miss the CPU's caches
-    after a long computation. All other work is done at the call that is due.
+    A warm call only adds, stores and compares with ``due``, since more memory reads would miss the CPU's
+    caches after a long computation. All other work is done at the call that is due.
 
     Attributes:
       step: watched as a step function.

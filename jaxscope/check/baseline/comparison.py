@@ -1,7 +1,7 @@
 """Compare a run with a baseline: what got worse is an error that names the change, what got better a note.
 
-Baselines from another JAX minor version, platform or device count are skipped with a note: another compiler makes other
-programs of the same source.
+Baselines from another JAX minor version, platform or device count are skipped with a note: another compiler
+makes other programs of the same source.
 """
 
 from __future__ import annotations

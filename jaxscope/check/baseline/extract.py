@@ -1,4 +1,6 @@
-"""Extract from a run what a baseline file keeps, with the way back from each entry to the records it was made from."""
+"""Extract from a run what a baseline file keeps, with the way back from each entry to the records it was made
+from.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,10 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 
 def cause_key(cause: Cause) -> str:
-    """Write a cause without values: ``shape of batch['x'] (trace)``. A loss is another number in every run."""
+    """Write a cause without values: ``shape of batch['x'] (trace)``.
+
+    A loss is another number in every run.
+    """
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
 

@@ -109,12 +109,13 @@ def note(code: str, text: str, fix: str, f: Function | None = None) -> Finding:
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
     """Match the programs of ``entry`` with those of the baseline.
 
-    Programs with equal arguments correspond, then those whose arguments have equal shapes: another dtype or sharding is
-    a change of that program, another batch size makes another program. One program then and one now correspond in any
-    case.
+    Programs with equal arguments correspond, then those whose arguments have equal shapes: another dtype or
+    sharding is a change of that program, another batch size makes another program. One program then and one
+    now correspond in any case.
 
     Returns:
-      The programs with a counterpart, and those without, each with a program of the baseline that has none, either.
+      The programs with a counterpart, and those without, each with a program of the baseline that has none,
+      either.
     """
     left, rest = list(old.programs), list(entry.programs)
     found: list[tuple[SavedMetrics, ProgramEntry]] = []

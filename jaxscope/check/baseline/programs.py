@@ -1,6 +1,7 @@
 """Compare the programs of one function with those of a baseline, metric by metric.
 
-Each check turns a pair of programs into regressions, with the line they come from, and into texts for improvements.
+Each check turns a pair of programs into regressions, with the line they come from, and into texts for
+improvements.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ Result = tuple[list[Regression], list[str]]
 def compare(
     baseline: schema.Baseline, old: schema.Function, entry: FunctionEntry, paired: Iterable[Pair]
 ) -> Iterator[Finding]:
-    """Report what is worse in each program that the baseline has; regressions with one reason are one finding.
+    """Report what is worse in each program that the baseline has; regressions with one reason are one
+    finding.
 
     A program that the baseline does not have is reported with its compilation.
     """

@@ -1,7 +1,8 @@
 """The templates of all messages, by slug: one file a family of rules.
 
-A template names its fields in braces; the types of ``schema.messages`` say how each is written. A part that may be
-missing is a field of its own, which is then None, with the punctuation that goes with it in its template.
+A template names its fields in braces; the types of ``schema.messages`` say how each is written. A part that
+may be missing is a field of its own, which is then None, with the punctuation that goes with it in its
+template.
 """
 
 from __future__ import annotations

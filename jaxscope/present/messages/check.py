@@ -1,4 +1,6 @@
-"""What a check finds: compilations after step N, more than a limit allows, more than in the baseline (JX190, JX19x, JX7xx)."""
+"""What a check finds: compilations after step N, more than a limit allows, more than in the baseline (JX190,
+JX19x, JX7xx).
+"""
 
 TEMPLATES = {
     "compiled-late": "{function} was {done}{when}: {cause}{also}",

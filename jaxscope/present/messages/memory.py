@@ -1,4 +1,6 @@
-"""Memory of the devices: growing arrays, replicated arrays, uneven devices, programs that do not fit (JX501 to JX510)."""
+"""Memory of the devices: growing arrays, replicated arrays, uneven devices, programs that do not fit (JX501
+to JX510).
+"""
 
 TEMPLATES = {
     "growing-arrays": "{arrays} by {more} and {more_bytes} per step: {count}, {bytes} after step {step}",

@@ -193,7 +193,9 @@ def row_id(r: Row) -> str:
 
 
 def spelled(g: Group) -> str:
-    """Return a short text for the sharding: ``P(data, None)``, ``device 3``, ``one device``; ``?`` if unknown."""
+    """Return a short text for the sharding: ``P(data, None)``, ``device 3``, ``one device``; ``?`` if
+    unknown.
+    """
     s = g.sharding
     if s is None:
         return "?"

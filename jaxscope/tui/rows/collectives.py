@@ -106,8 +106,8 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
     """Draw the mesh of the row's program, and the bytes that each device sends over each axis in one call.
 
-    The axes of the row are drawn as thick lines between the devices; a mesh of more than two axes, or one that is
-    larger than the room, is not drawn, only its bytes.
+    The axes of the row are drawn as thick lines between the devices; a mesh of more than two axes, or one
+    that is larger than the room, is not drawn, only its bytes.
     """
     read = texts.get(r.program.id)
     hlo = read.hlo if read is not None else None

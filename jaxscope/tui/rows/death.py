@@ -1,4 +1,6 @@
-"""Format why a program failed: its exception and your lines; if memory ran out, what was needed and what was alive."""
+"""Format why a program failed: its exception and your lines; if memory ran out, what was needed and what was
+alive.
+"""
 
 from __future__ import annotations
 

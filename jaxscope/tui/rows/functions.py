@@ -91,7 +91,9 @@ def attempt_id(a: Attempt) -> str:
 
 
 class KeyRow(NamedTuple):
-    """One part of the key: as it was in the nearest earlier key (None: nothing to compare with), as it is now."""
+    """One part of the key: as it was in the nearest earlier key (None: nothing to compare with), as it is
+    now.
+    """
 
     name: str
     before: str | None

@@ -25,7 +25,8 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
     """One function on the time axis; ``None`` stands for all that are not the user's.
 
     Attributes:
-      spans: [n, 4], begin and end (ns into the run), index of the phase, whether a compilation begins with it.
+      spans: [n, 4], begin and end (ns into the run), index of the phase, whether a compilation begins with
+        it.
     """
 
     function: Function | None
@@ -46,7 +47,9 @@ class Axis(msgspec.Struct, frozen=True):
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
-        """Half as long, around what ``lane`` compiled in the part that is drawn, or twice as long; within ``whole``."""
+        """Half as long, around what ``lane`` compiled in the part that is drawn, or twice as long; within
+        ``whole``.
+        """
         length = self.length / 2 if closer else self.length * 2
         if length >= whole or length < SHORTEST_S:
             return Axis(whole) if length >= whole else self
@@ -122,8 +125,8 @@ def _time(ns: int) -> float:
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
     """Draw the lane as blocks: each column shows the phase that took most of it.
 
-    Where a column has the start of a compilation that the column before does not end, the two would look like one:
-    it has a tick, or the number of starts.
+    Where a column has the start of a compilation that the column before does not end, the two would look like
+    one: it has a tick, or the number of starts.
     """
     if axis.length <= 0 or width <= 0:
         return []

@@ -232,7 +232,9 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``"""
+    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device · no call takes less than
+    ...``
+    """
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
     parts: list[Part] = []
@@ -249,7 +251,9 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Explain why a program's text is missing, and what to do; for one that does not fit, what fills the memory."""
+    """Explain why a program's text is missing, and what to do; for one that does not fit, what fills the
+    memory.
+    """
     name, p = called(seen.machine), seen.program
     if p is None:
         return _never(seen)

@@ -1,4 +1,5 @@
-"""Draw the shards of an array on the mesh, with a colour and a fill for each shard, and a bar for each device.
+"""Draw the shards of an array on the mesh, with a colour and a fill for each shard, and a bar for each
+device.
 
 Copies of a shard have the same colour and fill; fill and device number make it readable without colour.
 """
@@ -148,7 +149,9 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
 
 
 def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
-    """Draw the bytes on each device, as a share of the allocator's limit if that is known; many devices share lines."""
+    """Draw the bytes on each device, as a share of the allocator's limit if that is known; many devices share
+    lines.
+    """
     by_device = sorted(s.by_device.items())
     if not by_device or not any(n for _, n in by_device):
         return []

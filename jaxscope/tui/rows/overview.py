@@ -30,7 +30,9 @@ def now(run: Run, places: Places, *, running: bool) -> list[Part]:
 
 
 def waited(run: Run, places: Places) -> list[Part]:
-    """Return how long the program waited for values from the devices, and where most; nothing if that is short."""
+    """Return how long the program waited for values from the devices, and where most; nothing if that is
+    short.
+    """
     found = waits(run)
     total = sum(t.blocked_seconds or 0.0 for t in found)
     if not long(run, total):
@@ -95,7 +97,8 @@ def finding_id(f: Finding) -> str:
 def steps(run: Run, width: int) -> list[Part]:
     """Draw the steps of the main process, a cell per step or group of steps.
 
-    A digit is the number of recompiles, ``█`` a first compilation, ``·`` a step in which nothing was compiled.
+    A digit is the number of recompiles, ``█`` a first compilation, ``·`` a step in which nothing was
+    compiled.
     """
     main = run.main
     last = main.step if main is not None else None

@@ -16,7 +16,8 @@ MOST, FEWEST = 15, 3  # lines that are shown
 
 
 def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[Part]]:
-    """Return ``count`` lines of the file with the line of ``frame`` in the middle; none where it cannot be read.
+    """Return ``count`` lines of the file with the line of ``frame`` in the middle; none where it cannot be
+    read.
 
     Lines longer than ``width`` columns end in an ellipsis.
     """
@@ -39,7 +40,9 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
 
 
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
-    """Return how many lines of ``height`` remain below ``facts`` and an empty line; 0 if they are too few to help."""
+    """Return how many lines of ``height`` remain below ``facts`` and an empty line; 0 if they are too few to
+    help.
+    """
     used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
     left = min(MOST, height - used - 1)
     return left if left >= FEWEST else 0

@@ -38,7 +38,9 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the row under the cursor; without one, the compilation that all screens show."""
+        """Return the compilation of the row under the cursor; without one, the compilation that all screens
+        show.
+        """
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)

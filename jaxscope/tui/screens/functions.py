@@ -1,4 +1,6 @@
-"""Show the functions, the compilations of one, and its cache key compared with the nearest: why it recompiled."""
+"""Show the functions, the compilations of one, and its cache key compared with the nearest: why it
+recompiled.
+"""
 
 from __future__ import annotations
 

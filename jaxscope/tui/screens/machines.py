@@ -1,4 +1,6 @@
-"""What the screens have in common that show a program as one of several machines has it: which one, and its keys."""
+"""What the screens have in common that show a program as one of several machines has it: which one, and its
+keys.
+"""
 
 from __future__ import annotations
 
