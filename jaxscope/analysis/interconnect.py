@@ -4,15 +4,14 @@ Chips of a slice (TPU) or a host (GPU) are joined by links, slices and hosts by 
 devices ``k`` are in each of ``p`` slices or hosts; ``B`` is the largest side of the collective on one device,
 ``S`` = (n-1)/n B.
 
-links     all-gather, reduce-scatter, all-to-all: each chip takes in, or gives away, S; all-reduce: each at
-least S, all
-          together 2 S a chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no switch
-          reduces. A switch between GPUs can (NVLS: eight H100 reduce faster than 2 S over 450 GB/s allows,
-          NVIDIA/nccl-tests#212), so S there. A permute, a broadcast: B at one chip.
+links     all-gather, reduce-scatter, all-to-all: each chip receives, or sends, S; all-reduce: each at least
+          S, all together 2 S a chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no
+          switch reduces. A switch between GPUs can (NVLS: eight H100 reduce faster than 2 S over 450 GB/s
+          allows, NVIDIA/nccl-tests#212), so S there. A permute, a broadcast: B at one chip.
 network   all-gather, reduce-scatter: the members in a slice need (p-1)/p B from outside once, together, over
-k shares of
-          their network; all-reduce twice that (once where a switch may reduce); all-to-all: (p-1)/p B a
-          device, since no two want the same; send: B. A permute that leaves a slice: not known, only some do.
+          k shares of their network; all-reduce twice that (once where a switch may reduce); all-to-all:
+          (p-1)/p B a device, since no two need the same; send: B. A permute that leaves a slice: unknown,
+          since only some do.
 
 A slice's edge has fewer links: where the torus does not wrap around, its corner has one an axis
 (``links_of``).
@@ -27,7 +26,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis.hlo.collectives import Collective
-from jaxscope.analysis.machines import GPU, Machine
+from jaxscope.analysis.machines import CUBES, GPU, RINGS_OF_16, Machine
 from jaxscope.schema.targets import Target
 
 _SUB = re.compile(r"(.*):\((\d{1,9})\)(\d{1,9})")
@@ -73,22 +72,15 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
-    """Of a chip of one slice; None where the machine's links are not known.
-
-    A torus of cubes (v4, v5p) wraps around where every axis is a multiple of 4, one of v5e and v6e along an
-    axis of 16 (https://jax-ml.github.io/scaling-book/tpus/); of the others no page says, and they count as
-    wrapped around.
-    """
+    """Return the links of a chip of one slice; None where it is unknown which slices wrap around."""
     if machine.platform == GPU:
         return Links(1, 1, 1)
-    if machine.links is None:
-        return None
-    if machine.name in ("v4", "v5p"):
+    if machine.wraps == CUBES:
         wraps = [all(n % 4 == 0 for n in grid)] * len(grid)
-    elif machine.name in ("v5e", "v6e"):
+    elif machine.wraps == RINGS_OF_16:
         wraps = [n == 16 for n in grid]
     else:
-        return Links(machine.links, machine.links, machine.links)
+        return None
     least = mean = most = 0.0
     for n, around in zip(grid, wraps, strict=True):
         if n > 1:
@@ -104,7 +96,7 @@ def parts_of(target: Target) -> int:
 
 
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
-    """Of groups along ``axes``; None where it is not known, or not the same for every group.
+    """Return the reach of groups along ``axes``; None where it is unknown, or not the same for all.
 
     Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order.
     ``data:(1)2`` is the part of size 2 of axis data that has 1 before it.

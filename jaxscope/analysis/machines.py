@@ -51,7 +51,10 @@ class Machine(msgspec.Struct, frozen=True):
       flops: peak operations a second by element type, dense.
       hbm: bytes a second between the chip and its memory.
       link: bytes a second one link of the torus carries in one direction; of a GPU what it sends to its
-        host's others. links: of one chip. network: bytes a second a chip sends to other slices or hosts.
+        host's others.
+      links: links of one chip.
+      wraps: the slices that are joined at their ends, ``CUBES`` or ``RINGS_OF_16``; None: unknown.
+      network: bytes a second a chip sends to other slices or hosts.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Machine(msgspec.Struct, frozen=True):
     flops: dict[str, Figure]
     hbm: Figure | None
     links: int | None
+    wraps: str | None
     link: Figure | None
     network: Figure | None
 
@@ -75,6 +79,8 @@ _V4_PAPER = "https://arxiv.org/abs/2304.01433"  # Jouppi et al., TPU v4, ISCA 20
 _V4_QUOTED = "notes on the paper, which give 6 links @ 50 GB/s of its table 4"
 # "How to scale your model", by people who work on TPUs at Google: rates by chip, and which slices wrap around.
 BOOK = "https://jax-ml.github.io/scaling-book/tpus/"
+# Which slices wrap around (BOOK): all axes where each is a multiple of 4; the axes of 16 chips.
+CUBES, RINGS_OF_16 = "cubes", "rings of 16"
 _A100 = "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"
 _A100_QUOTED = "https://glennklockwood.com/garden/processors/A100"
 _HGX_A100 = "https://developer.nvidia.com/blog/introducing-hgx-a100-most-powerful-accelerated-server-platform-for-ai-hpc/"
@@ -138,7 +144,7 @@ MACHINES: dict[str, Machine] = {
             usable=_libtpu(7.48),
             flops={},
             hbm=None,
-            links=4, link=None,
+            links=4, wraps=None, link=None,
             network=None,
         ),
         Machine(
@@ -148,7 +154,7 @@ MACHINES: dict[str, Machine] = {
             flops={"bf16": Figure(123 * TERA, _CLOUD + "v3")},
             hbm=Figure(900 * GB, _CLOUD + "v3"),
             # 70 GB/s in the paper on TPU v4 would be less than what the pod is said to reduce.
-            links=4, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3", "340 TB/s of all-reduce of a pod of 1,024 chips with 4 links"),
+            links=4, wraps=None, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3", "340 TB/s of all-reduce of a pod of 1,024 chips with 4 links"),
             network=None,
         ),
         Machine(
@@ -157,7 +163,7 @@ MACHINES: dict[str, Machine] = {
             usable=_libtpu(30.75),
             flops={"bf16": Figure(275 * TERA, _CLOUD + "v4"), "int8": Figure(275 * TERA, _CLOUD + "v4")},
             hbm=Figure(1200 * GB, _CLOUD + "v4"),
-            links=6, link=Figure(50 * GB, _V4_PAPER, quoted=_V4_QUOTED),
+            links=6, wraps=CUBES, link=Figure(50 * GB, _V4_PAPER, quoted=_V4_QUOTED),
             network=None,
         ),
         Machine(
@@ -166,7 +172,7 @@ MACHINES: dict[str, Machine] = {
             usable=_libtpu(15.75),
             flops={"bf16": Figure(197 * TERA, _CLOUD + "v5e"), "int8": Figure(393 * TERA, _CLOUD + "v6e")},
             hbm=Figure(819 * GB, _CLOUD + "v5e"),
-            links=4, link=_ici(400, 4, "v5e"),
+            links=4, wraps=RINGS_OF_16, link=_ici(400, 4, "v5e"),
             network=_gbit(25, "v5e", "6.4 Tbit/s of a pod of 256 chips"),
         ),
         Machine(
@@ -181,7 +187,7 @@ MACHINES: dict[str, Machine] = {
                 "int8": Figure(918 * TERA, BOOK),
             },
             hbm=Figure(2765 * GB, _CLOUD + "v5p"),
-            links=6, link=_ici(1200, 6, "v5p"),
+            links=6, wraps=CUBES, link=_ici(1200, 6, "v5p"),
             network=_gbit(50, "v5p"),
         ),
         Machine(
@@ -194,7 +200,7 @@ MACHINES: dict[str, Machine] = {
                 "int8": Figure(1836 * TERA, _CLOUD + "v6e"),
             },
             hbm=Figure(1638 * GB, _CLOUD + "tpu7x"),
-            links=4, link=_ici(800, 4, "v6e"),
+            links=4, wraps=RINGS_OF_16, link=_ici(800, 4, "v6e"),
             network=_gbit(100, "tpu7x"),
         ),
         Machine(
@@ -203,7 +209,7 @@ MACHINES: dict[str, Machine] = {
             usable=_libtpu(94.75),
             flops={"bf16": Figure(2307 * TERA, _CLOUD + "tpu7x"), "fp8": Figure(4614 * TERA, _CLOUD + "tpu7x")},
             hbm=Figure(7380 * GB, _CLOUD + "tpu7x"),
-            links=6, link=_ici(1200, 6, "tpu7x"),
+            links=6, wraps=None, link=_ici(1200, 6, "tpu7x"),
             network=_gbit(100, "tpu7x"),
         ),
         Machine(
@@ -218,7 +224,7 @@ MACHINES: dict[str, Machine] = {
                 "int8": _cores(1024, 1.8295201, "s8"),
             },
             hbm=Figure(3352.32 * GB, _XLA_H100),
-            links=None, link=Figure(450 * GB, _NVLINK_H100, "NVLink: 900 GB/s are the sum of both directions"),
+            links=None, wraps=None, link=Figure(450 * GB, _NVLINK_H100, "NVLink: 900 GB/s are the sum of both directions"),
             network=Figure(400 * GB / 8, _DGX_H100, "eight 400 Gbit/s ports of the compute fabric for eight GPUs"),
         ),
         Machine(
@@ -227,7 +233,7 @@ MACHINES: dict[str, Machine] = {
             usable=Figure(85100068864, _XLA_A100),
             flops={"f64": _a100(19.5), "tf32": _a100(156), "bf16": _a100(312), "int8": _a100(624)},
             hbm=Figure(2039.04 * GB, _XLA_A100),
-            links=None, link=Figure(300 * GB, _HGX_A100, "NVLink: 600 GB/s, both directions"),
+            links=None, wraps=None, link=Figure(300 * GB, _HGX_A100, "NVLink: 600 GB/s, both directions"),
             network=None,
         ),
     )

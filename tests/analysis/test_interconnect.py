@@ -45,12 +45,16 @@ def seconds(name, kind, result, mesh, axes=None, everyone=True, machine=None):
         ("v5p", (4, 4, 8), (6, 6, 6)),
         ("v5p", (2, 2, 4), (3, 1 + 1 + 1.5, 4)),
         ("v4", (2, 2, 1), (2, 2, 2)),
-        ("tpu7x", (2, 2, 1), (6, 6, 6)),  # no page says which of its slices wrap around
         ("h100", (2, 8), (1, 1, 1)),
     ],
 )
 def test_a_chip_has_fewer_links_where_the_torus_does_not_wrap_around(machine, grid, links):
     assert interconnect.links_of(MACHINES[machine], grid) == Links(*map(float, links))
+
+
+@pytest.mark.parametrize("machine", ["v2", "v3", "tpu7x"])
+def test_links_are_unknown_where_no_page_tells_which_slices_wrap_around(machine):
+    assert interconnect.links_of(MACHINES[machine], (4, 4, 4)[: MACHINES[machine].axes]) is None
 
 
 @pytest.mark.parametrize(
