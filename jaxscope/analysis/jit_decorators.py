@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from jaxscope.analysis.rewrap_site import syntax
+from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 ELSE = "static_argnums or static_argnames for arguments that are Python bools, strings, sizes or functions"
@@ -28,13 +28,13 @@ def advice(source: str | None, line: int, library: str | None) -> str:
     """Write the replacement for the call on ``line``, beginning with ``as in``; general advice if unclear."""
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
-    named = [c for c in calls if _last(c.func) in FIRST]
+    named = [c for c in calls if last_name(c.func) in FIRST]
     inner = {id(n) for c in calls for n in ast.walk(c) if n is not c}
     chosen = named or [c for c in calls if id(c) not in inner]
     if len(chosen) != 1:
         return GENERAL
     call = chosen[0]
-    name, last = ast.unparse(call.func), _last(call.func) or ""
+    name, last = ast.unparse(call.func), last_name(call.func) or ""
     if found is not None and _root(call.func) in _names_of_jax(found.imports):
         return GENERAL  # one operation of JAX's own
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
@@ -86,9 +86,3 @@ def _names_of_jax(imports: Sequence[ast.Import | ast.ImportFrom]) -> set[str]:
             a.asname or a.name.partition(".")[0] for m, a in modules if m.partition(".")[0] in JAX_ROOTS
         }
     return found
-
-
-def _last(node: ast.AST) -> str | None:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else None

@@ -55,7 +55,7 @@ class Makers:
         left: deque[tuple[ast.AST, int | None]] = deque([(tree, MODULE)])
         while left:
             node, around = left.popleft()
-            if isinstance(node, ast.Call) and _last(node.func) in WRAP:
+            if isinstance(node, ast.Call) and last_name(node.func) in WRAP:
                 self._add(node, around)
             if isinstance(node, FUNCTION):
                 if node.decorator_list:
@@ -73,7 +73,7 @@ class Makers:
         for wrapped in _wrapped(call):
             if isinstance(wrapped, ast.Lambda):
                 self._defined.add(("<lambda>", wrapped.lineno))
-            name = _last(wrapped)
+            name = last_name(wrapped)
             if name is not None and around is not None:
                 span = (call.lineno, call.end_lineno or call.lineno)
                 self._calls.setdefault((around, name), []).append(span)
@@ -182,7 +182,7 @@ def casts(source: str | None, line: int) -> bool:
     """Return whether a call on ``line`` is written to change a dtype: ``x.astype(...)``, ``jnp.float32(x)``."""
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
-    return any(_last(c.func) in _CASTS or any(k.arg == "dtype" for k in c.keywords) for c in calls)
+    return any(last_name(c.func) in _CASTS or any(k.arg == "dtype" for k in c.keywords) for c in calls)
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
@@ -250,13 +250,14 @@ def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the arguments of a call of ``jit`` or the like, and of the wrapping calls among them."""
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Call):
-            if _last(argument.func) in WRAP:
+            if last_name(argument.func) in WRAP:
                 yield from _wrapped(argument)
         else:
             yield argument
 
 
-def _last(node: ast.AST) -> str | None:
+def last_name(node: ast.AST) -> str | None:
+    """Return the last part of a dotted name: ``jit`` for ``jax.jit``."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else None

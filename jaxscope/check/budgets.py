@@ -25,7 +25,6 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.text import seconds
 from jaxscope.rules import recompiles
-from jaxscope.rules.programs import name_of
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, extended
 from jaxscope.schema.messages import message
@@ -168,7 +167,7 @@ def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Par
     users = [f for f in run.functions.values() if f.user]
     limited = [("your functions were", limits.compilations, users)]
     limited += [
-        (f"{name_of(f)} was", own.compilations, [f])
+        (f"{f.display_name} was", own.compilations, [f])
         for pattern, own in functions.items()
         for f in users
         if matches(f, pattern)
@@ -185,7 +184,7 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
-    some = ", ".join(f"{name_of(f)} {_times(n[f.id])}" for f in busiest[:MOST])
+    some = ", ".join(f"{f.display_name} {_times(n[f.id])}" for f in busiest[:MOST])
     of_busiest = [c for c in others if c.function is busiest[0]]
     last = of_busiest[-1]
     cause = causes.of(run, last)[0]
@@ -201,7 +200,7 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
             count=count.text,
             which=which,
             listed=listed,
-            function=name_of(busiest[0]),
+            function=busiest[0].display_name,
             cause=cause,
         ),
         busiest[0].id,
@@ -215,7 +214,7 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
 def _evidence(run: Run, c: Compilation) -> Evidence:
     text = message(
         "recompiled-call",
-        call=f"{name_of(c.function)}#{number_of(run, c)}",
+        call=f"{c.function.display_name}#{number_of(run, c)}",
         at=message("at-step", step=c.step) if c.step is not None else None,
         cause=causes.of(run, c)[0],
         than=None,
@@ -251,14 +250,14 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
     for c in compilations:
         by_function[c.function.id] = by_function.get(c.function.id, 0.0) + c.seconds
     slowest = sorted(by_function, key=lambda i: -by_function[i])[:MOST]
-    some = ", ".join(f"{name_of(run.functions[i])} {seconds(by_function[i])}" for i in slowest)
+    some = ", ".join(f"{run.functions[i].display_name} {seconds(by_function[i])}" for i in slowest)
     text = f"tracing, lowering and compiling took {seconds(spent)}, {seconds(limit)} allowed"
     text += f"; the slowest: {some or 'unknown'}"
     worst = max(compilations, key=lambda c: c.seconds, default=None)
     if worst is None:
         yield Finding(SECONDS, ERROR, CERTAIN, text, fix=SMALLER, seconds=spent)
         return
-    evidence = f"{name_of(worst.function)}: {seconds(worst.seconds)}"
+    evidence = f"{worst.function.display_name}: {seconds(worst.seconds)}"
     yield _too_slow(worst, text, evidence, spent)
 
 
@@ -282,7 +281,7 @@ def _seconds_of(f: Function, limit: float, part: Part | None) -> Iterator[Findin
     if spent <= limit:
         return
     worst = max(compilations, key=lambda c: c.seconds)
-    text = f"{name_of(f)} was traced, lowered and compiled for {seconds(spent)}, {seconds(limit)} allowed"
+    text = f"{f.display_name} was traced, lowered and compiled for {seconds(spent)}, {seconds(limit)} allowed"
     longest = f"; the longest of {len(compilations):,} took {seconds(worst.seconds)}"
     yield _too_slow(worst, text + longest, text, spent)
 

@@ -13,13 +13,9 @@ from typing import Any
 
 import msgspec
 
+from jaxscope.analysis.hlo.wire_bytes import KINDS
 from jaxscope.errors import UsageError
 
-# As in schema 1 of the report: collectives[].kind.
-KINDS = (
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
-    "ragged-all-to-all", "send", "recv",
-)  # fmt: skip
 ANY = "*"
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*(?:([KMGT]?)(i?)B)?\s*", re.IGNORECASE)
 

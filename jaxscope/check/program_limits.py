@@ -25,7 +25,6 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.present.text import size
 from jaxscope.rules import merging
-from jaxscope.rules.programs import name_of
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
 from jaxscope.schema.keys import Frame, Key, Memory, Sharding
 
@@ -84,7 +83,9 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
         if program is not None:
             seen.add(program.id)
         memory, peak = metrics.sizes(c.compiled)
-        yield from _over(run, Limited(c, program, f"{name_of(f)}#{number_of(run, c)}", memory, peak), limits)
+        yield from _over(
+            run, Limited(c, program, f"{f.display_name}#{number_of(run, c)}", memory, peak), limits
+        )
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
@@ -101,7 +102,7 @@ def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Fi
         if c is None or fit is None:
             continue
         memory, peak = metrics.memory_of(p, fit)
-        limited = Limited(c, p, f"{name_of(f)}#{number_of(run, c)} for {target}", memory, peak, target)
+        limited = Limited(c, p, f"{f.display_name}#{number_of(run, c)} for {target}", memory, peak, target)
         allowed = limits
         if p.state == EXHAUSTED:
             if limits.collectives or limits.collective_bytes:

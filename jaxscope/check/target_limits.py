@@ -19,7 +19,6 @@ from jaxscope.model.function_lookup import matches, number_of
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging, registry
-from jaxscope.rules.programs import name_of
 from jaxscope.rules.targets import too_large
 from jaxscope.schema.findings import Finding
 
@@ -171,12 +170,14 @@ def _unknown(run: Run, name: str) -> Iterator[Finding]:
     for p in programs:
         if p.state not in (OK, EXHAUSTED):
             c = p.compilations[0] if p.compilations else None
-            who = f"{name_of(c.function)}#{number_of(run, c)}" if c is not None else p.module or "a program"
+            who = (
+                f"{c.function.display_name}#{number_of(run, c)}" if c is not None else p.module or "a program"
+            )
             yield not_known(f"{who} for {name} is unknown: {_why(p)}", c)
     lowered = {c.function.id for p in programs for c in p.compilations}
     for f in _users(run):
         if f.compiled and f.id not in lowered:
-            yield not_known(f"{name_of(f)} was compiled, but not for {name}", f.compilations[-1])
+            yield not_known(f"{f.display_name} was compiled, but not for {name}", f.compilations[-1])
     if not programs:
         yield not_known(f"no function of yours was lowered for {name}")
 

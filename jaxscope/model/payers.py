@@ -12,6 +12,7 @@ from collections import Counter
 
 import msgspec
 
+from jaxscope.analysis.causes import SHAPES
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -22,7 +23,6 @@ CODE = "JX133"  # the rule about such lines
 MOST_SIZES = 64  # compared with each other
 ALIKE = 3  # operations that meet two sizes alike: it is the size of what they are given that changed
 UNNAMED = "operations without a name"
-RESIZED = frozenset({"shape", "rank"})
 MADE_ANEW = frozenset({"new_function", "static_identity"})
 
 
@@ -144,7 +144,7 @@ def kind(run: Run, c: Compilation) -> str:
 
 def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the same operations were compiled again with another size of what they are given."""
-    if not any(kind(run, c) in RESIZED for c in p.again):
+    if not any(kind(run, c) in SHAPES for c in p.again):
         return False
     met: dict[int, set[str]] = {}
     for c in p.compilations:
@@ -164,5 +164,5 @@ def resized_lines(run: Run) -> set[tuple[str, int]]:
         for f in run.functions.values()
         if f.user
         for c in recompilations(f)
-        if c.site is not None and kind(run, c) in RESIZED
+        if c.site is not None and kind(run, c) in SHAPES
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jaxscope.model import arrays, devices, target_programs
 from jaxscope.model.devices import Want
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import MIB, name_of
+from jaxscope.rules.programs import MIB
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Bytes, Percent, message
@@ -89,7 +89,7 @@ def _finding(w: Want) -> Finding:
         capacity = message("host-has" if w.host else "device-has", bytes=Bytes(w.capacity))
     beside = None if alone or not w.beside else message("beside-live-arrays", bytes=Bytes(w.beside))
     text = message(
-        "does-not-fit", function=name_of(c.function), peak=Bytes(w.peak), beside=beside, capacity=capacity
+        "does-not-fit", function=c.function.display_name, peak=Bytes(w.peak), beside=beside, capacity=capacity
     )
     return Finding(
         code="JX510",

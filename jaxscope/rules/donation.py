@@ -10,7 +10,7 @@ from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
-from jaxscope.rules.programs import MIB, evidence, name_of
+from jaxscope.rules.programs import MIB, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -31,7 +31,7 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
     first = max(unused, key=lambda d: d.bytes or 0)
     text = message(
         "unused-donation",
-        function=name_of(f),
+        function=f.display_name,
         path=first.path or "argument",
         more=_more(unused),
         bytes=_bytes(unused),
@@ -54,7 +54,7 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
     first = max(free, key=lambda d: d.bytes or 0)
     text = message(
         "possible-donation",
-        function=name_of(f),
+        function=f.display_name,
         path=first.path,
         more=_more(free),
         bytes=_bytes(free),
@@ -80,7 +80,7 @@ def captured_constant(run: Run) -> Iterator[Finding]:
                 continue
             unnamed = message("one-of", names=Names(c.names)) if c.names else "an array without a name"
             text = message(
-                "captured-constant", function=name_of(f), constant=c.name or unnamed, bytes=Bytes(c.bytes)
+                "captured-constant", function=f.display_name, constant=c.name or unnamed, bytes=Bytes(c.bytes)
             )
             fix = Fix(
                 message("fix-pass-as-argument", constant=c.name or "it"), "pass_argument", {"name": c.name}

@@ -27,10 +27,6 @@ MOST = 3  # functions named in one title
 SHOWN = 5  # blocks
 
 
-def name_of(f: Function) -> str:
-    return f.display_name
-
-
 def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
     c: Compilation = p.compilations[-1]
     return [Evidence(text, compilation=c.id, program=p.id, source=source)]
@@ -51,7 +47,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
     for several in lines.values():
         several.sort(key=lambda one: -one[2].length * one[2].times)
         (_, f, r), rest = several[0], several[1:]
-        functions = tuple(dict.fromkeys(name_of(other) for _, other, _ in several))
+        functions = tuple(dict.fromkeys(other.display_name for _, other, _ in several))
         where = message("unrolled-in", functions=Names(functions, MOST)) if len(functions) > 1 else None
         also = message("unrolled-also", blocks=Count(len(rest), "other block"), where=where) if rest else None
         yield Finding(
@@ -59,7 +55,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             severity=WARNING,
             certainty=LIKELY,
             title=message(
-                "unrolled-loop", function=name_of(f), operations=r.length, times=r.times, also=also
+                "unrolled-loop", function=f.display_name, operations=r.length, times=r.times, also=also
             ),
             function=f.id,
             source=r.source,
@@ -98,7 +94,7 @@ def _innermost(r: Repeated) -> tuple[str, int] | None:
 
 
 def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:
-    text = message("repeated-block", operations=r.length, times=r.times, function=name_of(f))
+    text = message("repeated-block", operations=r.length, times=r.times, function=f.display_name)
     return evidence(p, text, r.source)
 
 
@@ -110,7 +106,7 @@ def host_callback(run: Run) -> Iterator[Finding]:
                 continue
             text = message(
                 "host-callback",
-                function=name_of(f),
+                function=f.display_name,
                 often=message("so-often", n=c.count) if c.count > 1 else "once",
                 loop=message("in-each-iteration") if c.in_loop else None,
             )
@@ -139,7 +135,7 @@ def upcast(run: Run) -> Iterator[Finding]:
             if u.source is not None and casts(sources.of(run)(u.source.file), u.source.line):
                 continue
             text = message(
-                "upcast", function=name_of(f), bytes=Bytes(u.bytes), before=u.before, after=u.after
+                "upcast", function=f.display_name, bytes=Bytes(u.bytes), before=u.before, after=u.after
             )
             fix = Fix(message("fix-cast-down"), "cast", {"dtype": u.before})
             found, subject = evidence(p, text, u.source), (u.source, u.before, u.after, u.bytes)
@@ -158,7 +154,7 @@ def float64(run: Run) -> Iterator[Finding]:
         arguments = tuple(a for a in doubles.arguments if a)
         text = message(
             "float64",
-            function=name_of(f),
+            function=f.display_name,
             operations=Count(doubles.operations, "operation"),
             arguments=message("float64-arguments", paths=Names(arguments, MOST)) if arguments else None,
         )
@@ -189,7 +185,7 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
             yield same, _of_constraint(p, f, several)
             continue
         c = large[0]
-        text = message("inserted-collectives", function=name_of(f), **_collectives(large))
+        text = message("inserted-collectives", function=f.display_name, **_collectives(large))
         fix = Fix(message("fix-match-shardings"), "match_shardings")
         found = evidence(p, text, c.source)
         yield same, Finding("JX401", WARNING, CERTAIN, text, f.id, c.source, found, fix)
@@ -223,7 +219,7 @@ def _of_constraint(p: Program, f: Function, found: Sequence[Collective]) -> Find
     """Report the collectives that the user's own sharding constraint causes."""
     c = found[0]
     text = message(
-        "constraint-collectives", function=name_of(f), constraint=c.constraint, **_collectives(found)
+        "constraint-collectives", function=f.display_name, constraint=c.constraint, **_collectives(found)
     )
     compiled_at = dict.fromkeys(o.source for o in found if o.source not in (None, c.constrained_at))
     listed = [e for at in compiled_at for e in evidence(p, message("collective-here", kind=c.kind), at)]

@@ -10,6 +10,7 @@ from operator import itemgetter
 import msgspec
 
 from jaxscope.analysis.cause_grouping import same_change
+from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.model import causes, growing_args, predictions, sources
@@ -17,7 +18,7 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import registry, root_cause
-from jaxscope.rules.root_cause import SIZES, Change, Miss
+from jaxscope.rules.root_cause import Change, Miss
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
@@ -26,7 +27,7 @@ EVIDENCE = 5  # compilations named in one finding
 TOO = 3  # other causes named in one finding
 # What differs for a reason of its own beside the decisive cause, and has to be mended, too.
 CHANGED = {
-    **dict.fromkeys(SIZES, "changed shape"),
+    **dict.fromkeys(SHAPES, "changed shape"),
     "dtype": "changed dtype",
     "weak_type": "changed its weak type",
     "prng": "changed its key type",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence, name_of
+from jaxscope.rules.programs import evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.messages import Bytes, message
@@ -18,7 +18,7 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
         for r in texts.remats or ():
             text = message(
                 "involuntary-rematerialization",
-                function=name_of(f),
+                function=f.display_name,
                 size=message("of-size", bytes=Bytes(r.bytes)) if r.bytes is not None else None,
                 change=message("from-to", before=r.before, after=r.after) if r.before and r.after else None,
             )

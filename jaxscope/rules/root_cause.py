@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from jaxscope.analysis.causes import SHAPES
 from jaxscope.model import causes
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
@@ -18,7 +19,6 @@ from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Message, Names, Words, message
 
-SIZES = frozenset({"shape", "rank"})
 LINES = 4  # of eager operations, named one by one
 NAMES = 3  # of functions, or of operations of one line
 
@@ -104,7 +104,7 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
     """
     if eager(group[0].compilation.function):
         return all(m.cause.kind != "first" for m in group)
-    return all(m.cause.kind in SIZES for m in group)
+    return all(m.cause.kind in SHAPES for m in group)
 
 
 def _places(run: Run, m: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:

@@ -26,7 +26,7 @@ from jaxscope.model import sharding_audit
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, evidence, name_of
+from jaxscope.rules.programs import MIB, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Sharding
@@ -67,7 +67,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
             known = sum(n or 0 for n in lost)
             text = message(
                 "other-sharding-than-requested",
-                function=name_of(f),
+                function=f.display_name,
                 value=_value(i),
                 more=message("and-more", n=len(members) - 1) if len(members) > 1 else None,
                 wanted=spelled(d.wanted, rank),
@@ -152,7 +152,7 @@ def uneven_split(run: Run) -> Iterator[Finding]:
             size, n, k = u.shape[u.dimension], u.parts, u.dimension
             text = message(
                 "uneven-split",
-                function=name_of(f),
+                function=f.display_name,
                 aval=short_aval(u.shape, u.dtype),
                 wanted=spelled(of_spec(u.asked, None)),
                 dimension=k,
@@ -208,10 +208,10 @@ def moved_argument(run: Run) -> Iterator[Finding]:
             more=message("and-more", n=len(found) - 1) if len(found) > 1 else None,
             bytes=Bytes(sum(i.bytes or 0 for i, _ in found)),
             got=_placed(d.got, rank),
-            function=name_of(f),
+            function=f.display_name,
             wanted=_placed(d.wanted, rank),
         )
-        fix = message("fix-put-before-the-calls", path=i.path, function=name_of(f))
+        fix = message("fix-put-before-the-calls", path=i.path, function=f.display_name)
         yield Finding(
             code="JX508",
             severity=WARNING,

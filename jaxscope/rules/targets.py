@@ -12,7 +12,6 @@ from jaxscope.model import target_programs
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
-from jaxscope.rules.programs import name_of
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Memory
@@ -72,7 +71,7 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
 
 def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
     """Return how much the program needs beyond one device's memory; ``more``: other programs of its function."""
-    name = name_of(p.function) if p.function is not None else p.module or "a program"
+    name = p.function.display_name if p.function is not None else p.module or "a program"
     where = p.target or "its target"
     others = None
     if more:
@@ -155,6 +154,6 @@ def _advice(f: Function | None, fit: Fit, given: Sequence[Contributor]) -> Fix:
     words = message(
         "fix-shard-and-donate",
         path=path or "its largest argument",
-        function=name_of(f) if f is not None else "it",
+        function=f.display_name if f is not None else "it",
     )
     return Fix(words, "shard", {"path": path} if path else {})

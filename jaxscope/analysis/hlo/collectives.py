@@ -27,15 +27,9 @@ from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes,
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.analysis.hlo.origin import is_manual, origin
 from jaxscope.analysis.hlo.schedule import Schedule
-from jaxscope.analysis.hlo.wire_bytes import wire_bytes
+from jaxscope.analysis.hlo.wire_bytes import KINDS, wire_bytes
 from jaxscope.schema.keys import Frame
 
-KINDS = frozenset(
-    {
-        *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"),
-        *("collective-broadcast", "ragged-all-to-all", "send", "recv"),
-    }
-)
 # Their group numbers are partitions where the others' are replicas (XLA's CollectiveOpGroupMode).
 _PARTITION_IDS = frozenset({"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all"})
 _PASSES = frozenset({"bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element"})

@@ -16,6 +16,7 @@ from jaxscope.analysis.hlo.axes import Mesh
 from jaxscope.analysis.hlo.calls import CallGraph, names
 from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
+from jaxscope.analysis.hlo.wire_bytes import KINDS
 
 # What hands on one array as it is: another type, layout or shape, a slice of a stack, the other half of a
 # pair.
@@ -40,7 +41,7 @@ _PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 # In the targets of custom calls that multiply matrices: __cublas$gemm, __onednn$matmul, __cudnn$conv...
 _MULTIPLIES = ("gemm", "matmul", "cudnn$conv", "dot")
 # What is gathered, summed or sent around is no longer split as its operand is.
-_COMBINES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective", "ragged-all-to-all")
+_COMBINES = tuple(kind for kind in KINDS if kind not in ("send", "recv"))
 _LEAVES_PARTS = ("all-to-all", "reduce-scatter", "ragged-all-to-all")
 MAX_STEPS = 4_000  # instructions looked at for one gather
 

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.module import Module, Op
+from jaxscope.analysis.stablehlo.module import CONSTANTS, Module, Op
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Captured, Frame
 
-CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
 SMALL = 16  # elements: capture prints these in full, and JAX itself creates some (shapes, key schedules)
 
 

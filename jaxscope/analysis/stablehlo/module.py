@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
+CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
 NOT_OPERATIONS = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
 CALLS = frozenset({"func.call", "call"})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
@@ -16,7 +16,6 @@ FLOAT_BITS = {
     "float64": 64, "float32": 32, "tfloat32": 32, "float16": 16, "bfloat16": 16,
     "complex64": 64, "complex128": 128,
 }  # fmt: skip
-CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
 MAX_LISTED = 500
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis.stablehlo import periods
-from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
@@ -24,7 +24,6 @@ LEAST_LENGTH = 2
 LEAST_OPERATIONS = 24  # all turns together: the three slices of ``q, k, v = qkv`` are no loop
 MAX_LISTED = 50
 SHARED = 0.8  # of a turn's operations: those that must stand under one line to call it theirs
-CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
 VARIES = re.compile(r"handle = \d+|index = \d+ : ui64|@[\w$.-]+")
 SLICED = re.compile(r"\[[^\]]*\]")
 

@@ -12,7 +12,7 @@ import msgspec
 
 from jaxscope.check.baseline import extract, programs, schema, transfers
 from jaxscope.check.baseline.extract import Extracted, FunctionEntry
-from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, definition, name_of, note, pairs
+from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, definition, note, pairs
 from jaxscope.check.baseline.schema import Baseline
 from jaxscope.check.selection import Filter
 from jaxscope.model.run import Run
@@ -224,7 +224,7 @@ def _new_function(entry: FunctionEntry) -> Finding:
         code=COMPILATIONS,
         severity=ERROR,
         certainty=CERTAIN,
-        title=f"{name_of(f)} is {done} but is not in the baseline",
+        title=f"{f.display_name} is {done} but is not in the baseline",
         function=f.id,
         source=first.site or definition(f),
         evidence=[
@@ -239,7 +239,7 @@ def _new_function(entry: FunctionEntry) -> Finding:
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
     """Compare the numbers of compilations, and of each cause."""
     f, new = entry.function, entry.saved
-    name = name_of(f)
+    name = f.display_name
     counts = [
         (verb, getattr(old, field), getattr(new, field))
         for verb, field in (("compiled", "compilations"), ("lowered", "lowerings"), ("traced", "traces"))

@@ -89,10 +89,6 @@ class Pair(NamedTuple):
         )
 
 
-def name_of(f: Function) -> str:
-    return f.display_name
-
-
 def definition(f: Function) -> Frame | None:
     """Return the line at which ``f`` is defined."""
     seen = f.seen
@@ -134,7 +130,7 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
     if len(old.programs) == len(entry.programs) == 1:
         found, alone = found + alone, []
     numbers = {id(p): n for n, p in enumerate(entry.programs, 1)}
-    name = name_of(entry.function)
+    name = entry.function.display_name
 
     def paired(several: list[tuple[SavedMetrics, ProgramEntry]]) -> list[Pair]:
         found = []

@@ -13,7 +13,7 @@ import msgspec
 
 from jaxscope.check.baseline import schema
 from jaxscope.check.baseline.extract import FunctionEntry
-from jaxscope.check.baseline.pairing import REFRESH, SHOWN, Pair, name_of, note
+from jaxscope.check.baseline.pairing import REFRESH, SHOWN, Pair, note
 from jaxscope.model import metrics
 from jaxscope.model.metrics import TOLERANCE, Collectives, Difference, Metric
 from jaxscope.model.stable_names import clean, root
@@ -105,7 +105,7 @@ def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | No
     reason = f": {first.changed[0]}" if first.changed else ""
     return msgspec.structs.replace(
         made,
-        title=f"{name_of(entry.function)} is compiled for arguments that the baseline does not have{more}{reason}",
+        title=f"{entry.function.display_name} is compiled for arguments that the baseline does not have{more}{reason}",
         evidence=[
             msgspec.structs.replace(
                 made.evidence[0],

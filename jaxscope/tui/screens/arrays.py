@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from textual.containers import Horizontal, VerticalScroll
-from textual.events import Resize
 from textual.widget import Widget
 
 from jaxscope.schema.keys import Frame
@@ -102,10 +101,6 @@ class Arrays(View):
     def on_names_unfolded(self, event: Names.Unfolded) -> None:
         self.fill()
         self.foot()
-
-    def on_resize(self, event: Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self._detail)
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)

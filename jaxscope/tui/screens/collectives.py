@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from textual.containers import Horizontal
-from textual.events import Resize
 from textual.widget import Widget
 
 from jaxscope.model.records import Compilation
@@ -99,10 +98,6 @@ class Collectives(ByMachine):
         self.words("detail").say(*facts, *([[], *lines] if lines else []))
         drawn = rows.mesh(row, recording.texts, width)
         self.words("mesh").say(*(drawn[: 0 if self.short else 4] if self.narrow else drawn))
-
-    def on_resize(self, event: Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self._detail)
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)
