@@ -23,15 +23,14 @@ from jaxscope.model.function_lookup import matches, number_of
 from jaxscope.model.intervals import Occupied
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.text import seconds
 from jaxscope.rules import recompiles
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, extended
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Message, Parts, Seconds, message
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
 MOST = 3  # contributors named
-SMALLER = "compile it less often, or make its program smaller (jaxscope report shows what it consists of)"
+SMALLER = Fix(message("fix-smaller-program"))
 
 
 def over(
@@ -78,7 +77,7 @@ def with_counts(
         ids = {c.id for c in count.compilations}
         at = max(range(len(late)), key=lambda i: len(ids & late[i].compilations), default=None)
         if at is not None and count.allowed_without(reported):
-            text = f"with these, {count.text} ({COMPILATIONS})"
+            text = message("exceeded-with-these", count=count.text, code=COMPILATIONS)
             extra.setdefault(at, []).append(Evidence(text, source=late[at].finding.source))
     return [
         msgspec.structs.replace(item.finding, evidence=[*item.finding.evidence, *extra.get(i, ())])
@@ -145,18 +144,21 @@ class _Count(msgspec.Struct, frozen=True):
     """More compilations than ``limit`` allows, in order of time.
 
     Attributes:
-      who: the subject of a sentence, ``train_step was``.
-      several: do they belong to several functions?
+      function: its name; None: the limit is on all functions together.
+      several: they belong to several functions.
     """
 
-    who: str
+    function: str | None
     limit: int
     compilations: list[Compilation]
     several: bool
 
     @property
-    def text(self) -> str:
-        return f"{self.who} compiled {_times(len(self.compilations))}, {self.limit:,} allowed"
+    def text(self) -> Message:
+        times = _times(len(self.compilations))
+        if self.function is None:
+            return message("compiled-all-times", times=times, limit=self.limit)
+        return message("compiled-own-times", function=self.function, times=times, limit=self.limit)
 
     def allowed_without(self, reported: Collection[str]) -> bool:
         """Return whether the limit is kept without the compilations that are reported already."""
@@ -165,18 +167,18 @@ class _Count(msgspec.Struct, frozen=True):
 
 def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None) -> Iterator[_Count]:
     users = [f for f in run.functions.values() if f.user]
-    limited = [("your functions were", limits.compilations, users)]
+    limited: list[tuple[str | None, int | None, list[Function]]] = [(None, limits.compilations, users)]
     limited += [
-        (f"{f.display_name} was", own.compilations, [f])
+        (f.display_name, own.compilations, [f])
         for pattern, own in functions.items()
         for f in users
         if matches(f, pattern)
     ]
-    for who, limit, members in limited:
+    for function, limit, members in limited:
         compiled = [c for f in members for c in within(part, f.compilations) if c.reached_phases & 4]
         if limit is not None and len(compiled) > limit:
             compiled.sort(key=lambda c: c.t_ns)
-            yield _Count(who, limit, compiled, len(users) > 1 and len(members) > 1)
+            yield _Count(function, limit, compiled, len(users) > 1 and len(members) > 1)
 
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
@@ -184,13 +186,13 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
-    some = ", ".join(f"{f.display_name} {_times(n[f.id])}" for f in busiest[:MOST])
+    some = tuple(
+        message("compiled-times", function=f.display_name, times=_times(n[f.id])) for f in busiest[:MOST]
+    )
     of_busiest = [c for c in others if c.function is busiest[0]]
     last = of_busiest[-1]
     cause = causes.of(run, last)[0]
-    listed = f" ({some})" if count.several else ""
     late = len(count.compilations) - len(others)
-    which = f"; {late:,} were too late ({gate.CODE}), the others" if late else ""
     return Finding(
         COMPILATIONS,
         ERROR,
@@ -198,15 +200,15 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
         message(
             "too-many-compilations",
             count=count.text,
-            which=which,
-            listed=listed,
+            which=message("others-were-late", n=late, code=gate.CODE) if late else None,
+            listed=message("in-parentheses", parts=Parts(some)) if count.several else None,
             function=busiest[0].display_name,
             cause=cause,
         ),
         busiest[0].id,
         last.site,
         [_evidence(run, c) for c in of_busiest[-5:]],
-        extended(_advice(run, of_busiest, cause), "fix-or", otherwise="allow more compilations"),
+        extended(_advice(run, of_busiest, cause), "fix-or-allow-more-compilations"),
         sum(c.seconds for c in count.compilations),
     )
 
@@ -225,10 +227,10 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
     """Return how to avoid compilations of one function: the advice about ``cause``, for the last of them."""
     if cause.kind == "first":
-        return Fix("put functions that are called one after the other under one jit")
+        return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]
     fix = recompiles.advice(recompiles.group_of(run, [c for c, _ in same], [why for _, why in same]))
-    return fix or Fix("make its calls equal in what the finding names")
+    return fix or Fix(message("fix-equal-calls"))
 
 
 def _alike(a: Cause, b: Cause) -> bool:
@@ -242,7 +244,7 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
     compilations = [c for c in within(part, list(run.compilations.values())) if c.entry != "nested"]
     spent = seconds_within(compilations) if part is not None else run.compiling_seconds
     if spent is None:
-        yield not_known("how long tracing, lowering and compiling took is unknown")
+        yield not_known(message("unknown-seconds"))
         return
     if spent <= limit:
         return
@@ -250,15 +252,24 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
     for c in compilations:
         by_function[c.function.id] = by_function.get(c.function.id, 0.0) + c.seconds
     slowest = sorted(by_function, key=lambda i: -by_function[i])[:MOST]
-    some = ", ".join(f"{run.functions[i].display_name} {seconds(by_function[i])}" for i in slowest)
-    text = f"tracing, lowering and compiling took {seconds(spent)}, {seconds(limit)} allowed"
-    text += f"; the slowest: {some or 'unknown'}"
+    some = tuple(
+        message(
+            "seconds-of-function", function=run.functions[i].display_name, seconds=Seconds(by_function[i])
+        )
+        for i in slowest
+    )
+    text = message(
+        "too-many-seconds",
+        spent=Seconds(spent),
+        limit=Seconds(limit),
+        slowest=Parts(some) if some else "unknown",
+    )
     worst = max(compilations, key=lambda c: c.seconds, default=None)
     if worst is None:
         yield Finding(SECONDS, ERROR, CERTAIN, text, fix=SMALLER, seconds=spent)
         return
-    evidence = f"{worst.function.display_name}: {seconds(worst.seconds)}"
-    yield _too_slow(worst, text, evidence, spent)
+    function, longest = worst.function.display_name, Seconds(worst.seconds)
+    yield _too_slow(worst, text, message("slowest-compilation", function=function, seconds=longest), spent)
 
 
 def seconds_within(compilations: Sequence[Compilation]) -> float:
@@ -281,15 +292,17 @@ def _seconds_of(f: Function, limit: float, part: Part | None) -> Iterator[Findin
     if spent <= limit:
         return
     worst = max(compilations, key=lambda c: c.seconds)
-    text = f"{f.display_name} was traced, lowered and compiled for {seconds(spent)}, {seconds(limit)} allowed"
-    longest = f"; the longest of {len(compilations):,} took {seconds(worst.seconds)}"
-    yield _too_slow(worst, text + longest, text, spent)
+    text = message(
+        "too-many-seconds-of-function", function=f.display_name, spent=Seconds(spent), limit=Seconds(limit)
+    )
+    title = message("longest-of", text=text, n=len(compilations), seconds=Seconds(worst.seconds))
+    yield _too_slow(worst, title, text, spent)
 
 
-def _too_slow(worst: Compilation, text: str, evidence: str, spent: float) -> Finding:
+def _too_slow(worst: Compilation, text: Message, evidence: Message, spent: float) -> Finding:
     found = [Evidence(evidence, compilation=worst.id, source=worst.site, step=worst.step)]
     return Finding(SECONDS, ERROR, CERTAIN, text, worst.function.id, worst.site, found, SMALLER, spent)
 
 
-def _times(n: int) -> str:
-    return "once" if n == 1 else f"{n:,} times"
+def _times(n: int) -> Message:
+    return message("once") if n == 1 else message("so-often", n=n)

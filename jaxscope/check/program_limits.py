@@ -8,7 +8,7 @@ A figure that is unknown is reported as such (JX901), never taken for allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -23,10 +23,10 @@ from jaxscope.model import metrics, target_programs
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
-from jaxscope.present.text import size
 from jaxscope.rules import merging
-from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Key, Memory, Sharding
+from jaxscope.schema.messages import Bytes, Field, Message, Parts, Words, message
 
 COLLECTIVES, MEMORY, CONSTANTS = "JX491", "JX591", "JX592"
 MOST = 3  # contributors named
@@ -52,10 +52,10 @@ class Limited(msgspec.Struct, frozen=True):
     def finding(
         self,
         code: str,
-        title: str,
-        fix: str,
+        title: Words,
+        fix: Message,
         source: Frame | None = None,
-        evidence: Sequence[str] = (),
+        evidence: Sequence[Words] = (),
     ) -> Finding:
         c = self.compilation
         source = source or c.site
@@ -65,10 +65,12 @@ class Limited(msgspec.Struct, frozen=True):
             for text in evidence or [title]
         ]  # fmt: skip
         contexts = merging.of_target(self.target)
-        return Finding(code, ERROR, CERTAIN, title, c.function.id, source, listed, fix, contexts=contexts)
+        return Finding(
+            code, ERROR, CERTAIN, title, c.function.id, source, listed, Fix(fix), contexts=contexts
+        )
 
-    def unknown(self, what: str) -> Finding:
-        return not_known(f"{self.name}: {what}", self.compilation)
+    def unknown(self, text: Message) -> Finding:
+        return not_known(text, self.compilation)
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
@@ -106,7 +108,7 @@ def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Fi
         allowed = limits
         if p.state == EXHAUSTED:
             if limits.collectives or limits.collective_bytes:
-                yield limited.unknown("its collectives are unknown, because it does not fit")
+                yield limited.unknown(message("unknown-collectives-too-large", program=limited.name))
             allowed = msgspec.structs.replace(limits, collectives={}, collective_bytes={})
         yield from _over(run, limited, allowed)
 
@@ -132,41 +134,46 @@ def _memory(p: Limited, limits: Limits) -> Iterator[Finding]:
         if limit is None:
             continue
         if figure is None:
-            yield p.unknown(f"its memory ({what}) is unknown")
+            yield p.unknown(message("unknown-memory", program=p.name, what=what))
         elif figure > limit:
-            used = (
-                f"{size(figure)} of temporaries" if what == "temporaries" else f"{size(figure)} at its peak"
-            )
+            largest = _largest(p.compilation.key)
             parts = _parts(p.memory, figure if what == "peak" else None)
-            largest = ", ".join(f"{path} {size(n)}" for path, n in _largest(p.compilation.key))
-            listed = ", ".join(filter(None, (parts, f"the largest {largest}" if largest else "")))
-            yield p.finding(
-                MEMORY,
-                f"{p.name} uses {used} per device, {size(limit)} allowed{f' ({listed})' if listed else ''}",
-                "donate what is not needed after the call, shard or rematerialize (jax.checkpoint) what is largest",
+            if largest:
+                parts.append(message("largest-arguments", arguments=_sizes(largest)))
+            title = message(
+                "too-much-memory-temporaries" if what == "temporaries" else "too-much-memory-peak",
+                program=p.name,
+                used=Bytes(figure),
+                limit=Bytes(limit),
+                parts=message("in-parentheses", parts=Parts(tuple(parts))) if parts else None,
             )
+            yield p.finding(MEMORY, title, message("fix-less-memory"))
 
 
-def _parts(memory: Memory, peak: int | None) -> str:
-    """Write the parts of the memory, largest first; with ``peak``, also what reduces or adds to their sum."""
+def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
+    return Parts(tuple(message("bytes-of-part", part=name, bytes=Bytes(n)) for name, n in named))
+
+
+def _parts(memory: Memory, peak: int | None) -> list[Field]:
+    """Return the parts of the memory, largest first; with ``peak``, also what reduces or adds to their sum."""
     parts = {
         "arguments": memory.argument_bytes,
         "results": memory.output_bytes,
         "temporaries": memory.temp_bytes,
     }
     known = sorted(((n, b) for n, b in parts.items() if b), key=lambda p: -p[1])
-    text = ", ".join(f"{n} {size(b)}" for n, b in known)
+    found: list[Field] = [*_sizes(known).parts]
     if peak is None:
-        return text
+        return found
     if memory.alias_bytes:
-        text += f", minus {size(memory.alias_bytes)} that arguments and results share"
+        found.append(message("memory-shared", bytes=Bytes(memory.alias_bytes)))
     rest = memory_fit.undivided(memory, peak)
-    if not rest:
-        return text
-    if rest < 0:
-        return f"{text}, not all at the same time"
-    code = f" ({size(memory.code_bytes)} of code may be included)" if memory.code_bytes else ""
-    return f"{text}, and {size(rest)} that the compiler adds, such as constants{code}"
+    if rest and rest < 0:
+        found.append(message("memory-not-all-at-once"))
+    elif rest:
+        code = message("memory-of-code", bytes=Bytes(memory.code_bytes)) if memory.code_bytes else None
+        found.append(message("memory-added", bytes=Bytes(rest), code=code))
+    return found
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
@@ -225,7 +232,7 @@ _ITEMSIZE = {
 def _replicated(p: Limited, limit: int) -> Iterator[Finding]:
     key = p.compilation.key
     if key is None:
-        yield p.unknown("which of its arguments are replicated is unknown")
+        yield p.unknown(message("unknown-replicated-arguments", program=p.name))
         return
     arguments = list(_on_device(key, p.compilation))
     unclear = [path for path, n, copies in arguments if copies is None or (copies > 1 and n is None)]
@@ -235,31 +242,37 @@ def _replicated(p: Limited, limit: int) -> Iterator[Finding]:
     replicated.sort(key=lambda x: -x[1])
     total = sum(n for _, n, _ in replicated)
     if total > limit:
-        some = ", ".join(f"{path} {size(n)} on {copies} devices" for path, n, copies in replicated[:MOST])
-        yield p.finding(
-            MEMORY,
-            f"{p.name} uses {size(total)} of replicated arguments per device, {size(limit)} allowed: {some}",
-            "shard the largest over the mesh axis along which it is replicated (PartitionSpec), or allow more",
+        largest = tuple(
+            message("bytes-on-devices", path=path, bytes=Bytes(n), devices=copies)
+            for path, n, copies in replicated[:MOST]
         )
+        title = message(
+            "too-much-replicated",
+            program=p.name,
+            used=Bytes(total),
+            limit=Bytes(limit),
+            largest=Parts(largest),
+        )
+        yield p.finding(MEMORY, title, message("fix-shard-replicated"))
     elif unclear:
-        yield p.unknown(f"whether {', '.join(unclear[:MOST])} is replicated is unknown")
+        yield p.unknown(message("unknown-replication", program=p.name, paths=", ".join(unclear[:MOST])))
 
 
 def _constants(run: Run, p: Limited, limit: int) -> Iterator[Finding]:
     lowered = run.texts_of(p.program).stablehlo if p.program is not None else None
     if lowered is None:
-        yield p.unknown("its constants are unknown, because its text was not kept (--ir all)")
+        yield p.unknown(message("unknown-constants", program=p.name))
         return
     found = sorted(lowered.constants, key=lambda x: -(x.bytes or 0))
     total = sum(x.bytes or 0 for x in found)
     if total > limit:
-        some = ", ".join(
-            f"{x.name or ' or '.join(x.names) or x.type} {size(x.bytes or 0)}" for x in found[:MOST]
+        largest = _sizes((x.name or " or ".join(x.names) or x.type, x.bytes or 0) for x in found[:MOST])
+        title = message(
+            "too-many-constants", program=p.name, used=Bytes(total), limit=Bytes(limit), largest=largest
         )
-        title = f"{p.name} captured {size(total)} of constants, {size(limit)} allowed: {some}"
-        yield p.finding(CONSTANTS, title, "pass it as an argument", found[0].source)
+        yield p.finding(CONSTANTS, title, message("fix-pass-constant"), found[0].source)
     elif any(x.bytes is None for x in found):
-        yield p.unknown("the size of a constant is unknown")
+        yield p.unknown(message("unknown-constant-size", program=p.name))
 
 
 # -- communication --------------------------------------------------------------------------------------------
@@ -268,12 +281,12 @@ def _constants(run: Run, p: Limited, limit: int) -> Iterator[Finding]:
 def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
     hlo = run.texts_of(p.program).hlo if p.program is not None else None
     if hlo is None or not hlo.instructions:
-        yield p.unknown("its collectives are unknown, because its compiled text was not kept (--ir all)")
+        yield p.unknown(message("unknown-collectives", program=p.name))
         return
     for key, limit in limits.collectives.items():
-        yield from _too_many(p, key, limit, hlo.collectives, lambda x: 1, "{total} {what}", str)
+        yield from _too_many(p, key, limit, hlo.collectives, lambda x: 1, int)
     for key, limit in limits.collective_bytes.items():
-        yield from _too_many(p, key, limit, hlo.collectives, _bytes, "{total} of {what} per call", size)
+        yield from _too_many(p, key, limit, hlo.collectives, _bytes, Bytes)
 
 
 def _bytes(x: Collective) -> int | None:
@@ -286,8 +299,7 @@ def _too_many(
     limit: int,
     collectives: Sequence[Collective],
     figure: Callable[[Collective], int | None],
-    text: str,
-    spell: Callable[[int], str],
+    amount: Callable[[int], Field],
 ) -> Iterator[Finding]:
     """Report that the ``figure`` of the collectives meant by ``key`` (``kind@axis``) adds up to more than
     ``limit``.
@@ -298,26 +310,51 @@ def _too_many(
     unclear = [x for x in of_kind if axis and x.axes is None] + [x for x in meant if figure(x) is None]
     known = [(x, n) for x in meant if (n := figure(x)) is not None]
     total = sum(n for _, n in known)
-    what = f"{'collectives' if kind == ANY else kind}{f' over {axis}' if axis else ''}"
+    what = message(
+        "collectives-meant",
+        kind="collectives" if kind == ANY else kind,
+        axis=message("over-axes", axes=axis) if axis else None,
+    )
     if total > limit:
         largest = sorted((x for x, _ in known), key=lambda x: -(_bytes(x) or x.bytes or 0))
         described = [_described(x) for x in largest]
-        amount = text.format(total=spell(total), what=what)
+        title = message(
+            "too-many-collective-bytes" if amount is Bytes else "too-many-collectives",
+            program=p.name,
+            used=amount(total),
+            what=what,
+            limit=amount(limit),
+            largest=Parts(tuple(described[:MOST]), "; "),
+        )
         yield p.finding(
-            COLLECTIVES,
-            f"{p.name} has {amount}, {spell(limit)} allowed; the largest: {'; '.join(described[:MOST])}",
-            "use the same sharding for all operands of this line, or allow more",
-            largest[0].source,
-            described[:5],
+            COLLECTIVES, title, message("fix-less-communication"), largest[0].source, described[:5]
         )
     elif unclear:
-        yield p.unknown(f"{len(unclear):,} of its {what} cannot be measured: {_described(unclear[0])}")
+        yield p.unknown(
+            message(
+                "unmeasured-collectives",
+                program=p.name,
+                n=len(unclear),
+                what=what,
+                first=_described(unclear[0]),
+            )
+        )
 
 
-def _described(x: Collective) -> str:
-    axes = f" over {', '.join(x.axes)}" if x.axes else ""
-    amount = f" of {size(x.bytes)}" if x.bytes is not None else ""
-    times = f", {x.executions:,} times per call" if x.executions is not None and x.executions > 1 else ""
-    times = ", executions unknown" if x.executions is None else times
-    origin = {"asked": ", written in the program", "inserted": ", inserted by the partitioner"}
-    return f"{x.kind}{axes}{amount}{times}{origin.get(x.origin or '', '')}"
+_ORIGINS = {"asked": message("collective-written"), "inserted": message("collective-inserted")}
+
+
+def _described(x: Collective) -> Message:
+    times = None
+    if x.executions is None:
+        times = message("executions-unknown")
+    elif x.executions > 1:
+        times = message("executions-per-call", n=x.executions)
+    return message(
+        "collective",
+        kind=x.kind,
+        axes=message("over-axes", axes=", ".join(x.axes)) if x.axes else None,
+        amount=message("of-bytes", bytes=Bytes(x.bytes)) if x.bytes is not None else None,
+        times=times,
+        origin=_ORIGINS.get(x.origin or ""),
+    )

@@ -10,11 +10,12 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Words
 
 CODE = "JX901"
 
 
-def not_known(text: str, c: Compilation | None = None) -> Finding:
+def not_known(text: Words, c: Compilation | None = None) -> Finding:
     """Make a note about something that was not recorded."""
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)

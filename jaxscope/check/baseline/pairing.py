@@ -13,6 +13,7 @@ from jaxscope.model.metrics import ProgramMetrics, SavedMetrics
 from jaxscope.model.records import Function
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Words, message
 
 REFRESH = "jaxscope check --update-baseline"
 ACCEPT = f"if the change is intended: {REFRESH}"
@@ -66,7 +67,7 @@ class Pair(NamedTuple):
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
-        self, code: str, title: str, source: Frame | None, evidence: Iterable[str], advice: str
+        self, code: str, title: Words, source: Frame | None, evidence: Iterable[Words], advice: Words
     ) -> Finding:
         """Make an error about this program; the changed arguments explain it."""
         compilations = self.entry.program.compilations
@@ -79,13 +80,18 @@ class Pair(NamedTuple):
             code=code,
             severity=ERROR,
             certainty=CERTAIN,
-            title=f"{self.label}: {title}{f': {self.changed[0]}' if self.changed else ''}",
+            title=message(
+                "baseline-program",
+                program=self.label,
+                title=title,
+                change=message("baseline-change", change=str(self.changed[0])) if self.changed else None,
+            ),
             function=f.id,
             source=source,
             evidence=[
                 Evidence(text, compilation=id, program=program, source=source) for text in texts[: 2 * SHOWN]
             ],
-            fix=f"{advice}; {ACCEPT}",
+            fix=message("fix-or-accept", advice=advice, accept=ACCEPT),
         )
 
 
@@ -95,7 +101,7 @@ def definition(f: Function) -> Frame | None:
     return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
 
 
-def note(code: str, text: str, fix: str, f: Function | None = None) -> Finding:
+def note(code: str, text: Words, fix: str, f: Function | None = None) -> Finding:
     """Make a finding that does not fail a check by itself."""
     source = definition(f) if f is not None else None
     evidence = [Evidence(text, source=source)]

@@ -6,7 +6,7 @@ improvements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,9 +18,9 @@ from jaxscope.model import metrics
 from jaxscope.model.metrics import TOLERANCE, Collectives, Difference, Metric
 from jaxscope.model.stable_names import clean, root
 from jaxscope.present import differences
-from jaxscope.present.text import count, size
 from jaxscope.schema.findings import Evidence, Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Bytes, Count, Message, Parts, Words, message
 
 NOT_KNOWN, IMPROVED, COMPILATIONS = "JX901", "JX711", "JX701"
 # Of several regressions with one reason the first in this order is the finding, the others its evidence. A program for
@@ -33,13 +33,13 @@ class Regression(NamedTuple):
     """What is worse in one program. ``source``: None where the line is unknown."""
 
     code: str
-    title: str
+    title: Words
     source: Frame | None
-    evidence: list[str]
-    advice: str
+    evidence: Sequence[Words]
+    advice: Words
 
 
-Result = tuple[list[Regression], list[str]]
+Result = tuple[list[Regression], Sequence[Words]]
 
 
 def compare(
@@ -51,7 +51,7 @@ def compare(
     A program that the baseline does not have is reported with its compilation.
     """
     tolerance = {**TOLERANCE, **baseline.tolerance}
-    improved: list[str] = []
+    improved: list[Message] = []
     unknown: list[str] = []
     explained: dict[tuple[object, ...], list[tuple[Pair, Regression]]] = {}
     for pair in paired:
@@ -66,15 +66,19 @@ def compare(
                 explained.setdefault(tuple(pair.changed), []).extend((pair, r) for r in regressions)
             else:
                 yield from (pair.finding(*r) for r in regressions)
-            improved += [f"{pair.label}: {text}" for text in improvements if not pair.resized]
+            improved += [
+                message("baseline-program", program=pair.label, title=text, change=None)
+                for text in improvements
+                if not pair.resized
+            ]
     yield from (_with_one_reason(found) for found in explained.values() if found)
     f = entry.function
     if unknown:
         text = f"not compared with the baseline, because this run did not record them: {', '.join(unknown)}"
         yield note(NOT_KNOWN, text, "record with --ir all, like the baseline", f)
     if improved:
-        text = f"better than in the baseline: {'; '.join(improved[:SHOWN])}"
-        yield note(IMPROVED, text, f"save it: {REFRESH}", f)
+        better = message("baseline-improved", figures=Parts(tuple(improved[:SHOWN]), "; "))
+        yield note(IMPROVED, better, f"save it: {REFRESH}", f)
 
 
 def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
@@ -85,13 +89,16 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
         return pair.finding(*first)
     made = pair.finding(*first._replace(advice=pair.changed[0].advice))
     others = [
-        Evidence(f"{r.code} {p.label}: {r.title}", program=p.entry.program.id, source=r.source)
+        Evidence(
+            message("baseline-other", code=r.code, program=p.label, title=r.title),
+            program=p.entry.program.id,
+            source=r.source,
+        )
         for p, r in rest
     ]
-    more = "1 more figure is" if len(rest) == 1 else f"{len(rest):,} more figures are"
-    return msgspec.structs.replace(
-        made, title=f"{made.title}; {more} worse for the same reason", evidence=[*made.evidence, *others]
-    )
+    more = message("one-more-figure") if len(rest) == 1 else message("more-figures", n=len(rest))
+    title = message("baseline-more-figures", title=made.title, more=more)
+    return msgspec.structs.replace(made, title=title, evidence=[*made.evidence, *others])
 
 
 def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | None:
@@ -273,7 +280,8 @@ def _new_collective(
 
 def _donation(pair: Pair, _: float) -> Result:
     before, after = pair.old.donation or {}, pair.new.donation or {}
-    regressions, improvements = [], []
+    regressions: list[Regression] = []
+    improvements: list[Message] = []
     lowered = pair.entry.texts.stablehlo
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name, {}), after.get(name, {})
@@ -281,7 +289,7 @@ def _donation(pair: Pair, _: float) -> Result:
         unused_before, unused = old.get("unused", 0), new.get("unused", 0)
         if was <= now and unused <= unused_before:
             if was < now or unused < unused_before:
-                improvements.append(f"{now:,} arrays of {name} are donated, {was:,} in the baseline")
+                improvements.append(message("arrays-donated", now=now, argument=name, before=was))
             continue
         idle = [
             d
@@ -289,16 +297,27 @@ def _donation(pair: Pair, _: float) -> Result:
             if root(d.path or "?") == name and d.status in ("possible", "unused")
         ]
         if now < was and not new:
-            were = "1 array was" if was == 1 else f"{was:,} arrays were"
-            text = f"{name} is no longer donated: {were} reused in the baseline"
+            were = message("one-array-was") if was == 1 else message("arrays-were", n=was)
+            text = message("no-longer-donated", argument=name, before=were)
         elif now < was:
-            text = f"{now:,} of the donated arrays of {name} are reused, {was:,} in the baseline"
+            text = message("fewer-donated", now=now, argument=name, before=was)
         else:
-            text = f"{count(unused, 'array')} of {name} donated without effect, {unused_before:,} in the baseline"
+            arrays = Count(unused, "array")
+            text = message("donated-in-vain", arrays=arrays, argument=name, before=unused_before)
         wasted = sum(d.device_bytes or 0 for d in idle)
-        title = text + (f" ({size(wasted)} more per device)" if wasted else "")
-        evidence = [f"{clean(d.path or '?')}: {d.status}{f', {d.reason}' if d.reason else ''}" for d in idle]
-        advice = f"donate it with donate_argnames={name!r}, and return it with the same shape and dtype"
+        title = text
+        if wasted:
+            title = message("wasted-per-device", text=text, bytes=Bytes(wasted))
+        evidence = [
+            message(
+                "donation-status",
+                path=clean(d.path or "?"),
+                status=d.status,
+                reason=message("donation-reason", reason=d.reason) if d.reason else None,
+            )
+            for d in idle
+        ]
+        advice = message("fix-donate-argument", argument=repr(name))
         regressions.append(Regression("JX705", title, None, evidence or [text], advice))
     return regressions, improvements
 

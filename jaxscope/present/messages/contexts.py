@@ -12,5 +12,4 @@ TEMPLATES = {
     "fix-then": "{fix}; {then}",
     "code-line": "{file}:{line}",
     "parts": "{parts}",
-    "fix-or": "{fix}, or {otherwise}",
 }
