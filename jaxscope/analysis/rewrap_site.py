@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from bisect import bisect_right
 from collections import deque
@@ -178,11 +179,21 @@ def _has(node: ast.stmt | ast.expr, line: int) -> bool:
 _CASTS = frozenset({"astype", "convert_element_type", "asarray", "array", "view", "float32", "float64"})
 
 
-def casts(source: str | None, line: int) -> bool:
-    """Return whether a call on ``line`` is written to change a dtype: ``x.astype(...)``, ``jnp.float32(x)``."""
+_HALF = re.compile(r"\b(?:b?float16|half)\b")
+
+
+def widens(source: str | None, line: int) -> bool:
+    """Return whether a call on ``line`` is written to change a dtype: ``x.astype(...)``, ``jnp.float32(x)``.
+
+    A call that names a half-precision type, ``x.astype(jnp.bfloat16)``, is not meant to widen.
+    """
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
-    return any(last_name(c.func) in _CASTS or any(k.arg == "dtype" for k in c.keywords) for c in calls)
+    return any(
+        last_name(c.func) in _CASTS or any(k.arg == "dtype" for k in c.keywords)
+        for c in calls
+        if not any(_HALF.search(ast.unparse(a)) for a in (*c.args, *(k.value for k in c.keywords)))
+    )
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:

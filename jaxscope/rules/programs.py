@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import casts
+from jaxscope.analysis.rewrap_site import widens
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
@@ -132,7 +132,7 @@ def upcast(run: Run) -> Iterator[Finding]:
             half = u.before in ("bf16", "f16", "bfloat16", "float16")
             if not half or u.backward or u.bytes is None or u.bytes < MIB // 16:
                 continue
-            if u.source is not None and casts(sources.of(run)(u.source.file), u.source.line):
+            if u.source is not None and widens(sources.of(run)(u.source.file), u.source.line):
                 continue
             text = message(
                 "upcast", function=f.display_name, bytes=Bytes(u.bytes), before=u.before, after=u.after
