@@ -1,0 +1,119 @@
+"""The pairs of programs in samples/recipes: each technique done badly and done well, and what the report finds.
+
+    python benchmarks/recipes.py            # run every pair; exit code 1 if a report differs from the marks
+    python benchmarks/recipes.py --write    # and write the table of docs/recipes.md
+    python benchmarks/recipes.py shapes     # this pair alone
+
+A line of ``bad.py`` that ends in ``# JX101`` must have that finding, and no other line may have one; ``good.py`` must
+have none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPES = ROOT / "samples" / "recipes"
+PAGE = ROOT / "docs" / "recipes.md"
+BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+KINDS = ("bad", "good")
+_MARK = re.compile(r"# ((?:JX\d{3} ?)+)$")
+
+
+def names() -> list[str]:
+    """Return the recipes, in the order of the alphabet."""
+    return sorted(p.name for p in RECIPES.iterdir() if (p / "bad.py").exists())
+
+
+def program(name: str, kind: str) -> Path:
+    return RECIPES / name / f"{kind}.py"
+
+
+def marked(name: str, kind: str) -> set[tuple[str, int]]:
+    """Return the (code, line) that the program's comments promise."""
+    found = set()
+    for n, text in enumerate(program(name, kind).read_text().splitlines(), 1):
+        if match := _MARK.search(text):
+            found |= {(code, n) for code in match[1].split()}
+    return found
+
+
+def record(name: str, kind: str, folder: Path) -> dict[str, Any]:
+    """Run the program under jaxscope and return its JSON report.
+
+    Raises:
+      RuntimeError: the program or the report failed.
+    """
+    run = folder / f"{name}-{kind}"
+    env = {k: v for k, v in os.environ.items() if not k.startswith("JAXSCOPE")}
+    for words in (
+        ["run", "-q", "-o", str(run), str(program(name, kind))],
+        ["report", "--format", "json", str(run)],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxscope", *words], capture_output=True, text=True, cwd=folder, env=env
+        )
+        if done.returncode:
+            raise RuntimeError(f"{name}/{kind}.py: {done.stderr}")
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def found(report: dict[str, Any]) -> set[tuple[str, int | None]]:
+    """Return the (code, line) of each finding."""
+    return {(f["code"], f["source"]["line"] if f["source"] else None) for f in report["findings"]}
+
+
+def difference(name: str, kind: str, report: dict[str, Any]) -> str:
+    """Return how the findings differ from the marks; empty if they do not."""
+    promised, seen = marked(name, kind), found(report)
+    missing = [f"{code} at line {line} is missing" for code, line in sorted(promised - seen)]
+    other = [f"{code} at line {line} is not marked" for code, line in sorted(seen - promised, key=str)]
+    return "; ".join(missing + other)
+
+
+def row(name: str, reports: dict[str, dict[str, Any]]) -> str:
+    """Return the line of the documentation's table."""
+    summary = re.match(r'"""(.*?)[.:]', program(name, "bad").read_text().replace("\n", " "))
+    cells = [f"`{name}`", summary[1] if summary else ""]
+    for kind in KINDS:
+        run, findings = reports[kind]["run"], reports[kind]["findings"]
+        programs = sum(f["compilations"] for f in reports[kind]["functions"])
+        codes = ", ".join(sorted({f["code"] for f in findings})) or "no finding"
+        cells.append(f"{codes}; {programs} compilations, {run['compiling_seconds']:.1f} s")
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("only", nargs="*", metavar="NAME")
+    parser.add_argument("--write", action="store_true", help="write the table of docs/recipes.md")
+    args = parser.parse_args()
+    wrong, rows = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.only or names():
+            reports = {kind: record(name, kind, Path(folder)) for kind in KINDS}
+            for kind, report in reports.items():
+                why = difference(name, kind, report)
+                wrong += bool(why)
+                print(f"{name}/{kind}: {why or 'as marked'}", flush=True)
+            rows.append(row(name, reports))
+    if args.write and not args.only:
+        head, _, rest = PAGE.read_text().partition(BEGIN)
+        table = ["| recipe | the mistake | bad.py | good.py |", "|---|---|---|---|", *rows]
+        PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{rest.partition(END)[2]}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

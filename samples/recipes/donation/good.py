@@ -1,0 +1,26 @@
+"""The state is donated: the results are written where it was."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+
+@partial(jax.jit, donate_argnames="state")
+def train_step(state, x):
+    w, moment = state["w"], state["moment"]
+    gradient = jax.grad(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)
+    moment = 0.9 * moment + gradient
+    return {"w": w - 0.1 * moment, "moment": moment}
+
+
+def main():
+    state = {"w": jnp.ones((1024, 512)), "moment": jnp.zeros((1024, 512))}
+    x = jnp.ones((32, 1024))
+    for _ in range(10):
+        state = train_step(state, x)
+    print(f"mean {state['w'].mean():.3f}")
+
+
+if __name__ == "__main__":
+    main()
