@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from jaxscope.analysis import interconnect
+from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.machines import GPU, MACHINES, Figure, Machine
 from jaxscope.schema.targets import Target
@@ -111,15 +112,27 @@ def _axes(
     mesh: interconnect.Mesh | None,
     everyone: bool,
 ) -> dict[str, float | None]:
-    """Return seconds by axes; None for axes with a collective whose least time is unknown."""
-    total: dict[str, interconnect.Load | None] = {}
+    """Return seconds by axes, with the smallest branch of each conditional; None for axes with a collective whose
+    least time is unknown."""
+    loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
         name = "?" if found.axes is None else ",".join(found.axes)
-        before = total.get(name, interconnect.Load())
         one = interconnect.load(machine, target, found, mesh, everyone)
-        known = before is not None and one is not None and found.executions is not None
-        total[name] = before.plus(one, found.executions) if known else None  # type: ignore[union-attr, arg-type]
-    return {name: each.seconds if each is not None else None for name, each in total.items() if name}
+        known = one is not None and found.executions is not None
+        each = one.times(found.executions) if known else None  # type: ignore[union-attr, arg-type]
+        loads.setdefault(name, []).append((found.branches, each))
+    return {name: _seconds(each) for name, each in loads.items() if name}
+
+
+def _seconds(loads: Sequence[tuple[branches.Path, interconnect.Load | None]]) -> float | None:
+    known = [(path, each) for path, each in loads if each is not None]
+    if len(known) < len(loads):
+        return None
+    return interconnect.Load(
+        branches.smallest([(path, each.edge) for path, each in known]),
+        branches.smallest([(path, each.links) for path, each in known]),
+        branches.smallest([(path, each.network) for path, each in known]),
+    ).seconds
 
 
 def _is_quoted(machine: Machine, bound: str) -> bool:

@@ -58,12 +58,8 @@ class Load(msgspec.Struct, frozen=True):
     links: float = 0.0
     network: float = 0.0
 
-    def plus(self, other: Load, times: int) -> Load:
-        return Load(
-            self.edge + times * other.edge,
-            self.links + times * other.links,
-            self.network + times * other.network,
-        )
+    def times(self, executions: int) -> Load:
+        return Load(executions * self.edge, executions * self.links, executions * self.network)
 
     @property
     def seconds(self) -> float:

@@ -14,6 +14,7 @@ import msgspec
 
 from jaxscope.analysis import memory_fit
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.check.gate import Part, within
 from jaxscope.check.limits import ANY, Limits
@@ -290,6 +291,7 @@ def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
 
 
 def _bytes(x: Collective) -> int | None:
+    """Return the bytes of its results in one call, at most; None: unknown."""
     return None if x.bytes is None or x.executions is None else x.bytes * x.executions
 
 
@@ -309,7 +311,8 @@ def _too_many(
     meant = [x for x in of_kind if not axis or axis in (a.partition(":")[0] for a in x.axes or ())]
     unclear = [x for x in of_kind if axis and x.axes is None] + [x for x in meant if figure(x) is None]
     known = [(x, n) for x in meant if (n := figure(x)) is not None]
-    total = sum(n for _, n in known)
+    # Instructions of all branches count; of the bytes of a call those of the largest branch.
+    total = branches.largest((x.branches if figure is _bytes else (), n) for x, n in known)
     what = message(
         "collectives-meant",
         kind="collectives" if kind == ANY else kind,

@@ -15,6 +15,7 @@ import msgspec
 
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.memory_fit import Fit
@@ -50,7 +51,7 @@ class Collectives(Saved, frozen=True):
 
     Attributes:
       count: instructions in the program.
-      executions: per call, through loops; None where one is unknown.
+      executions: per call, through loops, with the largest branch of each conditional; None where one is unknown.
       bytes: of all results on one device, each counted once; None where one is unknown.
       within: how many come from each of the user's functions. Renaming a function is no difference, but
         ``within`` identifies the line of a new collective.
@@ -63,7 +64,10 @@ class Collectives(Saved, frozen=True):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """The collectives over some axes: instructions, executions per call, bytes one device sends per call."""
+    """The collectives over some axes: instructions, executions per call, bytes one device sends per call.
+
+    Of the exclusive branches of a conditional the largest counts.
+    """
 
     count: int
     executions: int | None
@@ -298,17 +302,21 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
         "collectives": {
             name: Collectives(
                 count=len(members),
-                executions=_sum(c.executions for c in members),
+                executions=_executions(members),
                 bytes=_sum(c.bytes for c in members),
                 within=_counted((source_function(c), 1) for c in members),
             )
             for name, members in _grouped(hlo.collectives, collective_key).items()
         },
         "traffic": {
-            axes: Traffic(len(members), _sum(c.executions for c in members), hlo.wire_bytes_by_axes.get(axes))
+            axes: Traffic(len(members), _executions(members), hlo.wire_bytes_at_most_by_axes.get(axes))
             for axes, members in _grouped(hlo.collectives, _axes).items()
         },
     }
+
+
+def _executions(members: Iterable[Collective]) -> int | None:
+    return branches.bounds_of((c.branches, c.executions) for c in members).most
 
 
 def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:

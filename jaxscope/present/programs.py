@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxscope.analysis.hlo.branches import Bounds
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
@@ -36,9 +37,7 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
         parts.append(count(made.fusions.total, "fusion"))
         if made.collectives:
             wire = ", ".join(
-                f"{size(n)} over {axes}"
-                for axes, n in sent_by_axes(made)
-                if n is not None and axes not in ("?", "")
+                f"{between(n)} over {axes}" for axes, n in sent_by_axes(made) if axes not in ("?", "")
             )
             parts.append(count(len(made.collectives), "collective") + (f" ({wire})" if wire else ""))
     if memory is not None and (peak := peak_bytes(memory)) is not None:
@@ -46,9 +45,18 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
     return " · ".join(parts)
 
 
-def sent_by_axes(made: Compiled) -> list[tuple[str, int | None]]:
+def sent_by_axes(made: Compiled) -> list[tuple[str, Bounds]]:
     """Return (axes, bytes that a device sends over them in a call), the most first."""
-    return sorted(made.wire_bytes_by_axes.items(), key=lambda i: (-(i[1] or 0), i[0]))
+    return sorted(made.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
+
+
+def between(n: Bounds) -> str:
+    """Return ``3.4 MiB``, ``at least 3.4 MiB``, ``at most 3.4 MiB``, ``1.2 to 3.4 MiB``; ``?``: nothing is known."""
+    if n.exact is not None:
+        return size(n.exact)
+    if n.most is None:
+        return f"at least {size(n.least)}" if n.least else "?"
+    return f"{size(n.least)} to {size(n.most)}" if n.least else f"at most {size(n.most)}"
 
 
 def axes(c: Collective) -> str:
@@ -59,6 +67,13 @@ def axes(c: Collective) -> str:
 def executions(n: int | None) -> str:
     """Return ``4x``, ``?x``: how often an instruction runs in one call."""
     return "?x" if n is None else f"{n:,}x"
+
+
+def times(c: Collective) -> str:
+    """Return ``4x``, ``at most 4x`` in a branch of a conditional; empty for one that runs once in each call."""
+    if c.branches:
+        return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
+    return "" if c.executions == 1 else executions(c.executions)
 
 
 def overlap(c: Collective) -> str:

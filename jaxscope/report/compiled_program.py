@@ -14,7 +14,16 @@ from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.present.escape import escape
-from jaxscope.present.programs import DONATION, MEMORY_PARTS, axes, executions, overlap, reason, sent_by_axes
+from jaxscope.present.programs import (
+    DONATION,
+    MEMORY_PARTS,
+    axes,
+    between,
+    overlap,
+    reason,
+    sent_by_axes,
+    times,
+)
 from jaxscope.present.text import Places, count, size
 from jaxscope.report.layout import Line, line
 from jaxscope.schema.keys import Memory
@@ -96,7 +105,7 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
 def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
     if not made.collectives:
         return
-    wire = ", ".join(f"{escape(axes)} {size(n)}" for axes, n in sent_by_axes(made) if n is not None)
+    wire = ", ".join(f"{escape(axes)} {between(n)}" for axes, n in sent_by_axes(made))
     yield line(
         ("collectives", "bold"),
         f"  {len(made.collectives):,}" + (f"; sent per device per call: {wire}" if wire else ""),
@@ -111,9 +120,8 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
 
 
 def _collective(c: Collective, places: Places) -> list[str]:
-    times = "" if c.executions == 1 else executions(c.executions)
     return [
-        escape(c.kind), escape(axes(c)), f"{size(c.bytes)} {times}".strip(), escape(reason(c, places)), overlap(c),
+        escape(c.kind), escape(axes(c)), f"{size(c.bytes)} {times(c)}".strip(), escape(reason(c, places)), overlap(c),
         places.inside(c.source) or "",
     ]  # fmt: skip
 

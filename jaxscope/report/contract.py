@@ -413,7 +413,9 @@ class Fusions(Entry):
 class Collective(Entry):
     """One collective.
 
-    ``bytes``: its result on one device; ``wire_bytes``: what a device sends in one execution.
+    ``bytes``: its result on one device, of a reduce-scatter the part that stays on a device, on every platform;
+    ``operand_bytes``: its operands on one device; ``wire_bytes``: what a device sends in one execution.
+    ``conditional``: the conditional in a branch of which it stands; ``executions`` is then the most.
     """
 
     kind: str
@@ -421,8 +423,11 @@ class Collective(Entry):
     is_async: bool = msgspec.field(name="async")
     overlap: bool | None
     bytes: int | None
+    operand_bytes: int | None
     wire_bytes: int | None
     executions: int | None
+    executions_at_least: int | None
+    conditional: str | None
     axes: list[str] | None
     group_size: int | None
     groups: int | None
@@ -556,7 +561,9 @@ class Bounds(Entry):
 class Texts(Entry):
     """The contents of the program's StableHLO and HLO.
 
-    ``matrix_flops_at_least``: ``matrix_flops`` without custom kernels, whose work is unknown.
+    ``matrix_flops``, ``estimated_cycles``, ``wire_bytes_by_axes``: null where not exact. ``_at_least``: with the
+    smallest branch of each conditional, without what is unknown (the work of custom kernels, loops without a trip
+    count); ``_at_most``: with the largest branch of each conditional.
     """
 
     num_partitions: int | None
@@ -568,9 +575,12 @@ class Texts(Entry):
     custom_calls: dict[str, int] | None
     collectives: list[Collective] | None
     wire_bytes_by_axes: dict[str, int | None] | None
+    wire_bytes_at_least_by_axes: dict[str, int] | None
+    wire_bytes_at_most_by_axes: dict[str, int | None] | None
     loops: list[Loop] | None
     matrix_flops: float | None
     matrix_flops_at_least: float | None
+    matrix_flops_at_most: float | None
     upcasts: list[Upcast] | None
     callbacks: list[Callback] | None
     repeated_blocks: list[RepeatedBlock] | None
@@ -583,6 +593,7 @@ class Texts(Entry):
     bytes_accessed: float | None
     bounds: Bounds | None
     estimated_cycles: int | None
+    estimated_cycles_at_least: int | None
 
 
 class Program(Texts):

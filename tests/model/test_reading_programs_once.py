@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from jaxscope.analysis import programs
+from jaxscope.analysis.hlo.branches import Bounds
 from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.report.console import console
@@ -143,7 +144,9 @@ def test_a_program_of_more_flops_than_a_file_can_hold_is_read_all_the_same(direc
 
     def many(*texts):
         found = analyse(*texts)
-        return msgspec.structs.replace(found, hlo=msgspec.structs.replace(found.hlo, matrix_flops=2**70))
+        return msgspec.structs.replace(
+            found, hlo=msgspec.structs.replace(found.hlo, flops=Bounds(2**70, 2**70))
+        )
 
     monkeypatch.setattr(programs, "analyse", many)
     run = load(directory)

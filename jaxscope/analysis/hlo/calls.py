@@ -63,8 +63,8 @@ class CallGraph:
       callers: by callee's name.
       reachable: names of computations that run, ENTRY included; all of them where there is no
         ENTRY, because the text is truncated.
-      circular: those of them that call themselves or are called from a circle, once executions
-        have been counted.
+      in_call_order: names of the reachable computations, callers before callees, without those in a circle.
+      circular: those of them that call themselves or are called from a circle.
       fused: those of them that are the body of a fusion, or called from inside one.
     """
 
@@ -88,7 +88,8 @@ class CallGraph:
         self._running: dict[str, list[tuple[int, Computation, Instruction]]] | None = None
         self.reachable = self._reach()
         self.fused = self._inside_fusions()
-        self.circular: set[str] = set()
+        self.in_call_order = self._callers_first()
+        self.circular = self.reachable.difference(self.in_call_order) if module.entry is not None else set()
 
     def _add(self, caller: Computation, instruction: Instruction, keys: tuple[str, ...]) -> None:
         tail = instruction.tail
@@ -145,6 +146,25 @@ class CallGraph:
                 waiting += [call.callee.name for call in self.calls.get(name, ())]
         return seen
 
+    def _callers_first(self) -> list[str]:
+        entry = self.module.entry
+        if entry is None:
+            return []
+        missing = dict.fromkeys(self.reachable, 0)
+        for name in self.reachable:
+            for call in self.calls.get(name, ()):
+                missing[call.callee.name] += 1
+        found: list[str] = []
+        ready = [entry.name] if not missing[entry.name] else []
+        while ready:  # a computation in a circle never gets ready
+            name = ready.pop()
+            found.append(name)
+            for call in self.calls.get(name, ()):
+                missing[call.callee.name] -= 1
+                if not missing[call.callee.name]:
+                    ready.append(call.callee.name)
+        return found
+
     def top_level(self) -> list[Computation]:
         """Return the reachable computations outside of fusions, in the order of the text."""
         return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
@@ -156,34 +176,20 @@ class CallGraph:
           trips: trip count by (computation, name) of the while; None for one that is not known.
 
         A condition runs once more than its body; a branch of a conditional is counted as if it were
-        taken. None where a count is not known, or where calls go in a circle.
+        taken each time (module ``branches``). None where a count is not known, or where calls go in a circle.
         """
         entry = self.module.entry
+        result: dict[str, int | None] = dict.fromkeys(self.reachable)
         if entry is None:
-            return dict.fromkeys(self.reachable)
-        missing = dict.fromkeys(self.reachable, 0)
-        for name in self.reachable:
+            return result
+        sums: dict[str, int | None] = {**dict.fromkeys(self.reachable, 0), entry.name: 1}
+        for name in self.in_call_order:
+            own = result[name] = sums[name]
             for call in self.calls.get(name, ()):
-                missing[call.callee.name] += 1
-        result: dict[str, int | None] = {}
-        sums: dict[str, int | None] = dict.fromkeys(self.reachable, 0)
-        sums[entry.name] = 1
-        ready = [entry.name] if not missing[entry.name] else []
-        while ready:  # callers before callees; a circle never gets ready
-            name = ready.pop()
-            own = sums[name]
-            result[name] = own
-            for call in self.calls.get(name, ()):
-                callee = call.callee.name
-                total, each = sums[callee], _times(call, own, trips)
-                sums[callee] = None if total is None or each is None else total + each
-                if (reached := sums[callee]) is not None and reached > MAX_EXECUTIONS:
-                    sums[callee] = None
-                missing[callee] -= 1
-                if not missing[callee]:
-                    ready.append(callee)
-        self.circular = self.reachable - result.keys()
-        return {name: result.get(name) for name in self.reachable}
+                total, each = sums[call.callee.name], _times(call, own, trips)
+                reached = None if total is None or each is None else total + each
+                sums[call.callee.name] = None if reached is None or reached > MAX_EXECUTIONS else reached
+        return result
 
 
 def _times(call: Call, own: int | None, trips: Trips) -> int | None:

@@ -13,12 +13,12 @@ One collective may be several instructions:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from jaxscope.analysis.hlo import axes, groups, shapes
+from jaxscope.analysis.hlo import axes, branches, groups, shapes
 from jaxscope.analysis.hlo.async_chains import Chains
 from jaxscope.analysis.hlo.attribution import Attribution, op_name
 from jaxscope.analysis.hlo.calls import CallGraph
@@ -51,7 +51,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       bytes: of the result on one device (a tuple's sum), on every platform.
       operand_bytes: of the operands on one device.
       wire_bytes: sent per device and execution (module ``wire_bytes``).
-      executions: per call of the program; None: a trip count is unknown.
+      executions: per call of the program; None: a trip count is unknown. At most these, if ``branches`` has any.
+      branches: the branches of conditionals that it stands in, from the outermost to the innermost.
       axes: mesh axes and sub-axes; None without a mesh; ``[]`` for groups of one.
       group_size, groups: members of a group, and number of groups; None for a permute and for groups of
         different size.
@@ -86,6 +87,24 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     gathered: Gathered | None = None
     constraint: str | None = None
     constrained_at: Frame | None = None
+    branches: branches.Path = ()
+
+    @property
+    def conditional(self) -> str | None:
+        """Return the conditional (``computation/name``) in a branch of which it stands; None: it runs in each call."""
+        return self.branches[-1].conditional if self.branches else None
+
+    @property
+    def sent_bytes(self) -> int | None:
+        """Return the bytes that one device sends for it in one call, at most; None: unknown."""
+        return (
+            None if self.executions is None or self.wire_bytes is None else self.executions * self.wire_bytes
+        )
+
+    @property
+    def executions_at_least(self) -> int | None:
+        """Return how often it surely runs in one call; None: unknown."""
+        return 0 if self.branches else self.executions
 
 
 class Devices(NamedTuple):
@@ -126,6 +145,7 @@ class Collectives:
         graph: CallGraph,
         attribution: Attribution,
         executions: dict[str, int | None],
+        paths: Mapping[str, branches.Path],
         devices: Devices,
         mesh: axes.Mesh | None,
     ) -> None:
@@ -133,6 +153,7 @@ class Collectives:
         self._module: Module = graph.module
         self._attribution = attribution
         self._executions = executions
+        self._paths = paths
         self._devices = devices
         self._raw = raw(graph)
         self._chains = Chains(graph, ((c, i) for c, i, _ in self._raw))
@@ -190,6 +211,7 @@ class Collectives:
             source=self._attribution.near(where, instruction),
             weight=gathered.argument if gathered is not None and gathered.shown else None,
             gathered=gathered if gathered is not None and not gathered.shown else None,
+            branches=self._paths.get(where.name, ()),
         )
 
     def _start(self, where: Computation, instruction: Instruction) -> tuple[Instruction | None, Computation]:
@@ -313,18 +335,15 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
     return sliced and not waiting
 
 
-def wire_by_axes(found: Iterable[Collective]) -> dict[str, int | None]:
+def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
     """Sum the bytes that one device sends in one call of the program, by axes (``data``, ``data,model``).
 
-    None for axes of which one count or one size is not known; ``?`` stands for unknown axes.
+    ``?`` stands for unknown axes. An unknown count or size is left out of the lower bound.
     """
-    total: dict[str, int | None] = {}
-    for collective in found:
-        key = "?" if collective.axes is None else ",".join(collective.axes)
-        before, times, each = total.get(key, 0), collective.executions, collective.wire_bytes
-        known = before is not None and times is not None and each is not None
-        total[key] = before + times * each if known else None  # type: ignore[operator]
-    return total
+    rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
+    for c in found:
+        rows.setdefault("?" if c.axes is None else ",".join(c.axes), []).append((c.branches, c.sent_bytes))
+    return {key: branches.bounds_of(several) for key, several in rows.items()}
 
 
 def _group_size(members: list[groups.Group] | None) -> int | None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jaxscope.analysis.hlo import shapes
+from jaxscope.analysis.hlo import branches, shapes
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
@@ -82,22 +82,26 @@ class Total(NamedTuple):
 
     Attributes:
       least: lower bound by the element type of the operands, ``bf16 x f32`` if they differ, which is frequent
-        on TPU; None: a count or a shape is unknown.
-      unknown: why the program may do more than ``least``, as the end of a sentence; None: it does exactly
-        that.
+        on TPU.
+      bounds: of the sum over all types.
+      unknown: why the sum is not exact, as the end of a sentence; None: it is.
     """
 
-    least: dict[str, int] | None
+    least: dict[str, int]
+    bounds: branches.Bounds
     unknown: str | None
 
 
-def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> Total:
+def total_flops(
+    graph: CallGraph, executions: Mapping[str, int | None], paths: Mapping[str, branches.Path]
+) -> Total:
     """Sum the flops of all dots and convolutions, times their executions.
 
-    A custom call that may compute is left out: the sum is then a lower bound.
-    The graph must have been created with ``WORK`` and ``CUSTOM_CALLS``.
+    What is unknown is left out of the lower bound: a custom call that may compute, a loop without a trip count,
+    a shape that cannot be read. The graph must have been created with ``WORK`` and ``CUSTOM_CALLS``.
     """
-    total: dict[str, int] = {}
+    total: dict[str, list[tuple[branches.Path, int]]] = {}
+    unknown: dict[str, None] = {}
     kernels: Counter[str] = Counter()
     for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         once = flops(graph, where, instruction)
@@ -111,14 +115,24 @@ def total_flops(graph: CallGraph, executions: Mapping[str, int | None]) -> Total
                 continue
         times = executions.get(where.name)
         if times is None:
-            return Total(None, "the text does not state the trip count of a loop with matrix products")
+            unknown["the text does not state the trip count of a loop with matrix products"] = None
+            continue
         if once is None:
-            return Total(None, "the shapes of a matrix product could not be read")
+            unknown["the shapes of a matrix product could not be read"] = None
+            continue
         left, right = _array(where, instruction, 0), _array(where, instruction, 1)
         types = {"?" if side is None else side.dtype for side in (left, right)}
         kind = " x ".join(sorted(types))
-        total[kind] = total.get(kind, 0) + times * once
-    return Total(total, _left_out(kernels) if kernels else None)
+        total.setdefault(kind, []).append((paths.get(where.name, ()), times * once))
+    found = branches.bounds_of(row for rows in total.values() for row in rows)
+    if kernels:
+        unknown[_left_out(kernels)] = None
+    if unknown:
+        found = branches.Bounds(found.least, None)
+    elif found.exact is None:
+        unknown["the branches of a conditional have different matrix products"] = None
+    least = {kind: branches.smallest(rows) for kind, rows in total.items()}
+    return Total(least, found, next(iter(unknown), None))
 
 
 def _left_out(kernels: Counter[str]) -> str:

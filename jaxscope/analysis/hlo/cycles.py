@@ -9,18 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.calls import CallGraph
 
 _KEY = '"estimated_cycles":"'
 _FIGURE = re.compile(r"\d{1,15}(?=\")")
 
 
-def total(graph: CallGraph, executions: Mapping[str, int | None]) -> int | None:
+def total(
+    graph: CallGraph, executions: Mapping[str, int | None], paths: Mapping[str, branches.Path]
+) -> branches.Bounds | None:
     """Return the cycles of one call of the program, loops times their trip counts, without collectives.
 
-    None where no instruction has the figure, or one stands in a loop whose trip count is not known.
+    None where no instruction has the figure.
     """
-    found, cycles = False, 0
+    found: list[tuple[branches.Path, int | None]] = []
     for computation in graph.top_level():
         for instruction in computation.instructions:
             at = instruction.tail.find(_KEY)
@@ -28,8 +31,6 @@ def total(graph: CallGraph, executions: Mapping[str, int | None]) -> int | None:
             if figure is None:
                 continue
             times = executions.get(computation.name)
-            if times is None:
-                return None
-            found = True
-            cycles += int(figure[0]) * times
-    return cycles if found else None
+            row = None if times is None else int(figure[0]) * times
+            found.append((paths.get(computation.name, ()), row))
+    return branches.bounds_of(found) if found else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from jaxscope.analysis.hlo import aliases, collectives, cost, cycles, fusions, loops, traffic
+from jaxscope.analysis.hlo import aliases, branches, collectives, cost, cycles, fusions, loops, traffic
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
@@ -26,14 +26,14 @@ class Program(msgspec.Struct, frozen=True):
       instructions: in the whole text; 0 of a text that could not be read.
       scheduled: is the order of the text the order of execution?
       mesh: the axes that ``collectives[].axes`` speak of: as given, else as printed in the text.
-      wire_bytes_by_axes: sent by one device in one call, by axes joined with a comma; ``?`` where
+      wire_by_axes: bytes that one device sends in one call, by axes joined with a comma; ``?`` where
         the axes are not known.
-      matrix_flops: of dots and convolutions in one call on one device (module ``cost``); None: unknown.
+      flops: of dots and convolutions in one call on one device (module ``cost``); None: the text was not read.
       flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32`` where they
         differ.
-      flops_unknown: why ``matrix_flops`` is None, where the text was read.
+      flops_unknown: why ``flops`` is not exact, where the text was read.
       moved_bytes: that one call surely moves between memory and cores (module ``traffic``).
-      estimated_cycles: of one call, as a TPU's compiler estimates them (module ``cycles``).
+      cycles: of one call, as a TPU's compiler estimates them (module ``cycles``); None: it does not.
       wrapped_elementwise: fusions that hold a single elementwise operation.
     """
 
@@ -51,18 +51,47 @@ class Program(msgspec.Struct, frozen=True):
     collectives: list[collectives.Collective]
     loops: list[loops.Loop]
     memory: aliases.Memory
-    wire_bytes_by_axes: dict[str, int | None]
-    matrix_flops: int | None
+    wire_by_axes: dict[str, branches.Bounds]
+    flops: branches.Bounds | None
     problems: list[Problem]
-    estimated_cycles: int | None = None
+    cycles: branches.Bounds | None = None
     flops_by_type: dict[str, int] | None = None
     flops_unknown: str | None = None
     moved_bytes: int | None = None
 
+    # Under these names the figures are in the JSON report: exact, or None; then their bounds.
+
+    @property
+    def wire_bytes_by_axes(self) -> dict[str, int | None]:
+        return {axes: found.exact for axes, found in self.wire_by_axes.items()}
+
+    @property
+    def wire_bytes_at_least_by_axes(self) -> dict[str, int]:
+        return {axes: found.least for axes, found in self.wire_by_axes.items()}
+
+    @property
+    def wire_bytes_at_most_by_axes(self) -> dict[str, int | None]:
+        return {axes: found.most for axes, found in self.wire_by_axes.items()}
+
+    @property
+    def matrix_flops(self) -> int | None:
+        return self.flops.exact if self.flops is not None else None
+
     @property
     def matrix_flops_at_least(self) -> int | None:
-        """Return a lower bound of ``matrix_flops``: without custom kernels; None: unknown."""
-        return None if self.flops_by_type is None else sum(self.flops_by_type.values())
+        return self.flops.least if self.flops is not None else None
+
+    @property
+    def matrix_flops_at_most(self) -> int | None:
+        return self.flops.most if self.flops is not None else None
+
+    @property
+    def estimated_cycles(self) -> int | None:
+        return self.cycles.exact if self.cycles is not None else None
+
+    @property
+    def estimated_cycles_at_least(self) -> int | None:
+        return self.cycles.least if self.cycles is not None else None
 
 
 def analyse(
@@ -101,15 +130,16 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
                 module.computations[name].line, f"computation {name} calls itself, directly or through others"
             )
         )
+    paths = branches.paths(graph)
     devices = collectives.Devices(replicas or 0, partitions or 0)
     axes = [(str(name), int(size)) for name, size in mesh] if mesh else None
-    reading = collectives.Collectives(graph, attribution, executions, devices, axes)
+    reading = collectives.Collectives(graph, attribution, executions, paths, devices, axes)
     found_collectives = reading.read()
     if reading.too_many_ids:
         problems.append(Problem(1, "too many devices in this module's groups: some groups were not read"))
     found_fusions = fusions.read(graph, attribution, executions)
     alone = fusions.alone(graph, found_fusions)
-    counted = cost.total_flops(graph, executions)
+    counted = cost.total_flops(graph, executions, paths)
     return Program(
         module=module.name,
         num_partitions=partitions,
@@ -123,12 +153,12 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         wrapped_elementwise=alone.wrapped,
         custom_calls=fusions.custom_calls(graph),
         collectives=found_collectives,
-        wire_bytes_by_axes=collectives.wire_by_axes(found_collectives),
+        wire_by_axes=collectives.wire_by_axes(found_collectives),
         loops=found_loops,
         memory=aliases.read(module),
-        matrix_flops=None if counted.unknown else sum((counted.least or {}).values()),
+        flops=counted.bounds,
         problems=problems,
-        estimated_cycles=cycles.total(graph, executions),
+        cycles=cycles.total(graph, executions, paths),
         flops_by_type=counted.least,
         flops_unknown=counted.unknown,
         moved_bytes=traffic.Traffic(graph, executions).total(),
@@ -150,9 +180,9 @@ def _nothing(reason: str, module: Module | None = None) -> Program:
         wrapped_elementwise=0,
         custom_calls={},
         collectives=[],
-        wire_bytes_by_axes={},
+        wire_by_axes={},
         loops=[],
         memory=aliases.Memory([], [], [], [], None, None, None),
-        matrix_flops=None,
+        flops=None,
         problems=[*empty.problems, Problem(1, reason[:200])],
     )

@@ -11,7 +11,7 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
-from jaxscope.present.programs import axes, executions, overlap, reason
+from jaxscope.present.programs import axes, between, executions, overlap, reason, sent_by_axes, times
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Column, Part
@@ -54,6 +54,7 @@ def _look(c: Collective) -> tuple[object, ...]:
         c.bytes,
         c.wire_bytes,
         c.executions,
+        c.conditional,
         c.origin,
         c.is_async,
         c.overlap,
@@ -63,10 +64,8 @@ def _look(c: Collective) -> tuple[object, ...]:
 
 def cost(r: Row) -> int | None:
     """Bytes one device sends for all of them in one call of the program."""
-    c = r.collective
-    return (
-        None if c.wire_bytes is None or c.executions is None else c.wire_bytes * c.executions * len(r.alike)
-    )
+    sent = r.collective.sent_bytes
+    return None if sent is None else sent * len(r.alike)
 
 
 def row_id(r: Row) -> str:
@@ -95,7 +94,7 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
         Column("n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True),
         Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True, unknown="the type of the result could not be read"),
         Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90, unknown="its size, or how often it runs, is unknown"),
-        Column("runs", lambda r, _: executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84, unknown="the number of iterations of a loop is unknown"),
+        Column("runs", lambda r, _: ("≤" if r.collective.branches else "") + executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84, unknown="the number of iterations of a loop is unknown"),
         Column("origin", lambda r, _: [({"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"), "warning" if r.collective.origin == "inserted" else "")], 9, order=lambda r: r.collective.origin or "?", unknown="the text does not show who requested it"),
         Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100, unknown="the text does not show the order of execution"),
         Column("line", lambda r, _: line(r), order=line, unknown="the compiler kept no source line for it"),
@@ -118,15 +117,16 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
         [("mesh ", "dim"), " x ".join(f"{name}={n}" for name, n in hlo.mesh)],
         [("sent by each device in one call:", "dim")],
     ]
-    sent = sorted(hlo.wire_bytes_by_axes.items(), key=lambda item: -(item[1] or 0))
-    most = max((n or 0 for _, n in sent), default=0)
+    sent = sent_by_axes(hlo)
+    most = max((n.most or n.least for _, n in sent), default=0)
     margin = min(max((cell_len(over) for over, _ in sent), default=0), max(4, width // 3))
     room = max(4, width - margin - 14)
     for over, n in sent:
         here = frozenset(over.split(",")) == used
-        bar = "█" * max(1, round(room * n / most)) if n and most else ""
+        length = n.most or n.least
+        bar = "█" * max(1, round(room * length / most)) if length else ""
         made.append([
-            ((over or "one device")[:margin].ljust(margin) + " ", "bold" if here else ""), size(n).rjust(10) + " ",
+            ((over or "one device")[:margin].ljust(margin) + " ", "bold" if here else ""), between(n).rjust(10) + " ",
             (bar, "collective" if here else "lower"),
         ])  # fmt: skip
     return [*made, *([[], *drawn] if (drawn := _grid(hlo.mesh, used, width)) else [])]
@@ -180,7 +180,12 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
         (size(c.wire_bytes)), " each time · ",
         (size(sent)), " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
     ])  # fmt: skip
-    facts = [reason(c, places) or "origin unknown", "asynchronous" if c.is_async else "", overlap(c)]
+    facts = [
+        f"in a branch: runs {times(c)}" if c.branches else "",
+        reason(c, places) or "origin unknown",
+        "asynchronous" if c.is_async else "",
+        overlap(c),
+    ]
     made.append([" · ".join(filter(None, facts))])
     if c.source is not None:
         made.append([places.inside(c.source) or "", (f"   {(c.op_name or '')[:OP]}", "dim")])

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from rich.cells import cell_len
 
+from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import NOTHING, Texts, peak_bytes
 from jaxscope.log.jobs import CRASHED, EXHAUSTED, FAILED, LATE, MISSING, OK
@@ -19,7 +20,7 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
 from jaxscope.present import targets
-from jaxscope.present.programs import in_short
+from jaxscope.present.programs import between, in_short
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.report.text import which
@@ -355,8 +356,7 @@ def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
         found = hlo(s)
         if found is None:
             return ""
-        known = [n for n in found.wire_bytes_by_axes.values() if n is not None]
-        return size(sum(known)) if len(known) == len(found.wire_bytes_by_axes) else "?"
+        return between(branches.bounds_of((c.branches, c.sent_bytes) for c in found.collectives))
 
     def memory(s: Seen, _: int) -> str:
         """Memory used and available per device; the state if unknown."""

@@ -22,7 +22,10 @@ def body(name, *lines):
 def test_no_recorded_program_moves_more_than_its_arguments_and_results(name):
     found = analyse(case(name))
     most = found.memory.argument_bytes + found.memory.output_bytes
-    assert most / 2 <= found.moved_bytes <= most
+    in_branches = any(
+        c.branches for c in found.collectives
+    )  # a branch may read a part of its operands, or nothing
+    assert (0 if in_branches else most / 2) <= found.moved_bytes <= most
 
 
 def test_a_value_is_read_once_and_its_result_written_once():
