@@ -56,7 +56,8 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 class Memory(msgspec.Struct, frozen=True):
     """The inputs and outputs of a program.
 
-    Bytes are on one device, without padding and without what is in the host's memory; None if one is unknown.
+    Bytes are on one device, of its buffers (module ``shapes``), without what is in the host's memory; None if one is
+    unknown.
     """
 
     parameters: list[Parameter]
@@ -109,19 +110,23 @@ def read(module: Module) -> Memory:
         aliases=aliases,
         donors=donors,
         argument_bytes=_total([_device_bytes(p.shape) for p in parameters]) if module.entry else None,
-        output_bytes=_total([_device_bytes(o) for o in outputs]) if outputs else None,
+        output_bytes=_device_bytes(_result(module, header)) if outputs else None,
         alias_bytes=_alias_bytes(aliases, outputs, header),
     )
 
 
 def _outputs(module: Module, header: dict[str, str]) -> list[str]:
     """Return the shapes of the results, one for each member of the program's tuple."""
-    root = module.entry.root if module.entry else None
-    text = root.shape if root else header.get("entry_computation_layout", "").strip("{}").rpartition("->")[2]
+    text = _result(module, header)
     shape = shapes.parse(text) if text else None
     if isinstance(shape, tuple):
         return shapes.members(text)
     return [text] if shape is not None else []
+
+
+def _result(module: Module, header: dict[str, str]) -> str:
+    root = module.entry.root if module.entry else None
+    return root.shape if root else header.get("entry_computation_layout", "").strip("{}").rpartition("->")[2]
 
 
 def _kind(text: str) -> object:
@@ -145,7 +150,7 @@ def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str
 
 
 def _device_bytes(text: str) -> int | None:
-    return shapes.total_bytes(shapes.parse(text), on_device=True)
+    return shapes.device_bytes(shapes.parse(text))
 
 
 def _total(sizes: list[int | None]) -> int | None:

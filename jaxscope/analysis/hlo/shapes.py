@@ -7,6 +7,7 @@ element size in bits ``E(4)`` and memory space ``S(1)``, as in XLA's ShapeUtil a
 from __future__ import annotations
 
 import functools
+import math
 import re
 
 import msgspec
@@ -20,9 +21,13 @@ _BITS = re.compile(r"[a-z]+?(\d+)")
 _SPACE = re.compile(r"S\((\d{1,9})\)")
 _ELEMENT = re.compile(r"E\((\d{1,4})\)")
 _TILES = re.compile(r"T((?:\([0-9*,]*+\))+)")
+_TILE = re.compile(r"\(([0-9*,]*+)\)")
 MAX_DEPTH = 64
 MAX_DIGITS = 18
 HOST = 5  # the memory space of a TPU's host
+BUFFER = 512  # a TPU's buffers are multiples of it, in bytes
+ADDRESS = 8
+MAX_TILES = 8
 
 
 class Array(msgspec.Struct, frozen=True, gc=False):
@@ -59,6 +64,45 @@ class Array(msgspec.Struct, frozen=True, gc=False):
         if elements is None or self.bits is None:
             return None
         return (elements * self.bits + 7) // 8
+
+    @property
+    def allocated_bytes(self) -> int | None:
+        """Return the bytes of the array's buffer: a TPU fills up the tiles of its layout; others do not tile."""
+        if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
+            return self.bytes
+        if sorted(self.layout) != list(range(len(self.dims))):
+            return None
+        elements = _in_whole_tiles([self.dims[i] or 0 for i in reversed(self.layout)], self.tiles)
+        return None if elements is None else _buffer((elements * self.bits + 7) // 8)
+
+
+def _buffer(size: int) -> int:
+    return -(-size // BUFFER) * BUFFER
+
+
+def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
+    """Return the elements of an array whose tiles are filled up.
+
+    Args:
+      sizes: from the major to the minor dimension.
+      tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these two into parts of
+        2 and 1. A ``*`` joins a dimension with the next minor one before it is cut.
+    """
+    for text in _TILE.findall(tiles)[:MAX_TILES]:
+        tile = text.split(",") if text else []
+        if any(t != "*" and not (0 < len(t) < 10 and int(t)) for t in tile) or tile[-1:] == ["*"]:
+            return None
+        sizes = [1] * (len(tile) - len(sizes)) + sizes
+        outer, inner = sizes[: len(sizes) - len(tile)], sizes[len(sizes) - len(tile) :]
+        joined = 1
+        cut: list[tuple[int, int]] = []
+        for size, t in zip(inner, tile, strict=True):
+            joined *= size
+            if t != "*":
+                cut.append((joined, int(t)))
+                joined = 1
+        sizes = [*outer, *(-(-size // t) for size, t in cut), *(t for _, t in cut)]
+    return math.prod(sizes)
 
 
 # A tuple is a Python tuple. None: unreadable.
@@ -125,19 +169,30 @@ def members(text: str) -> list[str]:
     return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
 
 
-def total_bytes(shape: Shape | None, *, on_device: bool = False) -> int | None:
-    """Return the bytes of an array, or of all members of a tuple; None if one is unknown.
+def device_bytes(shape: Shape | None) -> int | None:
+    """Return the bytes that an array, or all members of a tuple, take in a device's memory; None: one is unknown.
 
-    Args:
-      on_device: arrays in the memory of a TPU's host count 0.
+    Arrays in the memory of a TPU's host count 0. The tuple itself counts, too, a list of addresses: it takes a
+    buffer of a TPU (32 bytes on v5p).
     """
+    if shape is None or isinstance(shape, Array):
+        return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
+    members = [device_bytes(member) for member in shape]
+    tiled = any(isinstance(member, Array) and member.tiles for member in shape)
+    known = [size for size in members if size is not None]
+    addresses = _buffer(ADDRESS * len(shape)) if tiled else ADDRESS * len(shape)
+    return sum(known) + addresses if len(known) == len(members) else None
+
+
+def total_bytes(shape: Shape | None) -> int | None:
+    """Return the bytes of an array, or of all members of a tuple, without padding; None if one is unknown."""
     if shape is None:
         return None
     if isinstance(shape, Array):
-        return 0 if on_device and shape.space == HOST else shape.bytes
+        return shape.bytes
     total = 0
     for member in shape:
-        size = total_bytes(member, on_device=on_device)
+        size = total_bytes(member)
         if size is None:
             return None
         total += size

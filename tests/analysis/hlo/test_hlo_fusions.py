@@ -169,7 +169,7 @@ def test_inputs_say_what_becomes_of_their_memory():
     assert (w.name, w.aliased, w.sharding) == ("state['w']", [[1]], "{devices=[8]<=[8]}")
     assert (spare.donor, spare.aliased, spare.matches) == (True, [], 2)
     assert (unused.donor, unused.matches) == (True, 0)
-    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes) == (70, 96, 24)
+    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes) == (70, 96 + 4 * 8, 24)
     assert [a.kind for a in memory.aliases] == ["must-alias", "may-alias"]
 
 

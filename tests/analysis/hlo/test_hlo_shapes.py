@@ -58,5 +58,29 @@ ENTRY %main (a: f32[8], b: f32[4]) -> (f32[8], f32[4]) {
   ROOT %t = (f32[8]{0:T(256)S(5)}, f32[4]{0:T(256)}) tuple(%a, %b)
 }
 """).memory
-    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes) == (16, 16, 0)
+    assert (memory.argument_bytes, memory.output_bytes, memory.alias_bytes) == (1024, 1024 + 512, 0)
     assert [p.bytes for p in memory.parameters] == [32, 16]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [  # the sizes that libtpu 0.0.42 and 0.0.50 state for v5e (memory_analysis of a program of these arrays)
+        ("f32[100,100]{1,0:T(8,128)}", 104 * 128 * 4),
+        ("f32[37,100]{1,0:T(8,128)}", 40 * 128 * 4),
+        ("bf16[37,100]{1,0:T(8,128)(2,1)}", 40 * 128 * 2),
+        ("pred[37,100]{1,0:T(8,128)(4,1)}", 40 * 128),
+        ("f32[37]{0:T(128)}", 512),
+        ("f32[]{:T(128)}", 512),
+        ("s4[64,128]{1,0:T(64,128)(8,1)E(4)}", 64 * 128 // 2),
+        ("f32[100,37]{0,1:T(8,128)}", 40 * 128 * 4),  # the layout decides which dimensions are minor
+        ("f32[3,5,7]{2,1,0:T(*,8)}", 3 * 5 * 8 * 4 + 32),  # 5 is joined with 7 to 35, in 5 tiles of 8: 480, to 512
+        ("f32[100,100]{1,0}", 40_000),  # CPU and GPU do not tile
+        ("f32[4]{0:T(8)S(5)}", 0),
+        ("f32[4]{0:T(0)}", None),
+        ("f32[4]{7:T(8)}", None),
+        ("(f32[8,128]{1,0:T(8,128)}, f32[]{:T(128)})", 4096 + 512 + 512),
+        ("(f32[8], f32[2])", 40 + 16),
+    ],
+)
+def test_a_buffer_holds_whole_tiles(text, size):
+    assert shapes.device_bytes(shapes.parse(text)) == size
