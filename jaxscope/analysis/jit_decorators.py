@@ -37,13 +37,16 @@ def advice(source: str | None, line: int, library: str | None) -> str:
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     if found is not None and _root(call.func) in _names_of_jax(found.imports):
         return GENERAL  # one operation of JAX's own
+    if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
+        applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
+        return f"as in {MODULES.get(library or '', 'jax.jit')}({applied})(...)"
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return GENERAL
-    if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
-        return f"as in {MODULES.get(library or '', 'jax.jit')}({name})(...)"
     if last[:1].isupper():
         if library not in MODULES:
             return GENERAL
+        if library == "equinox":  # a lambda would be a new function, and compiled again, in each call
+            return f"as in {MODULES[library]}({name})(...)"
         return f"as in {MODULES[library]}(lambda: {name}(...))()"
     if library in MODULES and last not in FIRST:
         return GENERAL  # an object of theirs is called: what it holds is no array
@@ -54,6 +57,12 @@ def advice(source: str | None, line: int, library: str | None) -> str:
     if options:
         return f"as in jax.jit({name}{options})(...)"
     return f"as in jax.jit({name})(...), with {ELSE}"
+
+
+def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
+    """Return whether a function or a method of one of these ``names`` is called on ``line``."""
+    found = syntax(source) if source is not None else None
+    return found is not None and any(_last(c.func) in names for c in found.calls.get(line, []))
 
 
 def _for_python(node: ast.expr) -> bool:

@@ -154,9 +154,43 @@ def syntax(source: str) -> Syntax | None:
 
 
 def runs_once(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is surely run once: at module level, in no loop, function or comprehension."""
+    """Return whether ``line`` is surely run once: in no loop and no comprehension, at module level or in a function
+    that one such line calls."""
     found = syntax(source) if source is not None else None
-    return found is not None and any(_has(n, line) for n in found.tree.body) and not _blocks(source, line)
+    if found is None or not any(_has(n, line) for n in found.tree.body):
+        return False
+    return _runs_once(found, line, NESTED)
+
+
+def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
+    """Return ``runs_once``, followed through ``deepest`` functions."""
+    around = [n for n in found.blocks if _has(n, line)]
+    if not around:
+        return True
+    if not deepest or not all(isinstance(n, FUNCTION) for n in around):
+        return False
+    innermost = max(around, key=lambda n: n.lineno)
+    if innermost.lineno == line:
+        return False  # its decorators and defaults: another function may be around
+    called = _called_at(found, getattr(innermost, "name", ""))
+    return called is not None and not _has(innermost, called) and _runs_once(found, called, deepest - 1)
+
+
+def _called_at(found: Syntax, name: str) -> int | None:
+    """Return the line of the one call of ``name``, or of ``run(name)``; None: it is mentioned elsewhere, too."""
+    mentions = [
+        n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and _last(n) == name
+    ]
+    if len(mentions) != 1:
+        return None
+    for calls in found.calls.values():
+        for call in calls:
+            if call.func is mentions[0] or (_last(call.func) in _RUN and mentions[0] in call.args):
+                return call.lineno
+    return None
+
+
+_RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire: they call it once
 
 
 def in_a_loop(source: str | None, line: int) -> bool:

@@ -13,7 +13,8 @@ from collections import Counter
 import msgspec
 
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.model import causes
+from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
@@ -84,22 +85,42 @@ def payers(run: Run) -> list[Payer]:
     found = []
     for at, members in lines.values():
         library = Counter(c.missed.library for c in members if c.missed is not None).most_common(1)[0][0]
-        found.append(Payer(at, library, members, _again(members)))
+        found.append(Payer(at, library, members, _again(run, members)))
     return sorted(found, key=lambda p: (-p.seconds, p.line.file, p.line.line))
 
 
-def _again(members: list[Compilation]) -> list[Compilation]:
-    """Return those of a function that its place, a line and a column, had compiled before."""
+def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
+    """Return those of a function that the same lines of the user's had compiled before.
+
+    Where these lines ran once, a library compiled it for several things in one call: only a function that the library
+    makes anew is compiled again then.
+    """
     met: set[tuple[object, ...]] = set()
     found = []
     for c in members:
         if c.missed is None or c.site is None:
             continue
-        place = (c.process.id, c.function.id, c.entry, c.site.file, c.site.line, c.missed.column)
-        if place in met:
+        lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
+        place = (c.process.id, c.function.id, c.entry, c.missed.column, *lines)
+        if place in met and (kind(run, c) in MADE_ANEW or not ran_once(run, c)):
             found.append(c)
         met.add(place)
     return found
+
+
+def ran_once(run: Run, c: Compilation) -> bool:
+    """Return whether the lines that led to ``c`` ran once: none of them, from the module's own on, is in a loop."""
+    if c.missed is None or c.site is None:
+        return False
+    lines = [c.site, *c.missed.stack][c.missed.into_library or 0 :]
+    if (
+        not lines
+        or lines[-1].function != "<module>"
+        or len({(f.file, f.function) for f in lines}) < len(lines)
+    ):
+        return False
+    text = sources.of(run)
+    return all((source := text(f.file)) is not None and not in_a_loop(source, f.line) for f in lines)
 
 
 def total_seconds(run: Run) -> float:

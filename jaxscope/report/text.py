@@ -97,7 +97,8 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     found = variants.findings(parts)
     yield from findings.section(found, places, everything=everything)
     if users and not found:
-        ended = run.exited is not None or (run.main is not None and run.main.ended is not None)
+        died = run.main is not None and run.main.died is not None
+        ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
         yield BLANK
         yield line("No problems found." if ended else "No problems found so far.")
     yield from _first_compilations(run, places)

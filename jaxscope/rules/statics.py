@@ -48,11 +48,6 @@ def _many_static(group: Group) -> str:
     return WARNING if _values(group) > (FEW if kind == NUMBER else MODES) else NOTE
 
 
-def _many_in_tree(group: Group) -> str:
-    """Return the severity: a note for a flag with few values, since a flag is made to change."""
-    return NOTE if _kind(_static(group)) == FLAG and _values(group) <= FEW else WARNING
-
-
 def _ordinary(group: Group, path: str) -> Message:
     """Return how to make a number an ordinary argument."""
     wrappers = group.function.seen.wrappers
@@ -64,13 +59,13 @@ def _ordinary(group: Group, path: str) -> Message:
 
 
 @recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
-def changing_static_value(group: Group) -> Fix:
+def changing_static_value(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
+    if kind == FLAG or (kind == WORD and _values(group) <= FEW):
+        return None  # a mode, with a program for each value
     words, what = _ordinary(group, path), "ordinary_argument"
     if kind == WHOLE:
         words = message("fix-static-size", path=path, ordinary=words)
-    elif kind == FLAG:
-        words = message("fix-static-flag", ordinary=words)
     elif kind == WORD:
         words, what = message("fix-keep-the-same", path=path), "keep"
     elif kind == OBJECT:
@@ -119,16 +114,11 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
     return message("fix-frozen-dataclass", path=path, name=name)
 
 
-@recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static", severity_of=_many_in_tree)
-def changing_tree_static(group: Group) -> Fix:
+@recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static")
+def changing_tree_static(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG:
-        how = " with .train() and .eval()" if _through(group, "flax.nnx") else None
-        return Fix(message("fix-static-field-flag", path=path, how=how), "keep", {"path": group.cause.path})
+        return None  # on for training and off for evaluation: a program for each
     if kind in (NUMBER, WHOLE):
         return Fix(message("fix-array-field", path=path), "array_field", {"path": group.cause.path})
     return Fix(message("fix-keep-the-same", path=path), "keep", {"path": group.cause.path})
-
-
-def _through(group: Group, library: str) -> bool:
-    return any(w.startswith(library) for w in group.function.seen.wrappers)

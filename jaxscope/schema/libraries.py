@@ -11,14 +11,17 @@ import re
 JAX_ROOTS = frozenset({"jax", "jaxlib"})
 # They decorate the user's functions, and run them unchanged.
 DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
+# They compute with the functions of the user that they are given: what they return is a function of theirs.
+COMPUTING_ROOTS = frozenset(
+    {"numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "optax", "numpy", "scipy"}
+)
 # Extended by wrapper-libraries in [tool.jaxscope]. Jit-compiled functions of such a package are library
 # functions.
 WRAPPER_ROOTS = frozenset(
     {
         *DECORATOR_ROOTS,
-        *("flax", "equinox", "haiku", "optax", "keras", "orbax", "functools", "contextlib"),
-        *("numpy", "scipy"),  # np.mean(x) calls x.mean()
-        *("numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "clu", "treescope"),
+        *COMPUTING_ROOTS,  # numpy, too: np.mean(x) calls x.mean()
+        *("flax", "equinox", "haiku", "keras", "orbax", "functools", "contextlib", "clu", "treescope"),
     }
 )
 # Functions of these packages can be jitted as a whole: ``jax.jit(net.init)``. A sampler or a solver that

@@ -118,25 +118,29 @@ def test_no_line_of_python_or_of_a_package_is_the_users(lines):
 
 JITTED = """
     import os, sys
-    import jax, jax.numpy as jnp
+    import equinox as eqx, jax, jax.numpy as jnp
 
     folder = os.path.join(os.getcwd(), "site-packages", "solver_of_somebody")
     os.makedirs(folder)
     with open(os.path.join(folder, "__init__.py"), "w") as f:
         f.write(
-            "import jax\\n"
+            "import equinox, jax\\n"
+            "@equinox.filter_jit\\n"
+            "def solve(x): return x * 3\\n"
             "class Solver:\\n"
             "    def __init__(self): self.update = jax.jit(self._update)\\n"
             "    def _update(self, x): return x * 2\\n"
             "    def run(self, x): return self.update(x)\\n"
         )
     sys.path.append(os.path.dirname(folder))
-    from solver_of_somebody import Solver
+    from solver_of_somebody import Solver, solve
 
     x = jnp.ones(3)
     -x, x @ x
     Solver().run(x)
     jax.jit(Solver().run)(x)
+    jax.vmap(solve)(x)
+    jax.vmap(eqx.filter_jit(lambda x: jnp.cos(x)))(x)
     jax.jit(jax.nn.gelu)(x)
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec("i")
@@ -151,7 +155,7 @@ def jitted(record_module):
 
 def test_the_users_functions_are_those_that_the_user_gave_to_jit(jitted):
     users = {f.qualname for f in jitted.of(ev.FunctionSeen) if not f.library and not f.eager}
-    assert users == {"Solver.run", "gelu"}
+    assert users == {"Solver.run", "gelu", "<lambda>"}
 
 
 def test_what_a_shard_map_outside_jit_compiles_is_put_down_to_the_line_that_calls_it(jitted):

@@ -22,7 +22,7 @@ from jaxscope import jax_internals
 from jaxscope.capture import frames
 from jaxscope.capture.paths import kind_name
 from jaxscope.schema.events import FunctionSeen
-from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
 
 MAX_LAYERS = 24
 INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # attributes that hold the wrapped function
@@ -159,7 +159,7 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
     if _is_users(layer):
         return None
     module = defined_in(layer) or type(layer).__module__
-    if not frames.is_library(module):
+    if not frames.is_library(module) or frames.root(module) in COMPUTING_ROOTS:
         return None
     # A library's wrapper without __wrapped__: search the objects it holds for a function of the user.
     queue, seen = [(layer, 0)], {id(layer)}

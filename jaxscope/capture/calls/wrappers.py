@@ -119,6 +119,8 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
     for f in frames.walk(frame.f_back if frame is not None else None):
         module = frames.module_of(f)
         root = frames.root(module)
+        if function is None:  # under a transform: only the wrapper knows it
+            function = _librarys(_wrapper_call(f, module))
         if module in _BETWEEN or root in _AROUND or root in sys.stdlib_module_names:
             continue
         if jax_internals.in_jax(f) and not strict:
@@ -127,6 +129,20 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
             return False
         break
     return function is None or not functions.is_jitted_where_defined(function)
+
+
+def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
+    """Return the call that ``frame``, of a wrapper's own code in ``module``, makes for the user; None: it makes none."""
+    for owner, _, endings, adapter in ADAPTERS:
+        if module == owner and frame.f_code.co_qualname.endswith(endings):
+            return adapter(frame)
+    return None
+
+
+def _librarys(call: UserCall | None) -> object:
+    """Return the function of ``call`` if it is defined in an installed package, else None."""
+    code = getattr(functions.unwrap(call.function).function, "__code__", None) if call is not None else None
+    return call.function if call is not None and code and frames.is_library_file(code.co_filename) else None
 
 
 # What stands between the line that calls and the call: modules, and packages that decorate.

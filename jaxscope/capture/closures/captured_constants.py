@@ -17,6 +17,7 @@ from jaxscope.schema.keys import Captured
 
 MAX_REPORTED = 200
 _NO_CODE = (lambda: None).__code__
+MAX_INNER = 4  # jitted functions within each other
 MAX_NODES = 5000  # objects searched for names: a global may hold a million
 DRAWING = frozenset({"random_bits", "random_gamma"})  # of a key, their first operand
 # Operations whose inner programs get the operands in order, the last one last.
@@ -65,7 +66,7 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
         elif isinstance(current, FunctionType):
             values = _reached(current)
             found += values
-            queue += [v for _, _, v in values if isinstance(v, (FunctionType, MethodType, functools.partial))]
+            queue += [v for _, _, v in values if _may_capture(v)]
             inner = getattr(current, "__wrapped__", None)
             if inner is not None:
                 queue.append(inner)
@@ -74,6 +75,14 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
             if inner is not None and inner is not current:
                 queue.append(inner)
     return found
+
+
+def _may_capture(value: Any) -> bool:
+    """Return whether ``value`` is a function, or a library's wrapper of one: a jitted function."""
+    if isinstance(value, (FunctionType, MethodType, functools.partial)):
+        return True
+    kind = type(value)
+    return callable(value) and not isinstance(value, type) and frames.is_library(kind.__module__)
 
 
 def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
@@ -164,8 +173,24 @@ def _bodies(equation: Any) -> Iterator[Any]:
                 yield inner
 
 
+def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
+    """Yield the programs of jitted functions called within ``jaxpr`` that captured arrays themselves."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
+        if equation.primitive.name in CALLING:
+            for value in equation.params.values():
+                if getattr(value, "consts", None):
+                    yield value
+                if hasattr(value, "eqns"):
+                    yield from inner_programs(value, left - 1)
+
+
 def of_trace(function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None) -> list[Captured]:
-    """Return name, place, shape, dtype and bytes of each captured constant, largest first."""
+    """Return name, place, shape, dtype and bytes of each array that the trace or one inside captured, largest first."""
+    drawn: set[int] | None = None
+    if jaxpr is not None:
+        drawn = shield.attempt("keys_drawn_from", keys_drawn_from, jaxpr)
+        inner: list[Any] = shield.attempt("captured_constants", list, inner_programs(jaxpr)) or []
+        constants = [*constants, *{id(c): c for p in inner for c in p.consts}.values()]
     if not constants:
         return []
     names: dict[paths.Identity, tuple[str, str]] = {}
@@ -180,7 +205,6 @@ def of_trace(function: Any, constants: list[Any], is_array: Any, jaxpr: Any = No
         for key, under in found.arrays.items():
             root = next((n for n in of if under[0].startswith(n)), None)
             names.setdefault(key, (under[0], of[root] if root is not None else "global"))
-    drawn = shield.attempt("keys_drawn_from", keys_drawn_from, jaxpr) if jaxpr is not None else None
     facts = []
     for n, c in enumerate(constants):
         found_as = names.get(paths.identity(c))

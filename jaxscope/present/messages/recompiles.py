@@ -13,11 +13,12 @@ TEMPLATES = {
     "prediction": "if its result{result} is passed as {argument} again, the next call recompiles: {cause}",
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
-    "recompiled-in-a-minute": "{n} recompiles within a minute",
+    "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit come from one line ({names}){again}",
     "of-them-again": "; {n} of them again, because {why}",
     "because-of-bodies": "the function that they run, a loop's body or a branch, is a new object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
+    "because-of-cause": "{cause}",
     "because-made-anew": "the functions that they run are new objects each time",
     # -- evidence ----------------------------------------------------------------------------------------
     "because": "{cause}",
@@ -65,7 +66,6 @@ TEMPLATES = {
         "where {path} is a size or a length, it has to stay static: round it up to a few values and mask the"
         " rest; where it is only computed with, {ordinary}"
     ),
-    "fix-static-flag": "{ordinary}, and branch on it with jnp.where or jax.lax.cond",
     "fix-static-object": "pass what varies in {path} as ordinary arguments, and keep the rest the same",
     "fix-keep-the-same": "keep {path} the same from call to call",
     "fix-unless-mode": (
@@ -92,10 +92,6 @@ TEMPLATES = {
     "fix-frozen-dataclass": (
         "create {path} once, before the loop, or give {name} __eq__ and __hash__:"
         " @dataclasses.dataclass(frozen=True), if its attributes can be hashed (no arrays)"
-    ),
-    "fix-static-field-flag": (
-        "nothing, if both values of {path} are meant: each has its own program, set on purpose{how} and compiled"
-        " before it is needed; otherwise keep it the same from call to call"
     ),
     "fix-array-field": (
         "store {path} as an array (a child of the node) if it is only computed with; if a Python if or a shape"
@@ -169,6 +165,12 @@ TEMPLATES = {
     "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
     "fix-jit-this-call": "jit what this line calls, {how}",
     "fix-jit-through-library": "jit what this line calls, {how}; not the lines of yours that {library} calls",
+    "fix-jit-method": "jit what this line calls, {how}, if it can be traced: {library} does not jit it here",
+    "fix-jit-around-run": (
+        "{first}define one function under jax.jit that makes the object, runs it and returns the arrays (MCMC with"
+        " progress_bar=False), and call that: outside jit {library} defines its functions anew in each run"
+    ),
+    "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-one-size-for-library": (
         "where the size of what you pass to {library} changes from call to call, pad the data to one size, with a mask"
         " or weights for the padding, and create the objects that compute with it only once"
