@@ -27,6 +27,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -113,14 +114,17 @@ def missing_libraries(source: str) -> list[str]:
     return sorted(root for root in roots if root and importlib.util.find_spec(root) is None)
 
 
-def record(program: Path, to: Path) -> None:
+def record(program: Path, to: Path) -> str:
+    """Record ``program`` in the directory ``to``, unless that is there. Returns the end of its error, if it failed."""
     if to.exists():
-        return
+        return ""
     command = [sys.executable, "-m", "jaxscope", "run", "-o", str(to), str(program)]
     env = {**os.environ, "JAX_PLATFORMS": "cpu", "MPLBACKEND": "agg"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=to.parent, check=False)
-    if done.returncode:
-        raise SystemExit(f"{program.name} failed:\n{done.stderr[-2000:]}")
+    if not done.returncode:
+        return ""
+    shutil.rmtree(to, ignore_errors=True)
+    return done.stderr[-2000:]
 
 
 def judge(program: Path, run: Path) -> Verdict:
@@ -156,6 +160,15 @@ def judge(program: Path, run: Path) -> Verdict:
     return verdict
 
 
+def show(v: Verdict) -> None:
+    print(
+        f"{'ok   ' if not v.wrong else 'WRONG'} {v.name}: {v.found}/{v.wanted} found, {v.said} said",
+        flush=True,
+    )
+    for line in v.wrong:
+        print(f"        {line}", flush=True)
+
+
 def share(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
@@ -173,13 +186,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         runs = (options.runs or Path(temporary)).resolve()
         runs.mkdir(parents=True, exist_ok=True)
+        verdicts: list[Verdict] = []
         with ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(lambda p: record(p, runs / p.stem), chosen))
-        verdicts = [judge(p, runs / p.stem) for p in chosen]
-    for v in verdicts:
-        print(f"{'ok   ' if not v.wrong else 'WRONG'} {v.name}: {v.found}/{v.wanted} found, {v.said} said")
-        for line in v.wrong:
-            print(f"        {line}")
+            failures = pool.map(lambda p: record(p, runs / p.stem), chosen)
+            for program, failure in zip(chosen, failures, strict=True):
+                verdicts.append(
+                    Verdict(program.stem, wrong=[f"failed: {failure}"])
+                    if failure
+                    else judge(program, runs / program.stem)
+                )
+                show(verdicts[-1])
     with_cost = [v for v in verdicts if v.first is not None]
     figures = {
         "jax": version("jax"),

@@ -1,3 +1,4 @@
+# Mended: data of one size, with a mask, and a sampler that runs in one jitted function
 import jax
 import numpy as np
 import numpyro
@@ -5,16 +6,24 @@ import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
 
-def model(x, y=None):
+def model(x, y, mask):
     a = numpyro.sample("a", dist.Normal(0, 1))
     b = numpyro.sample("b", dist.Normal(0, 1))
     s = numpyro.sample("s", dist.HalfNormal(1))
-    numpyro.sample("obs", dist.Normal(a + b * x, s), obs=y)
+    with numpyro.handlers.mask(mask=mask):
+        numpyro.sample("obs", dist.Normal(a + b * x, s), obs=y)
 
 
-for n in (70,):
-    x = np.linspace(0, 1, n)
-    y = 1 + 2 * x + 0.1 * np.random.normal(size=n)
+@jax.jit
+def infer(key, x, y, mask):
     mcmc = MCMC(NUTS(model), num_warmup=50, num_samples=50, progress_bar=False)
-    mcmc.run(jax.random.PRNGKey(0), x, y)
-    print(n, {k: float(v.mean()) for k, v in mcmc.get_samples().items()})
+    mcmc.run(key, x, y, mask)
+    return mcmc.get_samples()
+
+
+for n in (50, 60, 70):
+    x = np.zeros(70)
+    x[:n] = np.linspace(0, 1, n)
+    y = 1 + 2 * x + 0.1 * np.random.normal(size=70)
+    samples = infer(jax.random.PRNGKey(0), x, y, np.arange(70) < n)
+    print(n, {k: float(v.mean()) for k, v in samples.items()})

@@ -1,0 +1,26 @@
+# blackjax: a loop jitted with the kernel as a static argument, and a kernel made for each chain
+from functools import partial
+
+import blackjax
+import jax
+import jax.numpy as jnp
+
+
+def logdensity(x):
+    return -0.5 * (x**2).sum()
+
+
+@partial(jax.jit, static_argnums=1)
+def sample(key, step, state):
+    def one(state, key):
+        state, _ = step(key, state)
+        return state, state.position
+
+    return jax.lax.scan(one, state, jax.random.split(key, 100))
+
+
+for chain in range(4):
+    rmh = blackjax.rmh(logdensity, blackjax.mcmc.random_walk.normal(0.1 * jnp.ones(3)))
+    state = rmh.init(jnp.ones(3))
+    _, positions = sample(jax.random.key(chain), rmh.step, state)  # must: JX108 first
+    print(positions.mean())

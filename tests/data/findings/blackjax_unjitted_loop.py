@@ -1,0 +1,16 @@
+# blackjax: each step of the sampler runs outside jit, and makes its loops anew
+import blackjax
+import jax
+import jax.numpy as jnp
+
+
+def logdensity(x):
+    return -0.5 * (x**2).sum()
+
+
+hmc = blackjax.hmc(logdensity, step_size=0.1, inverse_mass_matrix=jnp.ones(3), num_integration_steps=5)
+state = jax.jit(hmc.init)(jnp.ones(3))
+key = jax.random.key(0)
+for i in range(6):
+    state, info = hmc.step(jax.random.fold_in(key, i), state)  # must: JX133 first ~ jax.jit.hmc.step
+print(state.position)

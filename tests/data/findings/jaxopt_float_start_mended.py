@@ -1,0 +1,13 @@
+# Mended: an array from the start
+import jax
+import jax.numpy as jnp
+import jaxopt
+import optax
+
+solver = jaxopt.OptaxSolver(opt=optax.adam(1e-1), fun=lambda theta, x: ((theta * x - 1) ** 2).mean())
+x = jnp.ones(10)
+theta = jnp.float32(1.0)
+state = solver.init_state(theta, x)
+for _ in range(5):
+    theta, state = solver.update(theta, state, x)
+print(theta)
