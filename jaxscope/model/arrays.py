@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -30,6 +31,7 @@ class Group(msgspec.Struct, frozen=True):
       shared: number of them in the memory of other arrays.
       replication: number of devices that hold the same part.
       padding_bytes: allocated for padding on all devices together.
+      all_bytes: on all devices of the process together, without those in the memory of other arrays.
     """
 
     path: str | None
@@ -46,6 +48,7 @@ class Group(msgspec.Struct, frozen=True):
     origin: Frame | None
     held: str | None = None
     shared: int = 0
+    all_bytes: int | None = None
 
     @property
     def own_bytes(self) -> int | None:
@@ -83,6 +86,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     parts: int = 0
     lengths: dict[str, int] = {}
     bounded: list[str] = []
+
+    @property
+    def known_bytes(self) -> int:
+        """Return ``bytes``, or where the devices of some arrays are unknown, what there is at least."""
+        unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
+        return sum(self.by_device.values()) + unknown
 
     @property
     def unnamed_share(self) -> float | None:
@@ -138,13 +147,14 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
     total: int | None = 0
     for g in event.groups:
         group, devices = _group(g, event.shardings)
-        groups.append(group)
         if group.own_bytes is None or devices is None:
+            groups.append(group)
             total = None
             continue
-        for d in devices:
-            if own is None or d in own:
-                by_device[d] = by_device.get(d, 0) + group.own_bytes
+        here = [d for d in devices if own is None or d in own]
+        groups.append(msgspec.structs.replace(group, all_bytes=group.own_bytes * len(here)))
+        for d in here:
+            by_device[d] = by_device.get(d, 0) + group.own_bytes
     for d, twice in event.overlap.items():
         if d in by_device:
             by_device[d] = max(0, by_device[d] - twice)
@@ -167,6 +177,80 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
         lengths=event.lengths,
         bounded=event.bounded,
     )
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """The arrays of a snapshot that have something in common.
+
+    Attributes:
+      name: what it is; None: arrays that no variable leads to.
+      bytes: on all devices of the process; None: unknown.
+    """
+
+    name: str | None
+    groups: list[Group]
+
+    @property
+    def count(self) -> int:
+        return sum(g.count for g in self.groups)
+
+    @property
+    def bytes(self) -> int | None:
+        sizes = [g.all_bytes for g in self.groups]
+        return None if None in sizes else sum(n or 0 for n in sizes)
+
+
+def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
+    """Return the groups of ``s`` by ``name``, the most bytes first."""
+    found: dict[str | None, list[Group]] = {}
+    for g in s.groups:
+        found.setdefault(name(g), []).append(g)
+    members = [Sum(key, groups) for key, groups in found.items()]
+    return sorted(members, key=lambda m: (-(m.bytes or 0), m.name or ""))
+
+
+def tree_of(g: Group) -> str | None:
+    """Return the variable that leads to ``g``, with its attribute: what a user calls parameters or optimizer
+    state.
+
+    ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
+    """
+    if g.path is None:
+        return None
+    steps = tokens(g.path)
+    return "".join(steps[:2] if len(steps) > 1 and steps[1].startswith(".") else steps[:1]) or g.path
+
+
+PARAMETERS, OPTIMIZER, BATCH, OTHER = "parameters", "optimizer state", "batch", "other"
+_OF_OPTIMIZER = {"opt_state", "optstate", "mu", "nu", "momentum", "velocity", "optimizer_state", "trace"}
+_OF_PARAMETERS = {"params", "parameters", "weights", "model", "variables", "net", "network", "kernel"}
+_OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "tokens"}
+
+
+def kind_of(run: Run) -> Callable[[Group], str]:
+    """Return a function from a group to what it is: parameters, optimizer state, batch or other.
+
+    By the words in its path; a batch is also what a line that copies to a device has made.
+    """
+    sent = {
+        (e.site.file, e.site.line)
+        for p in run.processes.values()
+        for e in p.transfers.values()
+        if e.direction == "host_to_device" and e.site is not None and e.count > 1
+    }
+
+    def kind(g: Group) -> str:
+        words = {w.lower() for w in re.findall(r"\w+", g.path or "")}
+        if words & _OF_OPTIMIZER:
+            return OPTIMIZER
+        if words & _OF_PARAMETERS:
+            return PARAMETERS
+        if words & {"opt", "optimizer", "optim"}:
+            return OPTIMIZER
+        made = g.origin is not None and (g.origin.file, g.origin.line) in sent
+        return BATCH if made or words & _OF_BATCH else OTHER
+
+    return kind
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:

@@ -52,6 +52,11 @@ def moment(s: Snapshot) -> str:
     return "before the first step" if s.step == 0 else "before a compilation"
 
 
+def total(s: Snapshot) -> str:
+    """Return ``64.9 MiB``, ``at least 64.9 MiB``: the bytes on all devices of the process."""
+    return size(s.bytes) if s.bytes is not None else f"at least {size(s.known_bytes)}"
+
+
 def spread(used: Iterable[int]) -> str:
     """Return ``1.0 MiB each``, ``1.0 MiB to 1.2 MiB each``: bytes on devices; at least one."""
     amounts = list(used)

@@ -8,6 +8,7 @@ from jaxscope.model import deaths
 from jaxscope.model.arrays import Snapshot
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.present.arrays import total
 from jaxscope.present.programs import memory_parts
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, count, function_name, size
@@ -52,8 +53,7 @@ def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
 
 def alive(look: Snapshot) -> list[Span]:
     """Return ``Live arrays at that time: 12 arrays, 3.4 GiB``."""
-    total = sum(g.global_bytes or 0 for g in look.groups)
-    return [("Live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {size(total)}"]
+    return [("Live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {total(look)}"]
 
 
 def out_of_memory(died: Died) -> bool:

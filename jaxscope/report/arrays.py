@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.run import Run
 from jaxscope.model.sharding_audit import OfArrays
-from jaxscope.present.arrays import UNNAMED, forms, moment, placement, spread
+from jaxscope.present.arrays import UNNAMED, forms, moment, placement, spread, total
 from jaxscope.present.escape import escape
 from jaxscope.present.failures import alive, memory_needed, out_of_memory
-from jaxscope.present.spans import plain
+from jaxscope.present.spans import Span, plain
 from jaxscope.present.text import Places, count, size
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
@@ -20,6 +20,7 @@ from jaxscope.report.shards import drawing
 
 SHOWN = 8
 MESSAGE_LINES = 20
+LEAST = 1 << 20  # bytes in all: less is not shown
 SMALL = 0.01  # of the bytes: groups below are counted together
 
 
@@ -27,16 +28,23 @@ def as_json(run: Run) -> contract.Arrays | None:
     """Return the ``arrays`` entry; None if no snapshot was taken."""
     snapshots = model.snapshots(run)
     intents = OfArrays(run, snapshots)
-    return contract.Arrays([_snapshot(run, s, intents) for s in snapshots]) if snapshots else None
+    kind = model.kind_of(run)
+    return contract.Arrays([_snapshot(run, s, intents, kind) for s in snapshots]) if snapshots else None
 
 
-def _snapshot(run: Run, s: Snapshot, intents: OfArrays) -> contract.Snapshot:
+def _snapshot(run: Run, s: Snapshot, intents: OfArrays, kind: Callable[[Group], str]) -> contract.Snapshot:
+    def sums(name: Callable[[Group], str | None]) -> list[contract.ArraySum]:
+        return [contract.ArraySum(m.name, m.count, m.bytes) for m in model.sums(s, name)]
+
     return contract.Snapshot.copy_of(
         s,
         time_seconds=run.seconds_at(s.t_ns),
         by_device=[contract.OnDevice(d, n) for d, n in sorted(s.by_device.items())],
         memory=[contract.Allocator(m.device, m.in_use, m.peak, m.limit) for m in s.memory],
         groups=[_group(g, intents) for g in s.groups],
+        trees=sums(model.tree_of),
+        kinds=sums(kind),
+        dtypes=sums(lambda g: g.dtype),
     )
 
 
@@ -89,16 +97,19 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     s = model.fullest(snapshots)
     if s is None or not s.count:
         return
+    if s.known_bytes < LEAST and s.error is None and not everything:
+        return
     most = "the largest" if s.bytes == max(each.bytes or 0 for each in snapshots) else "nearly the largest"
     yield BLANK
     yield line(
         ("Live arrays", "title"),
         f"  {moment(s)}, {most} of {count(len(snapshots), 'snapshot')}: {count(s.count, 'array')},"
-        f" {size(s.bytes)}{_devices(s)}",
+        f" {total(s)}{_devices(s)}",
         hang=4,
     )
     if s.error is None or everything:
         yield from _groups(s, places, None if everything else SHOWN)
+        yield from _kinds(run, s)
     if everything:
         yield from _meshes(s)
     if s.cut:
@@ -112,39 +123,58 @@ def _devices(s: Snapshot) -> str:
     fullest = ""
     if limits:
         most = max(limits, key=lambda m: (m.in_use or 0) / (m.limit or 1))
-        fullest = f"; device {most.device} has {size(most.in_use or 0)} of {size(most.limit or 0)} in use"
+        peak = f", at most {size(most.peak)} so far" if most.peak else ""
+        fullest = (
+            f"; device {most.device} has {size(most.in_use or 0)} of {size(most.limit or 0)} in use{peak}"
+        )
     if len(used) < 2:
         return fullest
     return f" on {len(used)} devices, {spread(used.values())}{fullest}"
 
 
+def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
+    """Print the bytes of parameters, optimizer state and batch, and by dtype, where there are several."""
+    kinds = model.sums(s, model.kind_of(run))
+    dtypes = model.sums(s, lambda g: g.dtype)
+    for sums, worth in ((kinds, any(m.name != model.OTHER for m in kinds)), (dtypes, len(dtypes) > 1)):
+        large = [m for m in sums if (m.bytes or 0) >= SMALL * s.known_bytes]
+        if worth and len(large) > 1:
+            text = ", ".join(f"{escape(m.name or 'various', 40)} {size(m.bytes)}" for m in large)
+            yield line((text, "dim"), indent=2, hang=2)
+
+
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
-    total = sum(g.global_bytes or 0 for g in s.groups)
-    shown = [g for g in s.groups if (g.global_bytes or 0) >= SMALL * total][:limit] if limit else s.groups
-    for g in shown:
-        yield line(
-            (
-                escape(g.path, 120) if g.path is not None else UNNAMED,
-                "bold" if g.path is not None else "warning",
-            ),
-            f"  {forms(g)}",
-            (f"  {plain(placement(g))}", "dim"),
-            (f"  {places.frame(g.origin)}" if g.origin else "", "dim"),
-            right=size(g.global_bytes),
-            indent=2,
-            hang=4,
-        )
-    rest = [g for g in s.groups if not any(g is one for one in shown)]
+    """Print the arrays by tree, the largest ``limit``; None: each group by itself."""
+    trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
+    shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
+    for t in shown:
+        g = t.groups[0]
+        name = (escape(t.name, 120), "bold") if t.name is not None else (UNNAMED, "warning")
+        if len(t.groups) > 1:
+            facts: list[Span] = [f"  {count(t.count, 'array')}", (f"  {_most(t)}", "dim")]
+        else:
+            name = (escape(g.path, 120), "bold") if g.path is not None else name
+            where = f"  {places.frame(g.origin)}" if g.origin else ""
+            facts = [f"  {forms(g)}", (f"  {plain(placement(g))}", "dim"), (where, "dim")]
+        yield line(name, *facts, right=size(_weight(t)), indent=2, hang=4)
+    rest = trees[len(shown) :] if limit else []
     if rest:
-        left = sum(g.global_bytes or 0 for g in rest)
-        yield line(
-            (f"and {count(sum(g.count for g in rest), 'more array')}, {size(left)}: --all shows them", "dim"),
-            indent=2,
-        )
+        more, left = sum(t.count for t in rest), sum(_weight(t) for t in rest)
+        yield line((f"and {count(more, 'more array')}, {size(left)}: --all shows them", "dim"), indent=2)
     unnamed = s.unnamed_share
     if unnamed:
         share = "less than 1 %" if unnamed < 0.01 else f"{unnamed:.0%}".replace("%", " %")
         yield line((f"unnamed: {share} of the bytes", "dim"), indent=2)
+
+
+def _weight(t: model.Sum) -> int:
+    """Return the bytes on all devices; where they are unknown, those of the arrays without copies."""
+    return sum((g.all_bytes if g.all_bytes is not None else g.global_bytes) or 0 for g in t.groups)
+
+
+def _most(t: model.Sum) -> str:
+    g = max(t.groups, key=lambda g: g.all_bytes or 0)
+    return f"the largest {escape(g.path, 120) if g.path is not None else UNNAMED}, {forms(g)}"
 
 
 def _meshes(s: Snapshot) -> Iterator[Line]:

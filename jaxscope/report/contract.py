@@ -660,8 +660,18 @@ class ArrayGroup(Entry):
     compiled: str | None
 
 
+class ArraySum(Entry):
+    """Live arrays of one variable (``state.params``), kind (parameters, optimizer state, batch, other) or
+    dtype; ``name`` is null where it is unknown."""
+
+    name: str | None
+    count: int
+    bytes: int | None
+
+
 class Snapshot(Entry):
-    """The live arrays at one moment."""
+    """The live arrays at one moment. ``bytes``, also of its sums: on all devices of this process, each buffer
+    once."""
 
     time_seconds: float | None
     step: int | None
@@ -671,6 +681,9 @@ class Snapshot(Entry):
     by_device: list[OnDevice]
     memory: list[Allocator]
     groups: list[ArrayGroup]
+    trees: list[ArraySum]
+    kinds: list[ArraySum]
+    dtypes: list[ArraySum]
 
 
 class Arrays(Entry):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import msgspec
 
 from jaxscope.analysis import sharding as sh
-from jaxscope.analysis.paths import tokens
 from jaxscope.model import arrays
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
@@ -133,7 +132,7 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
     for look in looks:
         for g in look.groups:
             if g.path is not None and met.setdefault((g.path, g.shape, g.dtype), look) is look:
-                trees.setdefault(_tree(g.path), []).append((g, look))
+                trees.setdefault(arrays.tree_of(g) or g.path, []).append((g, look))
     return trees
 
 
@@ -194,15 +193,6 @@ def _like(tree: str, copied: _Copied) -> Message | None:
     if not more:
         return message("one-is-sharded", path=path, axis=axis)
     return message("several-are-sharded", path=path, more=more, tree=tree, axis=axis)
-
-
-def _tree(path: str) -> str:
-    """Return the tree a path belongs to: a variable, with its first attribute if it has one.
-
-    ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
-    """
-    steps = tokens(path)
-    return "".join(steps[:2] if len(steps) > 1 and steps[1].startswith(".") else steps[:1]) or path
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:

@@ -76,11 +76,38 @@ def test_the_fullest_look_is_told_group_by_group(tmp_path):
     )
     assert "Live arrays after step 4, the largest of 2 snapshots: 42 arrays" in " ".join(shown.split())
     flat = " ".join(shown.split())
-    flat = flat.replace(" 1.0 MiB ", " ")  # stands at the right edge of the first line
+    flat = flat.replace(" 8.0 MiB ", " ")  # on all devices: stands at the right edge of the first line
     assert "state.params['w'] float32[512,512] P() on data=8, pinned_host, 8 copies, layout (1, 0)" in flat
     assert "unnamed 40x float32[8] cpu:0 train.py:30" in flat
     assert "and 1 more array, 8 B" in flat and "unnamed: 50 % of the bytes" in flat
     assert "device 3 has 6.0 GiB of 8.0 GiB in use" in flat
+
+
+def test_arrays_of_one_variable_are_one_row_with_their_bytes_on_all_devices(tmp_path):
+    array = seen().groups[0]
+    paths = ["state.params['u']", "state.params['w']", "state.opt_state[*].mu['w']", "x"]
+    groups = [msgspec.structs.replace(array, path=p, shape=(n,)) for n, p in enumerate(paths, 1)]
+    shown, run = page(tmp_path, msgspec.structs.replace(seen(), groups=groups, count=4))
+    flat = " ".join(shown.split())
+    assert "state.params 2 arrays the largest state.params['u'], float32[1] 16.0 MiB" in flat
+    assert "parameters 16.0 MiB, optimizer state 8.0 MiB, other 8.0 MiB" in flat
+    look = arrays.as_json(run).snapshots[0]
+    assert [(t.name, t.bytes) for t in look.trees] == [
+        ("state.params", 16 * MIB),
+        ("state.opt_state", 8 * MIB),
+        ("x", 8 * MIB),
+    ]
+    assert look.bytes == sum(t.bytes for sums in (look.trees,) for t in sums) == look.dtypes[0].bytes
+    assert [(k.name, k.count) for k in look.kinds] == [
+        ("parameters", 2),
+        ("optimizer state", 1),
+        ("other", 1),
+    ]
+
+
+def test_less_than_a_mebibyte_in_all_is_left_out(tmp_path):
+    small = msgspec.structs.replace(seen(), groups=seen().groups[2:], count=1)
+    assert "Live arrays" not in page(tmp_path, small)[0]
 
 
 def test_what_memory_ran_out_on_comes_first_with_the_program_that_asked(tmp_path):

@@ -11,7 +11,7 @@ from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
-from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement
+from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement, total
 from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Cell, Column, Part
 
@@ -271,11 +271,10 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
     s = looks.found[shown]
     holding = [d for d, n in s.by_device.items() if n]
     on = f" on {count(len(holding), 'device')}" if holding else ""
-    totals = [sum(g.global_bytes or 0 for g in look.groups) for look in looks.found]
+    totals = [look.known_bytes for look in looks.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
     which = f"snapshot {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
-    known = None if any(g.global_bytes is None for g in s.groups) else totals[shown]
-    return f"Arrays {moment(s)}: {count(s.count, 'array')}, {size(known)}{on}", which
+    return f"Arrays {moment(s)}: {count(s.count, 'array')}, {total(s)}{on}", which
 
 
 def heading(r: Row) -> list[list[Part]]:

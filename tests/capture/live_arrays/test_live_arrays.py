@@ -119,7 +119,9 @@ def test_parts_that_were_looked_at_are_no_further_memory(placed):
 def test_the_json_has_the_keys_of_the_contract(record):
     done = record("import jax.numpy as jnp, jaxscope\nx = jnp.ones((4, 2))\njaxscope.snapshot()")
     [look, _] = msgspec.to_builtins(report.as_json(load(done.run)))["snapshots"]
-    assert set(look) == {"time_seconds", "step", "count", "parts", "bytes", "by_device", "memory", "groups"}
+    assert set(look) == {
+        "time_seconds", "step", "count", "parts", "bytes", "by_device", "memory", "groups", "trees", "kinds", "dtypes",
+    }  # fmt: skip
     [x] = [g for g in look["groups"] if g["path"] == "x"]
     assert set(x) == {
         "path", "count", "shared", "shape", "dtype", "global_bytes", "device_bytes", "sharding", "spec",
