@@ -148,7 +148,7 @@ def _memory(p: Limited, limits: Limits) -> Iterator[Finding]:
                 limit=Bytes(limit),
                 parts=message("in-parentheses", parts=Parts(tuple(parts))) if parts else None,
             )
-            yield p.finding(MEMORY, title, message("fix-less-memory"))
+            yield p.finding(MEMORY, title, message("fix-use-less-memory"))
 
 
 def _sizes(named: Iterable[tuple[str, int]]) -> Parts:

@@ -37,7 +37,7 @@ TEMPLATES = {
     "memory-added": "and {bytes} that the compiler adds, such as constants{code}",
     "memory-of-code": " ({bytes} of code may be included)",
     "unknown-memory": "{program}: its memory ({what}) is unknown",
-    "fix-less-memory": (
+    "fix-use-less-memory": (
         "donate what is not needed after the call, shard or rematerialize (jax.checkpoint) what is largest"
     ),
     "too-much-replicated": (
