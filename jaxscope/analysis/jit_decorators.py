@@ -62,7 +62,7 @@ def advice(source: str | None, line: int, library: str | None) -> str:
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
     """Return whether a function or a method of one of these ``names`` is called on ``line``."""
     found = syntax(source) if source is not None else None
-    return found is not None and any(_last(c.func) in names for c in found.calls.get(line, []))
+    return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
 
 def _for_python(node: ast.expr) -> bool:

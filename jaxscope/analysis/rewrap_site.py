@@ -179,13 +179,13 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 def _called_at(found: Syntax, name: str) -> int | None:
     """Return the line of the one call of ``name``, or of ``run(name)``; None: it is mentioned elsewhere, too."""
     mentions = [
-        n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and _last(n) == name
+        n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
     ]
     if len(mentions) != 1:
         return None
     for calls in found.calls.values():
         for call in calls:
-            if call.func is mentions[0] or (_last(call.func) in _RUN and mentions[0] in call.args):
+            if call.func is mentions[0] or (last_name(call.func) in _RUN and mentions[0] in call.args):
                 return call.lineno
     return None
 

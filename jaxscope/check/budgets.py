@@ -26,7 +26,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, extended
-from jaxscope.schema.messages import Message, Parts, Seconds, message
+from jaxscope.schema.messages import Count, Message, Parts, Seconds, message
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
 MOST = 3  # contributors named
@@ -295,7 +295,12 @@ def _seconds_of(f: Function, limit: float, part: Part | None) -> Iterator[Findin
     text = message(
         "too-many-seconds-of-function", function=f.display_name, spent=Seconds(spent), limit=Seconds(limit)
     )
-    title = message("longest-of", text=text, n=len(compilations), seconds=Seconds(worst.seconds))
+    title = message(
+        "longest-of",
+        text=text,
+        compilations=Count(len(compilations), "compilation"),
+        seconds=Seconds(worst.seconds),
+    )
     yield _too_slow(worst, title, text, spent)
 
 

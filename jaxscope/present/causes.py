@@ -261,7 +261,7 @@ def _layout(c: Cause) -> str:
 
 def _sharding(c: Cause) -> str:
     text = f"the sharding of {subject(c)} changed {_from_to(c)}"
-    return f"{text}: the same placement, spelled differently" if c.kind == "equal_sharding" else text
+    return f"{text}: the same placement, written differently" if c.kind == "equal_sharding" else text
 
 
 def _mesh(c: Cause) -> str:
@@ -309,10 +309,10 @@ def _static(c: Cause) -> str:
         return "the operation is applied with other parameters (an axis, a dtype, a size)"
     if isinstance(detail, StaticDetail) and detail.why == NO_FIELD:
         what = f"that {detail.owner} compares" if detail.owner else f"of {c.path}"
-        return f"static data {what} changed, but none of its attributes that were recorded did"
+        return f"static data {what} changed, but none of its recorded attributes did"
     what = f"the static {'field' if c.kind == 'tree_static' else 'value'} {c.path}"
     if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT and isinstance(c.after, StaticValue):
-        return f"{what} changed, but looks the same as far as it was recorded: {brief(c.after.repr, ROOM)}"
+        return f"{what} changed, but its recorded text is the same: {brief(c.after.repr, ROOM)}"
     return _came_or_went(c, what) or f"{what} changed {_from_to(c)}"
 
 
@@ -327,7 +327,7 @@ def _static_identity(c: Cause) -> str:
     elif detail.why == FUNCTION:
         why = "functions compare by identity"
     elif detail.why == PARTS:
-        why = "a function or an object in it compares by identity, and is another one"
+        why = "a function or an object in it compares by identity and is a new one"
     else:
         why = f"{kind} defines no __eq__ and __hash__, so it compares by identity"
     what = f"the static {'field' if detail.inside else 'value'} {c.path}"

@@ -85,7 +85,7 @@ def test_seconds_of_the_run_are_wall_time_of_everything_and_of_a_function_its_ow
     ((code, title),) = over(log, functions={"train_step": Limits(seconds=6)})
     assert (
         title
-        == "train_step was traced, lowered and compiled for 7.0 s, 6.0 s allowed; the longest of 1 took 7.0 s"
+        == "train_step was traced, lowered and compiled for 7.0 s, 6.0 s allowed; the longest of 1 compilation took 7.0 s"
     )
     assert over(log, functions={"train_step": Limits(seconds=7.5)}) == []
 

@@ -36,7 +36,10 @@ def test_a_copy_in_each_step_is_told_with_line_count_and_seconds(log):
         == "float(loss) at train.py:31 copies to the host in each of 200 steps; the program waited 1.3 s"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
-    assert words.evidence(f.evidence[0]) == "200 times, 800 bytes; 65% of the time from the first to the last"
+    assert (
+        words.evidence(f.evidence[0])
+        == "200 times, 800 bytes; the program waited for 65% of the time from the first to the last"
+    )
 
 
 def test_a_view_is_not_called_a_copy(log):

@@ -8,7 +8,7 @@ TEMPLATES = {
     "fix-record-all": (
         "record the whole program (jaxscope run, or jaxscope.record() around it) to learn what changed"
     ),
-    "fix-warm-up": "call it with such arguments {when}, or let more steps compile",
+    "fix-warm-up": "call it with such arguments {when}, or allow compilations in more steps",
     "too-many-compilations": "{count}{which}{listed}; most recently {function}: {cause}",
     "compiled-all-times": "your functions were compiled {times}, {limit} allowed",
     "compiled-own-times": "{function} was compiled {times}, {limit} allowed",
@@ -19,13 +19,13 @@ TEMPLATES = {
     "others-were-late": "; {n} were too late ({code}), the others",
     "fix-or-allow-more-compilations": "{fix}, or allow more compilations",
     "fix-one-jit": "put functions that are called one after the other under one jit",
-    "fix-equal-calls": "make its calls equal in what the finding names",
+    "fix-equal-calls": "keep what the finding names the same in every call",
     "unknown-seconds": "how long tracing, lowering and compiling took is unknown",
     "too-many-seconds": "tracing, lowering and compiling took {spent}, {limit} allowed; the slowest: {slowest}",
     "seconds-of-function": "{function} {seconds}",
     "slowest-compilation": "{function}: {seconds}",
     "too-many-seconds-of-function": "{function} was traced, lowered and compiled for {spent}, {limit} allowed",
-    "longest-of": "{text}; the longest of {n} took {seconds}",
+    "longest-of": "{text}; the longest of {compilations} took {seconds}",
     "fix-smaller-program": (
         "compile it less often, or make its program smaller (jaxscope report shows what it consists of)"
     ),

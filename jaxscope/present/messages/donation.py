@@ -9,7 +9,7 @@ TEMPLATES = {
         "{path}{more} of {function} ({bytes}) could be donated: no live reference was found {when}"
     ),
     "fix-donate": (
-        "jit with donate_argnames={argnames} if nothing reads {names} after the call, under another name either: the"
+        "jit with donate_argnames={argnames} if nothing reads {names} after the call, not even under another name: the"
         " call deletes {them}"
     ),
     "captured-constant": "{function} captures {constant} ({bytes}) as a constant",

@@ -39,7 +39,7 @@ TEMPLATES = {
         "shard dimension {dimension} of {path} over the axis {axis!r} in its PartitionSpec{like}{others}"
     ),
     "shard-like": ", like {path}",
-    "shard-the-others": ", and of each other array a dimension that the axis divides",
+    "shard-the-others": "; for each of the others, choose a dimension that the axis size divides",
     "uneven-devices": "device {fullest} holds {most}, device {emptiest} holds {least}{array}",
     "is-on-device": ": {path} ({bytes}) is on device {device}",
     "device-holds": "device {device}: {bytes}",

@@ -15,7 +15,7 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit come from one line ({names}){again}",
-    "of-them-again": "; {n} of them again, because {why}",
+    "of-them-again": "; {n} of them are repeated, because {why}",
     "because-of-bodies": "the function that they run, a loop's body or a branch, is a new object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-cause": "{cause}",
@@ -133,7 +133,7 @@ TEMPLATES = {
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
         "jax.device_put {path} to the sharding that {function} returns it with, {sharding}, before the first call;"
-        " or to another of that mesh, and jit {function} with the same one in out_shardings="
+        " or to another sharding of that mesh, and jit {function} with the same one in out_shardings="
     ),
     "fix-keep-sharding": (
         "jit {function} with out_shardings= so that {path} is returned with the sharding that it is passed with{passed};"
@@ -164,7 +164,7 @@ TEMPLATES = {
     ),
     "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
     "fix-jit-this-call": "jit what this line calls, {how}",
-    "fix-jit-through-library": "jit what this line calls, {how}; not the lines of yours that {library} calls",
+    "fix-jit-through-library": "jit what this line calls, {how}; do not jit your functions that {library} calls",
     "fix-jit-method": "jit what this line calls, {how}, if it can be traced: {library} does not jit it here",
     "fix-jit-around-run": (
         "{first}define one function under jax.jit that makes the object, runs it and returns the arrays (MCMC with"
@@ -181,7 +181,7 @@ TEMPLATES = {
     ),
     "fix-make-once": (
         "create the object whose method is called here once, before the loop, and call it again with other arrays:"
-        " {library} defines its functions anew for each object"
+        " {library} defines its functions again for each object"
     ),
     "fix-numpy-or-jit": (
         "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it computes with JAX itself,"

@@ -8,7 +8,7 @@ TEMPLATES = {
     "phase-of-steps": " ({first} to {last})",
     "times-a-step": "{n} times ",
     "so-often": "{n} times",
-    "copies": "{n} times, {amount}; {share} of the time from the first to the last",
+    "copies": "{n} times, {amount}; the program waited for {share} of the time from the first to the last",
     "copies-without-copy": "{copies}; on this backend the host reads the array in place",
     "fix-decide-on-device": "decide on the device (jnp.where, jax.lax.cond), or read it every 50 steps or so",
     "fix-print-less": "print every 50 steps or so, or with jax.debug.print inside the jitted function",
@@ -18,7 +18,7 @@ TEMPLATES = {
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
     "in-all": "{amount} in all",
-    "bytes-unknown": "bytes not known",
+    "bytes-unknown": "size unknown",
     "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every 50 steps or so",
     "fix-put-once": (
         "put it on the device once, before the loop; if it is new each time, put the next one while the device"
