@@ -143,7 +143,8 @@ def _messages(folder: Path) -> None:
     page = [
         "# Errors",
         "",
-        "Every error that jaxscope reports, by its slug (`JaxscopeError.slug` in code): the message, then the hint. `…`"
+        "Every error that jaxscope reports, by its slug, which is printed in brackets after the error and is"
+        " `JaxscopeError.slug` in code: the message, then the hint. `…`"
         " stands for a name or a figure.",
         "",
     ]

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.analysis.hlo.wire_bytes import KINDS
 from jaxscope.errors import UsageError
+from jaxscope.schema.collectives import KINDS
 
 ANY = "*"
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*(?:([KMGT]?)(i?)B)?\s*", re.IGNORECASE)

@@ -18,6 +18,7 @@ from jaxscope import __version__
 from jaxscope.cli.help import Help
 from jaxscope.errors import JaxscopeError, UsageError
 
+UNNAMED = ("error", "usage", "internal")  # slugs that tell no error from others
 MAX_WORDS = 300  # characters of an internal error
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
@@ -204,7 +205,9 @@ def _instead(argv: list[str]) -> str:
 def _complain(e: JaxscopeError) -> None:
     from jaxscope.present.escape import escape
 
-    text = f"jaxscope: {escape(e.message)}\n" + (f"  {escape(e.hint)}\n" if e.hint else "")
+    # The slug finds the error in the documentation ("Errors") and in reports of others.
+    name = "" if e.slug in UNNAMED else f" [{e.slug}]"
+    text = f"jaxscope: {escape(e.message)}{name}\n" + (f"  {escape(e.hint)}\n" if e.hint else "")
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed
         sys.stderr.write(text)
         sys.stderr.flush()

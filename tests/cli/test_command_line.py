@@ -348,7 +348,7 @@ def test_a_full_disk_is_a_message(run, home):
                 [sys.executable, "-m", "jaxscope", *words], stdout=full, stderr=subprocess.PIPE, text=True
             )
         assert done.returncode == 2 and done.stderr == (
-            "jaxscope: the output cannot be written: No space left on device\n"
+            "jaxscope: the output cannot be written: No space left on device [unwritable]\n"
         )
 
 

@@ -27,7 +27,8 @@ from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes,
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.analysis.hlo.origin import is_manual, origin
 from jaxscope.analysis.hlo.schedule import Schedule
-from jaxscope.analysis.hlo.wire_bytes import KINDS, wire_bytes
+from jaxscope.analysis.hlo.wire_bytes import wire_bytes
+from jaxscope.schema.collectives import KINDS
 from jaxscope.schema.keys import Frame
 
 # Their group numbers are partitions where the others' are replicas (XLA's CollectiveOpGroupMode).

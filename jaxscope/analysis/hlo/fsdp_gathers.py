@@ -16,7 +16,7 @@ from jaxscope.analysis.hlo.axes import Mesh
 from jaxscope.analysis.hlo.calls import CallGraph, names
 from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
-from jaxscope.analysis.hlo.wire_bytes import KINDS
+from jaxscope.schema.collectives import KINDS
 
 # What hands on one array as it is: another type, layout or shape, a slice of a stack, the other half of a
 # pair.

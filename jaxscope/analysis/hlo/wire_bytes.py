@@ -20,19 +20,6 @@ A tree or a switch that reduces (NVLS, SHARP) sends less, a latency-bound algori
 
 from __future__ import annotations
 
-# In the order of messages; also ``collectives[].kind`` in the JSON report.
-KINDS = (
-    "all-reduce",
-    "all-gather",
-    "reduce-scatter",
-    "all-to-all",
-    "collective-permute",
-    "collective-broadcast",
-    "ragged-all-to-all",
-    "send",
-    "recv",
-)
-
 
 def wire_bytes(
     kind: str, result_bytes: int | None, group_size: int | None, *, moves: bool = True
