@@ -42,5 +42,5 @@ def open_run(which: str | Path | None = "latest") -> Opened:
       RunNotFound: there is none, with the nearest names there are.
     """
     run = Opened()
-    load.Tail(store.find(None if which is None else str(which)), run).load()
+    load.Tail(store.one_process(store.find(None if which is None else str(which))), run).load()
     return run

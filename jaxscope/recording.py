@@ -60,6 +60,7 @@ class Recording:
         """
         from jaxscope.capture import session
         from jaxscope.errors import LogError, UsageError
+        from jaxscope.launch import job
 
         if self._ir not in session.IR_CHOICES:
             raise UsageError(
@@ -85,8 +86,11 @@ class Recording:
             self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session"
         )
         try:
-            self._run = store.create(
-                self._path if self._overwrite else _free(self._path),
+            launched = job.here()
+            free = self._path if self._overwrite or launched is not None else _free(self._path)
+            self._run = job.create_run(
+                free,
+                launched,
                 name=name,
                 overwrite=self._overwrite,
                 how="record",

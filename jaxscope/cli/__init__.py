@@ -31,6 +31,11 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
             "jaxscope run train.py --lr 0.1",
         ),
         (
+            "launch",
+            "start the processes of one job on this machine, and record them",
+            "jaxscope launch -n 4 train.py",
+        ),
+        (
             "compile",
             "compile a function for an accelerator you don't have",
             "jaxscope compile train:step --target v5e:4x4 --args train:shapes",

@@ -47,6 +47,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
     "run": {
         "out": Option(str),
         "name": Option(str),
+        "job": Option(str),
         "ir": Option(str, IR),
         "step-function": Option(str),
         "arrays": Option(bool),

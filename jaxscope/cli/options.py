@@ -82,6 +82,12 @@ def parser() -> OptionsParser:
     )
     where.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
     where.add_argument("--name", help="name of the run (default: made from the script's name)")
+    where.add_argument(
+        "--job",
+        metavar="NAME",
+        help="the job that this process is one of, where no launcher tells: processes with the same NAME and"
+        " --out, or in the same directory, write into one run",
+    )
     what = parser.add_argument_group("what to record")
     what.add_argument(
         "--ir", choices=config.IR, help="program texts to keep of your functions (default: all)"

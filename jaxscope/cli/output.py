@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 NAMED = 6  # functions listed in the message about an ambiguous name
 
 
-def chosen(which: str | None) -> RunDir:
+def chosen(which: str | None, rank: int | None = None) -> RunDir:
     """Return the run named RUN on the command line; print a note if the latest recorded run is not the
-    newest.
+    newest. Of a job of many processes it is what ``rank`` recorded, by default the first rank.
 
     Raises:
       RunNotFound: there is none.
@@ -40,7 +40,7 @@ def chosen(which: str | None) -> RunDir:
                 f"{newest.path.name} is newer but recorded nothing (the program did not import jax);"
                 f" showing {found.path.name}\n"
             )
-    return found
+    return store.one_process(found, rank)
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:

@@ -19,7 +19,7 @@ from jaxscope.cli import check, live, options, sweep, sweep_values, targeting, v
 from jaxscope.cli.stderr import print_message
 from jaxscope.cli.sweep import Round
 from jaxscope.errors import JaxscopeError, LogError, UsageError
-from jaxscope.launch import command, program_events, runner
+from jaxscope.launch import command, job, program_events, runner
 from jaxscope.launch.command import Command
 from jaxscope.log import files, store
 from jaxscope.log.liveness import Heartbeat
@@ -64,6 +64,9 @@ def handle(args: argparse.Namespace) -> int:
     if opts.tui and not view.on_a_terminal():
         print_message("--tui needs a terminal and there is none: the program runs without it")
     options.configure(opts)
+    opts.launched = job.here(opts.job)
+    if opts.launched is not None:
+        _as_one_of_many(opts)
     rounds = sweep.rounds_of(opts, program)
     first = rounds[0]
     limits = None if opts.check is None else check.options(sweep.checks(opts.check, rounds))
@@ -96,6 +99,14 @@ def handle(args: argparse.Namespace) -> int:
         elif record is not None and not opts.quiet:
             _report(record, ended, read)
     return _checked(record, ended, limits, read)
+
+
+def _as_one_of_many(opts: argparse.Namespace) -> None:
+    """Leave the terminal and the summary to rank 0; the terminal interface only opens there, on request."""
+    if opts.launched.rank:
+        opts.tui, opts.quiet = False, True
+    elif opts.tui is None:
+        opts.tui = False
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
@@ -211,8 +222,9 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
 def _create(each: Round, opts: argparse.Namespace) -> RunDir:
     name, where = opts.name or (None if opts.out else each.program.stem), Path(opts.out) if opts.out else None
     recording_options = _recording_options(opts, each)
-    run = store.create(
+    run = job.create_run(
         where,
+        opts.launched,
         name=name,
         overwrite=bool(opts.overwrite),
         argv=each.program.words,
@@ -333,5 +345,4 @@ def _checked(
 
 
 def _how_to_see(record: RunDir) -> str:
-    at_home = record.path.parent == store.here() / store.runs_home()
-    return f"jaxscope report {record.path.name if at_home else record.path}"
+    return f"jaxscope report {store.address(record)}"

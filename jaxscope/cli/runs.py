@@ -8,10 +8,11 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxscope.errors import LogError, UsageError
-from jaxscope.log import removal, store
+from jaxscope.errors import LogError, RunNotFound, UsageError
+from jaxscope.log import ranks, removal, store
 from jaxscope.log.counts import SUFFIX
 from jaxscope.log.jobs import Queue
 from jaxscope.log.liveness import STALE_S, beat_of
@@ -21,7 +22,9 @@ from jaxscope.present.escape import escape
 if TYPE_CHECKING:
     from jaxscope.model.run import Run
 
-DESCRIPTION = "List the recorded runs of this directory, remove some, or clear out old ones."
+DESCRIPTION = (
+    "List the recorded runs of this directory, remove some, clear out old ones, or make one of many."
+)
 EXAMPLES = """\
 examples:
   jaxscope runs                           the list, newest last
@@ -29,6 +32,11 @@ examples:
   jaxscope report latest/MESH=4x4         one of the runs that --vary made, as the list shows it below the first
   jaxscope runs gc --keep 20              all but the 20 newest
   jaxscope runs gc --older-than 30 --dry-run
+  jaxscope runs merge host0/run host1/run -o job    one run of what the processes of a job recorded
+"""
+MERGING = """\
+Copy what the processes of one job recorded, each on a file system of its own, into one run. DIR is a run, or any folder
+that holds runs. The rank of a process is the one its launcher gave it, else JAX's process index.
 """
 REMOVAL = """\
 Remove runs by name or directory: the files that jaxscope wrote, and the directory where nothing else is in it.
@@ -45,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
         "runs", help="list and remove runs", description=DESCRIPTION, epilog=EXAMPLES
     )
     parser.set_defaults(handler=handle_list)
-    verbs = parser.add_subparsers(metavar="{list,rm,gc}")
+    verbs = parser.add_subparsers(metavar="{list,rm,gc,merge}")
     listing = verbs.add_parser("list", help="what is recorded (default)")
     listing.set_defaults(handler=handle_list)
     remove = verbs.add_parser("rm", help="remove runs", description=REMOVAL)
@@ -65,6 +73,15 @@ def add_parser(subparsers: Any) -> None:
     clear.add_argument("--dry-run", action="store_true", help="print what would be removed")
     clear.add_argument("-y", "--yes", action="store_true", help="do not ask")
     clear.set_defaults(handler=handle_gc)
+    merge = verbs.add_parser("merge", help="make one run of those of a job's processes", description=MERGING)
+    merge.add_argument(
+        "directories", nargs="+", metavar="DIR", type=Path, help="a run, or a folder that holds runs"
+    )
+    merge.add_argument(
+        "-o", "--out", metavar="DIR", type=Path, help="the new run (default: in .jaxscope/runs)"
+    )
+    merge.add_argument("--job", metavar="NAME", help="merge the processes of this job only")
+    merge.set_defaults(handler=handle_merge)
 
 
 class Row(NamedTuple):
@@ -123,10 +140,12 @@ def row(directory: RunDir) -> Row:
     """Return the entry of one run in the list; reads its log."""
     from jaxscope.model.load import load
     from jaxscope.present.runs import ending
-    from jaxscope.present.text import command, seconds, size
+    from jaxscope.present.text import command, count, seconds, size
 
-    run = load(directory)
-    meta = directory.meta
+    places = store.rank_runs(directory)
+    process = store.one_process(directory)
+    run = load(process)
+    meta = process.meta
     argv = meta.get("argv")
     words = [str(w) for w in argv] if isinstance(argv, list) else []
     given = "".join(f"{name}={value} " for name, value in directory.settings if not name.startswith("-"))
@@ -134,10 +153,10 @@ def row(directory: RunDir) -> Row:
     return Row(
         escape(directory.path.name),
         _when(meta.get("started")),
-        f"{escape(given)}{command(words)}"[:60],
+        f"{escape(given)}{command(words)}"[:60] + (f" ({count(len(places), 'rank')})" if places else ""),
         seconds(run.seconds),
         f"{compiled:,}",
-        ending(run, directory)[0],
+        ending(run, process)[0],
         size(directory.bytes_on_disk()),
     )
 
@@ -202,6 +221,74 @@ def handle_gc(args: argparse.Namespace) -> int:
     return 2 if failed else 0
 
 
+def handle_merge(args: argparse.Namespace) -> int:
+    """Copy the recordings of a job's processes into a new run, and print its directory."""
+    from jaxscope.present.text import count
+
+    sources = [place for path in args.directories for place in ranks.found_below(path)]
+    of_job = [p for p in sources if args.job in (None, p.meta.get("job"))]
+    if not of_job:
+        raise RunNotFound(
+            f"no recorded process{f' of the job {args.job}' if args.job else ''} in"
+            f" {', '.join(map(str, args.directories))}",
+            hint="give the directories of the runs, or a folder that holds them",
+            slug="nothing-to-merge",
+        )
+    jobs = sorted({str(p.meta["job"]) for p in of_job if "job" in p.meta})
+    if len(jobs) > 1:
+        raise UsageError(
+            f"these are the processes of {len(jobs)} jobs: {', '.join(jobs[:SHOWN])}",
+            hint=f"choose one: --job {jobs[0]}",
+            slug="merge-jobs",
+        )
+    by_rank = _by_rank(of_job)
+    first = by_rank[min(by_rank)]
+    sizes = [n for p in of_job if isinstance(n := p.meta.get("ranks"), int)]
+    job = jobs[0] if jobs else first.path.name
+    whole = ranks.create_merged(
+        args.out, job, max([*sizes, max(by_rank) + 1]), first.name, min(p.started for p in of_job)
+    )
+    for rank, place in sorted(by_rank.items()):
+        try:
+            ranks.copy(place, whole, rank, job=job)
+        except OSError as e:
+            raise LogError(f"{place.path} cannot be copied: {e}", slug="run-unreadable") from e
+    print(whole.path)  # noqa: T201
+    sys.stderr.write(f"{count(len(by_rank), 'rank')} of the job {escape(job)} merged\n")
+    return 0
+
+
+def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
+    """Return the recordings by rank.
+
+    Raises:
+      UsageError: of one the rank is unknown, or two have the same.
+    """
+    from jaxscope.model.load import load
+    from jaxscope.model.ranks import process_index
+
+    found: dict[int, RunDir] = {}
+    for place in places:
+        rank = ranks.number(place)
+        if rank is None:
+            rank = process_index(load(place))
+        if rank is None:
+            raise UsageError(
+                f"the rank of {place.path} is unknown: no launcher gave it one, and it started no backend of"
+                " several processes",
+                hint="leave it out",
+                slug="merge-rank-unknown",
+            )
+        if rank in found:
+            raise UsageError(
+                f"{found[rank].path} and {place.path} are both of rank {rank}",
+                hint="give the directories of one launch only",
+                slug="merge-ranks",
+            )
+        found[rank] = place
+    return found
+
+
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
     """Ask for confirmation if stdin is a terminal."""
     from jaxscope.present.text import count, size
@@ -249,7 +336,8 @@ def _going_on(found: RunDir) -> bool:
     day."""
     from jaxscope.model.load import going_on, load
 
-    for each in (found, *store.sub_runs(found)):
+    places = store.rank_runs(found)
+    for each in places or (found, *store.sub_runs(found)):
         queue = Queue(each)
         if queue.waiting() and not queue.abandoned():
             return True

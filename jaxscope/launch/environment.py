@@ -38,12 +38,12 @@ def _record() -> None:
         return
     try:
         from jaxscope.capture import session
-        from jaxscope.log import store
+        from jaxscope.launch import job
 
         own_run = session.RUN_VARIABLE not in os.environ  # else jaxscope run, or a parent, made it
         if own_run:
             name = os.path.splitext(os.path.basename(sys.argv[0] or "session"))[0]  # noqa: PTH119, PTH122
-            made = store.create(name=name or "session", how="env", argv=list(sys.argv))
+            made = job.create_run(None, job.here(), name=name or "session", how="env", argv=list(sys.argv))
             os.environ[session.RUN_VARIABLE] = str(made.path)
         active = session.start_from_environment("env" if own_run else "run")
         atexit.unregister(session.stop)

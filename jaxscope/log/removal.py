@@ -30,7 +30,8 @@ _WITHIN = {
         r"[0-9a-f]{16}\.(mlir|job|done|lost|result|tried)|alive|closed|compiler\.log" + _PART
     ),
 }
-_SUB = "sub"
+_RUNS = ("sub", "ranks")  # directories of runs within a run
+DEPTH = 4  # parts of the path of a run within a run within a run: ranks/00002/sub/4x4
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -52,7 +53,18 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether a process of this machine writes in the run directory or watches its program."""
+    """Return whether a process of this machine writes in the run directory ``path``, or in that of a rank
+    within it, or watches its program."""
+    if _written(path):
+        return True
+    try:
+        ranks = files.names(path / "ranks", within=path)
+    except OSError:
+        return False
+    return any(_written(path / "ranks" / name) for name in ranks)
+
+
+def _written(path: Path) -> bool:
     beat = liveness.beat_of(path / "heartbeat")
     if beat is not None and beat.going:
         return True
@@ -61,6 +73,17 @@ def in_use(path: Path) -> bool:
     except OSError:
         return False
     return any(liveness.locked(path / "events" / name) for name in logs)
+
+
+def own_files(path: Path) -> list[Path]:
+    """Return the files of the run in ``path`` that jaxscope wrote, but ``meta.json``, by their paths in it."""
+    found: list[Path] = []
+    for part, ours in {"": _FILES, **_WITHIN}.items():
+        with contextlib.suppress(OSError):
+            for name in files.names(path / part, within=path):
+                if ours.fullmatch(name) and not name.endswith(".part") and name != META:
+                    found.append(Path(part, name))
+    return sorted(found)
 
 
 def foreign(path: Path) -> Iterator[str]:
@@ -113,11 +136,11 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
             if above or name != META:
                 file(name, fd)
-        elif stat.S_ISDIR(kind) and (name in _WITHIN or (name == _SUB and not above)):
+        elif stat.S_ISDIR(kind) and (name in _WITHIN or (name in _RUNS and above.count("/") < DEPTH)):
             inner = os.open(name, _OPEN, dir_fd=fd)
             try:
-                if name == _SUB:
-                    left = list(_subs(inner, f"{name}/", file, directory))
+                if name in _RUNS:
+                    left = list(_subs(inner, f"{above}{name}/", file, directory))
                 else:
                     left = list(_plain(inner, f"{above}{name}/", _WITHIN[name], file))
             finally:

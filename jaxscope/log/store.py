@@ -9,6 +9,7 @@
     output.log           the program's output, where a keeper owned its terminal
     heartbeat            written every second, and locked, while a process watches the program
     (log.liveness) sub/<label>/         another run of the same program (other devices, another setting)
+    ranks/<rank>/        the recording of one process of a job, a run itself (log.ranks)
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from jaxscope.errors import LogError, RunNotFound
 from jaxscope.log import files, removal, secret_values
 
 HOME = ".jaxscope"
+RANKS, SUBS = "ranks", "sub"  # directories of runs within a run
 SCHEMA = 1  # of meta.json and the logs
 ZSTD_LEVEL = 1  # the program waits: half the time of level 3, a sixth larger
 # Limits of what is read of a run: a larger file is damaged or hostile. docs/limits.md lists all limits.
@@ -102,24 +104,38 @@ def create(
     path = path or fresh(stem)
     try:
         _make_room(path, overwrite=overwrite)
-        home = path.parent.parent
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
-            files.write(home / ".gitignore", "*\n", mode=files.SHARED)
-        files.make_directory(path)
-        with contextlib.suppress(PermissionError):  # an existing empty directory of another user
-            path.chmod(files.PRIVATE_DIRECTORY)
+        make_home(path)
         record = {"schema": SCHEMA, "name": stem if name is None else name, "started": now, **_harmless(meta)}
         _write_first(path / removal.META, (json.dumps(record, indent=1) + "\n").encode())
         for part in ("events", "blobs", "boot"):
             files.make_directory(path / part, within=path)
     except OSError as e:
-        raise LogError(
-            f"cannot make the run directory {path}: {e.strerror or e}",
-            hint="choose a writable place with --out DIR, or set JAXSCOPE_HOME",
-            slug="run-unwritable",
-        ) from e
+        raise unwritable(path, e) from e
     return RunDir(path)
+
+
+def make_home(path: Path) -> None:
+    """Make the directory of a run, which other users cannot read, and what is above it.
+
+    Raises:
+      OSError: it cannot be made.
+    """
+    home = path.parent.parent
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
+        files.write(home / ".gitignore", "*\n", mode=files.SHARED)
+    files.make_directory(path)
+    with contextlib.suppress(PermissionError):  # an existing empty directory of another user
+        path.chmod(files.PRIVATE_DIRECTORY)
+
+
+def unwritable(path: Path, e: OSError) -> LogError:
+    """Return the error that the run directory ``path`` cannot be made."""
+    return LogError(
+        f"cannot make the run directory {path}: {e.strerror or e}",
+        hint="choose a writable place with --out DIR, or set JAXSCOPE_HOME",
+        slug="run-unwritable",
+    )
 
 
 def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
@@ -262,7 +278,7 @@ class RunDir:
                         return True
             except OSError:
                 continue
-        return False
+        return any(each.recorded for each in rank_runs(self))
 
     def put_text(self, text: str) -> tuple[str, int]:
         """Store ``text`` once. Return its sha256 and its size in bytes of UTF-8.
@@ -272,10 +288,11 @@ class RunDir:
         """
         data = text.encode("utf-8", "surrogatepass")
         blob = hashlib.sha256(data).hexdigest()
-        target = self.path / "blobs" / f"{blob}.zst"
+        home = texts_of(self)
+        target = home / "blobs" / f"{blob}.zst"
         if not target.exists():
             compressed = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data)
-            files.write(target, compressed, within=self.path)
+            files.write(target, compressed, within=home)
         return blob, len(data)
 
     def text(self, blob: str) -> str:
@@ -294,8 +311,11 @@ class RunDir:
         """
         if not re.fullmatch(r"[0-9a-f]{64}", blob):
             raise LogError(f"{blob[:80]!r} is not the hash of a recorded text", slug="blob-name")
+        home = next(
+            (h for h in (self.path, texts_of(self)) if (h / "blobs" / f"{blob}.zst").exists()), self.path
+        )
         try:
-            with files.open_regular(self.path / "blobs" / f"{blob}.zst", within=self.path) as f:
+            with files.open_regular(home / "blobs" / f"{blob}.zst", within=home) as f:
                 data = _unpacked(f, blob, LARGEST_TEXT if self.everything else most, self.everything)
         except (OSError, zstandard.ZstdError) as e:
             raise LogError(
@@ -357,7 +377,7 @@ def sub_run(run: RunDir, label: str | int) -> Path:
     """Return a new directory for another recording of the same program, a run within ``run``; it does not
     exist yet."""
     stem = _clean(str(label), "=@,+") or "run"
-    home = run.path / "sub"
+    home = run.path / SUBS
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
 
 
@@ -370,29 +390,71 @@ def _endings() -> Iterator[str]:
 def sub_runs(run: RunDir) -> list[RunDir]:
     """Return the runs within ``run`` in the order in which they were started; empty for a run within
     another."""
-    if parent_of(run) is not None:
+    if run.path.parent.name == SUBS and parent_of(run) is not None:
         return []
+    return sorted(_inside(run, SUBS), key=lambda r: (r.started, len(r.path.name), r.path.name))
+
+
+def rank_runs(run: RunDir) -> list[RunDir]:
+    """Return the recordings of the processes of a job in order of their ranks; empty for another run.
+
+    What an earlier job left there, of which the run was replaced, is not among them.
+    """
+    found = _inside(run, RANKS)
+    job = run.meta.get("job") if found else None
+    return sorted((r for r in found if r.meta.get("job", job) == job), key=lambda r: r.path.name)
+
+
+def _inside(run: RunDir, folder: str) -> list[RunDir]:
     try:
-        names = files.names(run.path / "sub", within=run.path)
+        names = files.names(run.path / folder, within=run.path)
     except OSError:
         return []
-    found = [RunDir(p) for p in (run.path / "sub" / n for n in names) if _is_run(p, run.path)]
-    return sorted(found, key=lambda r: (r.started, len(r.path.name), r.path.name))
+    return [RunDir(p) for p in (run.path / folder / n for n in names) if _is_run(p, run.path)]
 
 
 def parent_of(run: RunDir) -> RunDir | None:
     """Return the run that contains ``run``; None if it is in none."""
     above = run.path.parent.parent
-    inside = run.path.parent.name == "sub" and _is_run(above)
+    inside = run.path.parent.name in (SUBS, RANKS) and _is_run(above)
     return RunDir(above) if inside else None
+
+
+def texts_of(run: RunDir) -> Path:
+    """Return the run directory whose ``blobs`` takes the texts of ``run``: of a rank that of its job."""
+    parent = parent_of(run) if run.path.parent.name == RANKS else None
+    return run.path if parent is None else parent.path
+
+
+def one_process(run: RunDir, rank: int | None = None) -> RunDir:
+    """Return the recording to read of a run: ``rank`` of a job, else its first rank that recorded anything.
+
+    Raises:
+      RunNotFound: there is no such rank.
+    """
+    places = rank_runs(run)
+    if rank is None:
+        return next((p for p in places if p.recorded), places[0] if places else run)
+    found = [p for p in places if p.path.name == f"{rank:05}"]
+    if not found:
+        have = ", ".join(p.path.name.lstrip("0") or "0" for p in places[:MOST_NAMED])
+        more = f" and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
+        raise RunNotFound(
+            f"{run.path.name} has no rank {rank}",
+            hint=f"it has {have}{more}" if places else "it is a run of one process: leave out --rank",
+            slug="rank-not-found",
+        )
+    return found[0]
 
 
 def address(run: RunDir) -> str:
     """Return a text by which ``find`` finds the run: a name (``RUN/NAME`` for a run within another) or a
     path."""
     parent = parent_of(run)
+    if parent is not None and run.path.parent.name == RANKS and one_process(parent).path == run.path:
+        return address(parent)
     if parent is not None:
-        return f"{address(parent)}/{_name_within(run, [parent, *sub_runs(parent)])}"
+        return f"{address(parent)}/{_name_within(run, [parent, *sub_runs(parent), *rank_runs(parent)])}"
     return run.path.name if run.path.parent == here() / runs_home() else str(run.path)
 
 
@@ -485,7 +547,7 @@ def _within(which: str) -> RunDir | None:
                 return None
         else:
             continue
-        every = [parent, *sub_runs(parent)]
+        every = [parent, *sub_runs(parent), *rank_runs(parent)]
         names = {id(r): {label_of(r), *([] if r is parent else [r.path.name])} - {""} for r in every}
         for fits in (str.__eq__, str.startswith):
             found = [r for r in every if tail and any(fits(name, tail) for name in names[id(r)])]

@@ -51,7 +51,7 @@ def test_the_version_is_told(jaxscope):
         (["doc"], "did you mean: jaxscope doctor"),
         (["train.py", "--lr", "1"], "to record it: jaxscope run train.py --lr 1"),
         (["-m", "pkg"], "to record it: jaxscope run -m pkg"),
-        (["xyzzy"], "the commands are: run, compile, report"),
+        (["xyzzy"], "the commands are: run, launch, compile, report"),
         (["report", "--al"], "did you mean --all?"),
         (["report", "--format", "xml"], "see: jaxscope report --help"),
         (["dump"], "see: jaxscope dump --help"),

@@ -1,0 +1,108 @@
+"""``jaxscope launch``: run a program as the processes of one job, all on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from jaxscope.cli import options
+from jaxscope.errors import JaxscopeError, UsageError
+
+MOST = 256
+USAGE = "jaxscope launch -n N [options of run] (script.py | -m module) [args...]"
+DESCRIPTION = """\
+Start N processes of one job on this machine's CPU, and record them into one run. Each is a rank: the program calls
+jax.distributed.initialize(), which finds its rank, the number of processes and the coordinator's address in the
+environment (also JAX_PROCESS_ID, JAX_NUM_PROCESSES, JAX_COORDINATOR_ADDRESS). Output has the rank before each line.
+The first rank that fails ends the job, with its exit code. For tests and for learning; on a cluster use its own
+launcher: srun jaxscope run train.py.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope launch -n 4 train.py --lr 0.1
+  jaxscope launch -n 2 --ir none -o out/job train.py
+afterwards:
+  jaxscope report                         what all ranks did, and where some differ
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``launch``, whose words after -n are those of ``run``."""
+    verb = subparsers.add_parser(
+        "launch", help="run a job on this machine", add_help=False, prefix_chars="\0"
+    )
+    verb.add_argument("words", nargs=argparse.REMAINDER)
+    verb.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Run the job and print its summary. Return the exit code of the first rank that failed, or 0."""
+    from jaxscope.launch import ranks
+
+    parser = options.parser()
+    parser.prog, parser.usage, parser.description, parser.epilog = (
+        "jaxscope launch",
+        USAGE,
+        DESCRIPTION,
+        EXAMPLES,
+    )
+    parser.add_argument("-n", "--ranks", type=int, required=False, metavar="N", help="number of processes")
+    ours, words = options.split(args.words, parser)
+    parser.ours, parser.rest = ours, words
+    if not args.words:
+        parser.print_help(sys.stderr)
+        return 2
+    try:
+        opts = parser.parse_args(ours)
+    except SystemExit:  # --help
+        return 0
+    if opts.ranks is None or not 0 < opts.ranks <= MOST:
+        raise UsageError(
+            f"launch: -n is the number of processes, from 1 to {MOST}",
+            hint="for example: jaxscope launch -n 4 train.py",
+            slug="usage",
+        )
+    if not words:
+        raise UsageError("launch: nothing to run", hint=f"usage: {USAGE}", slug="nothing-to-run")
+    if opts.detach or opts.tui or opts.vary:
+        raise UsageError(
+            "launch: --detach, --tui and --vary are for one process", hint="leave them out", slug="usage"
+        )
+    own = _without_ranks(ours)
+    code, job = ranks.run(
+        [sys.executable, "-m", "jaxscope", "run", "--no-tui", "--quiet", *own, "--", *words],
+        opts.ranks,
+        opts.job,
+    )
+    if not opts.quiet:
+        _summary(job)
+    return code
+
+
+def _without_ranks(ours: list[str]) -> list[str]:
+    """Return the options of ``run``."""
+    found = iter(ours)
+    kept = []
+    for word in found:
+        if word in ("-n", "--ranks"):
+            next(found, None)
+        elif not word.startswith("--ranks=") and not (word[:2] == "-n" and word[2:].isdigit()):
+            kept.append(word)
+    return kept
+
+
+def _summary(job: str) -> None:
+    """Print the summary of the newest run of ``job`` on stderr."""
+    from jaxscope.log import store
+    from jaxscope.report import text
+
+    found = next((r for r in reversed(store.all_runs()) if r.meta.get("job") == job), None)
+    if found is None or not found.recorded:
+        sys.stderr.write("jaxscope: no rank imported jax: nothing was recorded\n")
+        return
+    try:
+        summary = text.summary(store.one_process(found))
+    except JaxscopeError as e:
+        summary = f"jaxscope: {e.message}"
+    sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")

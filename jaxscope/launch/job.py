@@ -1,0 +1,222 @@
+"""Find out which job of many processes this process belongs to, and create the run that its processes share.
+
+Only environment variables are read: no backend is started, no connection is opened and no metadata server is
+queried. Where the launcher gives no rank, it is read later from the events: JAX's process index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxscope.log import ranks, store
+from jaxscope.log.store import RunDir
+
+NAME, RANK, RANKS = "JAXSCOPE_JOB", "JAXSCOPE_RANK", "JAXSCOPE_RANKS"  # set by jaxscope launch, or by hand
+INSIDE = "JAXSCOPE_RUN"  # set in a program that is being recorded, and in its children
+LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
+
+Environment = Mapping[str, str]
+
+
+class Job(NamedTuple):
+    """The job of several processes that this process belongs to.
+
+    Attributes:
+      id: the same text in all its processes; another launcher, launch or restart gives another one, as far
+        as the launcher numbers them.
+      rank: the number of this process; None: only JAX's backend knows it.
+      size: the number of processes; None: unknown.
+      launcher: what started them.
+    """
+
+    id: str
+    rank: int | None
+    size: int | None
+    launcher: str
+
+
+def detect(environ: Environment, name: str | None = None) -> Job | None:
+    """Return the job that the environment describes; None for a process that is alone.
+
+    Args:
+      name: of the job, from the user; with it a process whose launcher is unknown belongs to a job as well.
+    """
+    if environ.get(INSIDE):
+        return None  # started by a recorded program, which is one process of its job
+    found = next((job for launcher in _LAUNCHERS if (job := launcher(environ)) is not None), None)
+    name = name or environ.get(NAME)
+    if found is not None and found.size == 1 and not name:
+        return None
+    if name:
+        return Job(name, *(found[1:] if found else (None, None, "name")))
+    return found
+
+
+def create_run(
+    path: Path | None, job: Job | None, *, name: str | None, overwrite: bool = False, **meta: Any
+) -> RunDir:
+    """Create the directory that this process records to: a run, or a place in the run of its job.
+
+    Raises:
+      LogError: the directory cannot be made, or holds something.
+    """
+    if job is None:
+        return store.create(path, name=name, overwrite=overwrite, **meta)
+    name = name or (path.name if path is not None else "run")
+    return ranks.join(
+        path or store.runs_home() / f"{store.clean_name(name)}-{_short(job.id)}",
+        job.id,
+        job.rank,
+        job.size,
+        name=name,
+        overwrite=overwrite,
+        launcher=job.launcher,
+        **meta,
+    )
+
+
+def _short(id: str) -> str:
+    """Return ``id`` as a part of a file name; a long one by its hash, so that two never become one."""
+    clean = store.clean_name(id)
+    return (
+        clean
+        if clean == id
+        else f"{clean[:24]}-{hashlib.sha256(id.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    )
+
+
+def _number(environ: Environment, *names: str) -> int | None:
+    """Return the first of these variables that is a number of at most nine digits."""
+    for name in names:
+        text = environ.get(name, "").strip()
+        if text.isascii() and text.isdigit() and len(text) <= 9:
+            return int(text)
+    return None
+
+
+def _address(environ: Environment, *names: str) -> str | None:
+    """Return the first of these addresses; one of this machine only with the machine's name."""
+    found = next((environ[name] for name in names if environ.get(name)), None)
+    if found is not None and found.startswith(LOOPBACK):
+        return f"{socket.gethostname()}-{found}"
+    return found
+
+
+def _own(environ: Environment) -> Job | None:
+    """Read the variables of ``jaxscope launch``."""
+    rank = _number(environ, RANK)
+    return None if rank is None else Job(environ.get(NAME) or "job", rank, _number(environ, RANKS), "launch")
+
+
+def _jax(environ: Environment) -> Job | None:
+    """Read the variables that programs pass to ``jax.distributed.initialize``."""
+    address = _address(environ, "JAX_COORDINATOR_ADDRESS", "COORDINATOR_ADDRESS")
+    rank = _number(environ, "JAX_PROCESS_ID", "PROCESS_ID")
+    if address is None or rank is None:
+        return None
+    return Job(f"jax-{address}", rank, _number(environ, "JAX_NUM_PROCESSES", "NUM_PROCESSES"), "jax")
+
+
+def _torchrun(environ: Environment) -> Job | None:
+    """Read the variables of torchrun, Ray Train, and launchers that set the same ones."""
+    rank, size = _number(environ, "RANK"), _number(environ, "WORLD_SIZE")
+    address = _address(environ, "MASTER_ADDR")
+    if rank is None or size is None or address is None:
+        return None
+    ray = environ.get("RAY_JOB_ID")
+    elastic = environ.get("TORCHELASTIC_RUN_ID")
+    parts = [
+        ray and f"ray-{ray}",
+        elastic if elastic != "none" else None,
+        f"{address}-{environ.get('MASTER_PORT', '')}".rstrip("-"),
+        _restart(environ, "TORCHELASTIC_RESTART_COUNT"),
+    ]
+    return Job("-".join(part for part in parts if part), rank, size, "ray" if ray else "torchrun")
+
+
+def _mpi(environ: Environment) -> Job | None:
+    """Read the variables of Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other users of PMI and PMIx."""
+    rank = _number(
+        environ, "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"
+    )
+    if rank is None:
+        return None
+    size = _number(environ, "OMPI_COMM_WORLD_SIZE", "PALS_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE")
+    names = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri", "PALS_APID", "PMI_JOBID")
+    id = next((environ[name] for name in names if environ.get(name)), None)
+    open_mpi = "OMPI_COMM_WORLD_RANK" in environ
+    return Job(f"mpi-{id.partition(';')[0]}" if id else "mpi", rank, size, "Open MPI" if open_mpi else "PMI")
+
+
+def _slurm(environ: Environment) -> Job | None:
+    """Read the variables of ``srun``; the script of ``sbatch`` itself is no process of a step."""
+    rank, size = _number(environ, "SLURM_PROCID"), _number(environ, "SLURM_STEP_NUM_TASKS")
+    job, step = environ.get("SLURM_JOB_ID"), environ.get("SLURM_STEP_ID")
+    if rank is None or size is None or not job or not step:
+        return None
+    restart = _restart(environ, "SLURM_RESTART_COUNT")
+    return Job("-".join(p for p in (f"slurm-{job}.{step}", restart) if p), rank, size, "SLURM")
+
+
+def _tpu(environ: Environment) -> Job | None:
+    """Read the variables of TPU pods (GKE sets them): slices times workers, as JAX numbers its processes."""
+    hosts = environ.get("TPU_PROCESS_ADDRESSES") or environ.get("TPU_WORKER_HOSTNAMES")
+    worker = _number(environ, "TPU_WORKER_ID", "CLOUD_TPU_TASK_ID")
+    if not hosts or worker is None:
+        return None
+    per_slice = len(hosts.split(","))
+    slices = _number(environ, "MEGASCALE_NUM_SLICES") or 1
+    rank = (_number(environ, "MEGASCALE_SLICE_ID") or 0) * per_slice + worker
+    lead = environ.get("MEGASCALE_COORDINATOR_ADDRESS") or hosts.partition(",")[0]
+    name = environ.get("JOBSET_NAME") or f"tpu-{lead}"
+    restart = _restart(environ, "JOBSET_RESTART_ATTEMPT", "JOB_RESTART_ATTEMPT")
+    return Job("-".join(p for p in (name, restart) if p), rank, per_slice * slices, "TPU pod")
+
+
+def _kubernetes(environ: Environment) -> Job | None:
+    """Read the variables of an indexed Job, also one of a JobSet: its pods are called ``JOB-INDEX``."""
+    index = _number(environ, "JOB_COMPLETION_INDEX")
+    if index is None:
+        return None
+    host = environ.get("HOSTNAME") or socket.gethostname()
+    name = environ.get("JOBSET_NAME") or environ.get("JOB_NAME") or host.partition(f"-{index}-")[0]
+    restart = _restart(environ, "JOBSET_RESTART_ATTEMPT", "JOB_RESTART_ATTEMPT")
+    id = "-".join(p for p in (name.removesuffix(f"-{index}"), restart) if p)
+    if environ.get("JOBSET_NAME"):  # of several jobs, each with indices from 0
+        rank = _number(environ, "JOB_GLOBAL_POD_INDEX")
+        return Job(id, rank, _number(environ, "JOBSET_PODS"), "JobSet")
+    return Job(id, index, _number(environ, "JOB_COMPLETIONS", "NUM_PROCESSES"), "Kubernetes")
+
+
+def _coordinator(environ: Environment) -> Job | None:
+    """Read the coordinator's address alone: the rank is an argument of ``jax.distributed.initialize``."""
+    address = _address(environ, "JAX_COORDINATOR_ADDRESS")
+    return None if address is None else Job(f"jax-{address}", None, None, "jax")
+
+
+def _restart(environ: Environment, *names: str) -> str | None:
+    count = _number(environ, *names)
+    return f"restart{count}" if count else None
+
+
+# The innermost launcher first: torchrun and mpirun are themselves started by srun, or in a pod.
+_LAUNCHERS: tuple[Callable[[Environment], Job | None], ...] = (
+    _own,
+    _jax,
+    _torchrun,
+    _mpi,
+    _slurm,
+    _tpu,
+    _kubernetes,
+    _coordinator,
+)
+
+
+def here(name: str | None = None) -> Job | None:
+    """Return the job that this process belongs to; None if it is alone."""
+    return detect(os.environ, name)

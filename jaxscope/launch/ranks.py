@@ -1,0 +1,188 @@
+"""Start the processes of a job on this machine, and wait for their ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO, NamedTuple
+
+from jaxscope.launch import job
+from jaxscope.launch.runner import ENDS
+
+GRACE_S = 10.0  # between SIGTERM and SIGKILL for the other ranks, after one has failed
+POLL_S = 0.05
+FAILED_BY_SIGNAL = 128
+PIECE = 1 << 16
+
+
+class Rank(NamedTuple):
+    """One process of the job, and the number of those before it."""
+
+    number: int
+    process: subprocess.Popen[bytes]
+
+
+def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
+    """Return the environment of one rank.
+
+    ``jax.distributed.initialize()`` finds the number of processes and its own only under a launcher that it knows:
+    the variables of SLURM's srun are set, and the coordinator's address, which comes before SLURM's.
+    """
+    own = {
+        job.NAME: name,
+        job.RANK: str(rank),
+        job.RANKS: str(size),
+        "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
+        "JAX_NUM_PROCESSES": str(size),
+        "JAX_PROCESS_ID": str(rank),
+        "SLURM_JOB_ID": str(port),
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_NTASKS": str(size),
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(rank),
+    }
+    inherited = {k: v for k, v in environ.items() if k not in (job.INSIDE, "JAXSCOPE_OPTIONS")}
+    chosen = {"JAX_PLATFORMS": "cpu", "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo", "PYTHONUNBUFFERED": "1"}
+    return {**chosen, **inherited, **own}
+
+
+def free_port() -> int:
+    """Return a port that no process listens on now."""
+    with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as s:
+        s.bind(("", 0))
+        return int(s.getsockname()[1])
+
+
+def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
+    """Run ``argv`` ``size`` times, as the ranks of one job. Print their output with the rank before each line.
+
+    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks.
+
+    Returns:
+      The exit code of that rank, 128 more than the signal that ended it, or 0; and the name of the job.
+    """
+    port, name = free_port(), name or f"local-{secrets.token_hex(4)}"
+    before = {number: signal.getsignal(number) for number in ENDS}
+    ranks: list[Rank] = []
+
+    def pass_on(number: int, frame: object) -> None:
+        for each in ranks:
+            _send(each, number)
+
+    try:
+        for number in ENDS:
+            if before[number] is not signal.SIG_IGN:
+                signal.signal(number, pass_on)
+        for rank in range(size):
+            # In a process group of its own: the terminal's Ctrl-C reaches it once, through us.
+            process = subprocess.Popen(
+                argv,
+                env=environment(os.environ, rank, size, port, name),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                process_group=0,
+            )
+            ranks.append(Rank(rank, process))
+        return _wait(ranks), name
+    finally:
+        for left in ranks:
+            if left.process.poll() is None:
+                _send(left, signal.SIGKILL)
+                left.process.wait()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _send(rank: Rank, number: int) -> None:
+    with contextlib.suppress(OSError):
+        if number == signal.SIGKILL:
+            os.killpg(rank.process.pid, number)
+        else:
+            rank.process.send_signal(number)  # to jaxscope run, which forwards it to the program
+
+
+def _wait(ranks: Sequence[Rank]) -> int:
+    """Copy the output of all ranks until the last has ended. Return the exit code of the job."""
+    open_streams: dict[int, _Lines] = {}
+    for rank in ranks:
+        for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):
+            assert stream is not None
+            os.set_blocking(stream.fileno(), False)
+            open_streams[stream.fileno()] = _Lines(stream, rank.number, to.buffer)
+    failed: int | None = None
+    kill_at: float | None = None
+    while True:
+        ready, _, _ = select.select(list(open_streams), [], [], POLL_S)
+        for fd in ready:
+            if not open_streams[fd].copy():
+                open_streams.pop(fd).close()
+        ended = [rank for rank in ranks if rank.process.poll() is not None]
+        if failed is None:
+            wrong = next((r for r in ended if r.process.returncode), None)
+            if wrong is not None:
+                failed, kill_at = wrong.process.returncode, time.monotonic() + GRACE_S
+                others = [rank for rank in ranks if rank not in ended]
+                _report(wrong, others)
+                for rank in others:
+                    _send(rank, signal.SIGTERM)
+        elif kill_at is not None and time.monotonic() > kill_at:
+            kill_at = None
+            for rank in ranks:
+                if rank not in ended:
+                    _send(rank, signal.SIGKILL)
+        if len(ended) == len(ranks) and not ready:  # a child of a program may keep its output open for ever
+            for lines in open_streams.values():
+                lines.close()
+            return 0 if failed is None else failed if failed >= 0 else FAILED_BY_SIGNAL - failed
+
+
+def _report(wrong: Rank, others: Sequence[Rank]) -> None:
+    code = wrong.process.returncode
+    how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+    waiting = (
+        f"; ending the other {len(others)}" if len(others) > 1 else "; ending the other one" if others else ""
+    )
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"jaxscope: rank {wrong.number} ended with {how}{waiting}\n")
+        sys.stderr.flush()
+
+
+class _Lines:
+    """Copies a stream line by line, each with the rank before it."""
+
+    def __init__(self, stream: BinaryIO | object, rank: int, to: BinaryIO) -> None:
+        self._stream: BinaryIO = stream  # type: ignore[assignment]
+        self._prefix = f"[{rank}] ".encode()
+        self._to = to
+        self._begun = b""
+
+    def copy(self) -> bool:
+        """Copy what is there. Return False at the end of the stream."""
+        try:
+            data = os.read(self._stream.fileno(), PIECE)
+        except BlockingIOError:
+            return True
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        self._put(lines)
+        return bool(data)
+
+    def close(self) -> None:
+        if self._begun:
+            self._put([self._begun])
+            self._begun = b""
+        self._stream.close()
+
+    def _put(self, lines: Sequence[bytes]) -> None:
+        if lines:
+            with contextlib.suppress(OSError, ValueError):
+                self._to.write(b"".join(self._prefix + line + b"\n" for line in lines))
+                self._to.flush()

@@ -1,0 +1,209 @@
+"""The run of a job of many processes: each process, a rank, has a place in it, which is a run itself.
+
+    .jaxscope/runs/train-slurm-41.0/
+        meta.json         name of the run, id of the job, number of its ranks
+        ranks/00002/      what the process of rank 2 recorded
+        blobs/            the program texts of all ranks, each stored once
+
+The processes agree on the directory without a message: its name follows from the job's id, and ``mkdir`` gives a
+rank its place. A rank whose place is taken belongs to another launch of that job: it goes on to ``~2``, ``~3``, ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxscope.errors import LogError
+from jaxscope.log import files, liveness, removal, store
+from jaxscope.log.store import RunDir
+
+JOIN_S = 600.0  # between the first and the last rank of a launch, where none has a heartbeat
+OVER_S = 20.0  # after the last heartbeat of all ranks, the next process belongs to another launch
+MOST_LAUNCHES = 1000
+
+
+def join(
+    path: Path,
+    job: str,
+    rank: int | None,
+    size: int | None,
+    *,
+    name: str,
+    overwrite: bool = False,
+    **meta: Any,
+) -> RunDir:
+    """Create the place of this process in the run of its job, which the first process creates.
+
+    Args:
+      path: of the first launch of the job.
+      job: its id, the same in all processes.
+      rank: None if unknown: the place is then named after the machine and the process.
+      size: the number of processes; None if unknown.
+      overwrite: replace what ``path`` has at this place.
+      meta: as for ``store.create``.
+
+    Raises:
+      LogError: the directory cannot be made, or holds something else than such a run.
+    """
+    place = f"{rank:05}" if rank is not None else f"{store.clean_name(socket.gethostname())}-{os.getpid()}"
+    given = {"job": job, "rank": rank, "ranks": size}
+    for whole in _launches(path):
+        try:
+            if not _joined(whole, job, size, name, overwrite=overwrite):
+                continue
+            files.make_directory(whole.path / store.RANKS, within=whole.path)
+            inner = whole.path / store.RANKS / place
+            try:
+                inner.mkdir(files.PRIVATE_DIRECTORY)
+            except FileExistsError:
+                if not overwrite:
+                    continue
+        except OSError as e:
+            raise store.unwritable(whole.path, e) from e
+        return store.create(inner, name=name, overwrite=overwrite, **given, **meta)
+    raise LogError(
+        f"{path} has {MOST_LAUNCHES:,} launches of the job already",
+        hint="remove old runs: jaxscope runs gc --keep 20",
+        slug="run-directory-in-use",
+    )
+
+
+def _launches(path: Path) -> Iterator[RunDir]:
+    yield RunDir(path)
+    for n in range(2, MOST_LAUNCHES):
+        yield RunDir(path.with_name(f"{path.name}~{n}"))
+
+
+def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: bool) -> bool:
+    """Create the run of the job, or check that it is of this launch.
+
+    Raises:
+      LogError: the directory holds something else.
+      OSError: it cannot be made.
+    """
+    if not files.is_regular(whole.path / removal.META, within=whole.path):
+        try:
+            strange = [n for n in files.names(whole.path) if n not in (store.RANKS, "blobs") and n[:1] != "."]
+        except FileNotFoundError:
+            strange = []
+        if strange:
+            raise LogError(
+                f"{whole.path} is not empty and is not a jaxscope run",
+                hint="choose a new or an empty directory with --out",
+                slug="run-directory-in-use",
+            )
+        store.make_home(whole.path)
+        _describe(whole, job, size, name)
+        return True
+    known = whole.meta
+    if "job" not in known:
+        raise LogError(
+            f"{whole.path} already contains a run of one process",
+            hint="choose another directory with --out",
+            slug="run-exists",
+        )
+    same = known["job"] == job and known.get("ranks") in (size, None)
+    if overwrite and not (same and _recent(whole)):
+        _describe(whole, job, size, name)
+        return True
+    return overwrite or (same and _recent(whole))
+
+
+def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
+    """Write ``meta.json``. Ranks that come at the same time write the same, each completely; the last one stays."""
+    begun = time.time() if started is None else started
+    record = {"schema": store.SCHEMA, "name": name, "started": begun, "job": job, "ranks": size}
+    files.write(whole.path / removal.META, json.dumps(record, indent=1) + "\n", within=whole.path)
+    files.make_directory(whole.path / "blobs", within=whole.path)
+
+
+def _recent(whole: RunDir) -> bool:
+    """Return whether a rank may still come: a rank is alive, or the run was begun just now and none has ended."""
+    beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
+    if any(b.going or time.time() - b.at < OVER_S for b in beats):
+        return True
+    return not beats and time.time() - whole.started < JOIN_S
+
+
+def number(place: RunDir) -> int | None:
+    """Return the rank that the launcher gave the process; None: it gave none."""
+    found = place.meta.get("rank")
+    if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
+        return found
+    name = place.path.name
+    return int(name) if place.path.parent.name == store.RANKS and re.fullmatch(r"\d{5,9}", name) else None
+
+
+def found_below(path: Path, depth: int = 5) -> list[RunDir]:
+    """Return the recordings of single processes in ``path``: a place, a run, or any folder that holds them.
+
+    Links are not followed.
+    """
+    here = RunDir(path)
+    if removal.is_run(path):
+        return store.rank_runs(here) or ([] if "job" in here.meta and not here.logs() else [here])
+    if depth == 0 or path.is_symlink():
+        return []
+    try:
+        below = sorted(p for p in path.iterdir() if p.is_dir())
+    except OSError:
+        return []
+    return [each for p in below for each in found_below(p, depth - 1)]
+
+
+def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
+    """Copy what one process recorded to its place in the run ``into``; its texts go to those of all ranks.
+
+    Raises:
+      OSError: something cannot be read or written.
+    """
+    target = into.path / store.RANKS / f"{rank:05}"
+    files.make_directory(target, within=into.path, parents=True)
+    for part in ("events", "blobs", "boot"):
+        files.make_directory(target / part, within=into.path)
+    for relative in removal.own_files(place.path):
+        to = into.path / relative if relative.parts[0] == "blobs" else target / relative
+        files.make_directory(to.parent, within=into.path, parents=True)
+        files.write(to, _pieces(place.path / relative, place.path), within=into.path)
+    outer = store.texts_of(place)
+    if outer != place.path:
+        for blob in files.names(outer / "blobs", within=outer):
+            if not (into.path / "blobs" / blob).exists():
+                with contextlib.suppress(OSError):
+                    files.write(
+                        into.path / "blobs" / blob, _pieces(outer / "blobs" / blob, outer), within=into.path
+                    )
+    meta = {**place.meta, "rank": rank, **given}
+    files.write(target / removal.META, json.dumps(meta, indent=1) + "\n", within=into.path)
+    return RunDir(target)
+
+
+def _pieces(path: Path, within: Path) -> bytes:
+    with files.open_regular(path, within=within) as f:
+        return b"".join(itertools.takewhile(bool, iter(lambda: f.read(store.PIECE), b"")))
+
+
+def create_merged(path: Path | None, job: str, size: int, name: str, started: float) -> RunDir:
+    """Create the empty run that ``copy`` fills.
+
+    Raises:
+      LogError: it cannot be made, or is there already.
+    """
+    whole = RunDir(path or store.fresh(name))
+    if whole.path.exists() and files.names(whole.path):
+        raise LogError(f"{whole.path} is not empty", hint="choose a new directory with -o", slug="run-exists")
+    try:
+        store.make_home(whole.path)
+        _describe(whole, job, size, name, started)
+    except OSError as e:
+        raise store.unwritable(whole.path, e) from e
+    return whole
