@@ -14,12 +14,13 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import deaths, sources
 from jaxscope.model.load import state
+from jaxscope.model.ranks import Job
 from jaxscope.model.run import Run
 from jaxscope.present.text import count
 from jaxscope.report import variants
 from jaxscope.report.formats.placed import relative
 from jaxscope.report.variants import Variant
-from jaxscope.rules import registry
+from jaxscope.rules import ranks, registry
 from jaxscope.schema.findings import Finding
 
 # The code that reports what an option limits.
@@ -115,13 +116,18 @@ class Plan:
         return path, update.update(path, run, state(run, directory), self.filter(run))
 
     def check(
-        self, run: Run, directory: RunDir | None = None, parts: Sequence[Variant] | None = None
+        self,
+        run: Run,
+        directory: RunDir | None = None,
+        parts: Sequence[Variant] | None = None,
+        job: Job | None = None,
     ) -> Result:
         """Check ``run``, and the same program under other settings and on other numbers of devices.
 
         Args:
           directory: of ``run``; it contains the other runs.
           parts: ``run`` and the others, where they have been read already.
+          job: the ranks of which ``run`` is one: where they differ is always checked.
 
         Raises:
           BaselineError: the baseline cannot be read.
@@ -152,6 +158,8 @@ class Plan:
                     and (not known[code].needs_limit or limited)
                 ),
             )
+        if job is not None:
+            found += chosen.keep(ranks.findings(job))
         found = registry.in_order(found)
         if directory is not None:
             found += _incomplete(run, directory, every)

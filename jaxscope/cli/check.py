@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from jaxscope.cli import config
-from jaxscope.cli.output import chosen
+from jaxscope.cli.output import chosen, job_of
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 from jaxscope.log import store
@@ -20,6 +20,7 @@ from jaxscope.present.escape import escape
 if TYPE_CHECKING:
     from jaxscope.check.plan import Plan, Result
     from jaxscope.log.store import RunDir
+    from jaxscope.model.ranks import Job
     from jaxscope.model.run import Run
     from jaxscope.report.variants import Variant
     from jaxscope.schema.findings import Finding
@@ -119,12 +120,13 @@ def handle(args: argparse.Namespace) -> int:
     _same_program(args.run, directory)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
+    job = job_of(args.run, directory, run)
     if args.update_baseline:
         from jaxscope.present.text import count
 
         path, functions = plan.update_baseline(run, directory)
         sys.stderr.write(f"{path}: {count(functions, 'function')} written; commit it\n")
-    result = _checked(plan, run, directory)
+    result = _checked(plan, run, directory, job=job)
     wrong = result.failing(strict=bool(plan.options.get("strict")))
     how = plan.options.get("output-format") or "full"
     # Formats for people have the unchecked options on stderr; other formats need them as findings.
@@ -143,8 +145,14 @@ def _plan(options: dict[str, Any]) -> Plan:
     return Plan(options, path.parent if path is not None else None)
 
 
-def _checked(plan: Plan, run: Run, directory: RunDir, parts: Sequence[Variant] | None = None) -> Result:
-    result = plan.check(run, directory, parts)
+def _checked(
+    plan: Plan,
+    run: Run,
+    directory: RunDir,
+    parts: Sequence[Variant] | None = None,
+    job: Job | None = None,
+) -> Result:
+    result = plan.check(run, directory, parts, job)
     if result.baseline is not None:
         setting = f" ({escape(result.setting)})" if result.setting else ""
         sys.stderr.write(f"compared with {result.baseline}{setting}\n")
@@ -172,7 +180,7 @@ def _same_program(which: str | None, directory: RunDir) -> None:
     """
     if which not in (None, "", "latest"):
         return
-    newest = store.all_runs()[-1]
+    newest = store.one_process(store.all_runs()[-1])
     this, other = _program(directory), _program(newest)
     if newest.path == directory.path or not (this and other) or this == other:
         return

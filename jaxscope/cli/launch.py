@@ -101,8 +101,10 @@ def _summary(job: str) -> None:
     if found is None or not found.recorded:
         sys.stderr.write("jaxscope: no rank imported jax: nothing was recorded\n")
         return
+    from jaxscope.model import ranks
+
     try:
-        summary = text.summary(store.one_process(found))
+        summary = text.summary(store.one_process(found), job=ranks.read(found))
     except JaxscopeError as e:
         summary = f"jaxscope: {e.message}"
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")

@@ -14,6 +14,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
+    from jaxscope.model.ranks import Job
     from jaxscope.model.records import Function
     from jaxscope.model.run import Run
 
@@ -41,6 +42,26 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
                 f" showing {found.path.name}\n"
             )
     return store.one_process(found, rank)
+
+
+def job_of(which: str | None, directory: RunDir, run: Run | None = None) -> Job | None:
+    """Return the ranks of the job whose run is ``which``; None for a run of one process, or of one rank.
+
+    Args:
+      directory: what ``chosen`` has returned for it; ``run``: what has been read of it.
+    """
+    if directory.path.parent.name != store.RANKS or store.find(which).path == directory.path:
+        return None
+    from jaxscope.cli.progress import reading
+    from jaxscope.model import ranks
+
+    whole = ranks.job_of(directory)
+    if whole is None:
+        return None
+    number = len(store.rank_runs(whole))
+    with reading(f"reading {number:,} ranks") as progress:
+        step = None if progress is None else lambda n: progress(n, number)
+        return ranks.read(whole, {} if run is None else {directory.path.name: run}, step)
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:

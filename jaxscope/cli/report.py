@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import chosen, deliver, functions
+from jaxscope.cli.output import chosen, deliver, functions, job_of
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 
@@ -22,6 +22,7 @@ examples:
   jaxscope report train-20260102-0304      a run by name (or the beginning of it), or its directory
   jaxscope report --function train_step    one function in full, with its cache keys
   jaxscope report --function train.py:88   the function defined there
+  jaxscope report --rank 37                one process of a job of many
   jaxscope report --all                    also compilations of libraries and of eager operations
   jaxscope report --format json -o run.json
   jaxscope report --schema                 the JSON Schema of that file
@@ -38,6 +39,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--function", metavar="NAME", help="one function in full: name, name#3, file or file:line"
+    )
+    parser.add_argument(
+        "--rank", type=int, metavar="N", help="of a job of many processes: the report of this one"
     )
     parser.add_argument("--all", action="store_true", help="show everything, read program texts of any size")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
@@ -59,10 +63,11 @@ def handle(args: argparse.Namespace) -> int:
             raise UsageError("--schema is the same for every run: leave RUN out", slug="usage")
         deliver(dumps(contract.schema()), args.output)
         return 0
-    directory = chosen(args.run)
+    directory = chosen(args.run, args.rank)
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
+    job = job_of(args.run, directory, run) if args.rank is None and not args.function else None
     if args.format == "json":
         from jaxscope.report.json_report import pieces
 
@@ -72,7 +77,7 @@ def handle(args: argparse.Namespace) -> int:
                 hint="jaxscope report --format json | jq '.compilations[] | select(.function | startswith(\"NAME\"))'",
                 slug="usage",
             )
-        deliver(pieces(run, directory), args.output)
+        deliver(pieces(run, directory, job), args.output)
         return 0
     buffer = io.StringIO()
     to_file = args.output is not None and str(args.output) != "-"
@@ -85,7 +90,7 @@ def handle(args: argparse.Namespace) -> int:
     else:
         from jaxscope.report.text import render
 
-        render(run, page, directory, everything=args.all)
+        render(run, page, directory, everything=args.all, job=job)
     if to_file:
         deliver(buffer.getvalue(), args.output)
     return 0

@@ -64,7 +64,8 @@ def free_port() -> int:
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
     """Run ``argv`` ``size`` times, as the ranks of one job. Print their output with the rank before each line.
 
-    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks.
+    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks; a
+    second one kills them.
 
     Returns:
       The exit code of that rank, 128 more than the signal that ended it, or 0; and the name of the job.
@@ -72,10 +73,13 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
     port, name = free_port(), name or f"local-{secrets.token_hex(4)}"
     before = {number: signal.getsignal(number) for number in ENDS}
     ranks: list[Rank] = []
+    signaled: list[int] = []
 
     def pass_on(number: int, frame: object) -> None:
+        # A rank that waits for another in XLA runs no Python, and so no handler: the second signal ends it.
         for each in ranks:
-            _send(each, number)
+            _send(each, signal.SIGKILL if signaled else number)
+        signaled.append(number)
 
     try:
         for number in ENDS:

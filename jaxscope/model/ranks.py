@@ -1,8 +1,336 @@
-"""The processes of one job."""
+"""The processes of one job: what each compiled for several processes, who is equal, and where one first differs.
+
+Only programs that run on the devices of several processes are compared: what a process compiles for its own devices
+(a checkpoint, a log line of process 0) may differ. Their order counts where the main thread called them; programs
+compiled ahead of time or by other threads are compared as a set.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from jaxscope.analysis import sharding
+from jaxscope.analysis.stablehlo import differences
+from jaxscope.errors import LogError
+from jaxscope.log import ranks as places
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+from jaxscope.model.load import load, state
+from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame, Key
+
+OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step"
+LEFT_EARLY_NS = 10_000_000_000  # all ranks leave a program together: JAX waits for them at its end
+WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
+_COLLECTIVE = re.compile(r"= \S.*? (all-\w+|reduce-scatter|collective-\w+|ragged-all-\w+)(-start)?\(([^\n]*)")
+_METADATA = re.compile(r", metadata=\{[^}]*\}")
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """One compilation of a program that runs on several processes.
+
+    Attributes:
+      program: the same text in all ranks that compiled the same: the hash of the lowered program, else the
+        module with the shapes and dtypes of the arguments.
+      number: of the compilation in the rank, as in ``step#2``.
+      step: the step that the process was in, by the count of its calls; t_ns: when it was compiled.
+      ordered: it was called by the main thread.
+      stablehlo, hlo: blobs of its texts; None if not recorded.
+      cache: the persistent cache: hit, miss or off.
+    """
+
+    program: str
+    name: str
+    function: str
+    compilation: str
+    number: int | None
+    site: Frame | None
+    defined: Frame | None
+    key: Key | None
+    step: int | None
+    t_ns: int
+    ordered: bool
+    stablehlo: str | None
+    hlo: str | None
+    cache: str | None
+
+
+class Rank(msgspec.Struct, eq=False):
+    """What one process of the job did.
+
+    Attributes:
+      number: JAX's process index, else the rank that the launcher gave it.
+      left_ns: when it left the program or was killed; None: it goes on, or that is unknown.
+      left: it left the program by itself, whatever ended its process later.
+      code: the exit code, negative for a signal; None: unknown.
+      steps: the steps that it counted.
+      memory: bytes of its largest program on one device.
+      slowest: its most expensive compilation: the line, the function and seconds.
+    """
+
+    number: int
+    directory: RunDir
+    state: str
+    seen: list[Seen] = []
+    began_ns: int | None = None
+    left_ns: int | None = None
+    last_ns: int | None = None
+    left: bool = False
+    code: int | None = None
+    died: str | None = None
+    died_at: Frame | None = None
+    steps: int | None = None
+    trace_seconds: float = 0.0
+    lower_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    memory: int | None = None
+    compiled: int = 0
+    slowest: tuple[Frame | None, str, float] | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.trace_seconds + self.lower_seconds + self.compile_seconds
+
+
+class Divergence(NamedTuple):
+    """The first position at which some ranks compiled something else than most.
+
+    Attributes:
+      kind: OTHER program, one EXTRA, one MISSING, the same ones in another ORDER, or the same in another STEP.
+      ranks: those that differ; ``most``: those that they are compared with.
+      position: in the sequence of programs, from 0.
+      here: what they compiled there, of the first of ``ranks``; None if they compiled nothing more.
+      there: what most compiled there; None if they compiled nothing more.
+      before: the program before it, in both.
+    """
+
+    kind: str
+    ranks: list[Rank]
+    most: list[Rank]
+    position: int
+    here: Seen | None
+    there: Seen | None
+    before: Seen | None
+
+
+class Job:
+    """The recorded ranks of a job, in order of their numbers.
+
+    Attributes:
+      size: the number of processes; None: unknown.
+    """
+
+    def __init__(self, directory: RunDir, ranks: Sequence[Rank], size: int | None) -> None:
+        self.directory = directory
+        self.ranks = sorted(ranks, key=lambda r: r.number)
+        self.size = size
+        self._names = self._equal_programs()
+
+    def sequence(self, rank: Rank) -> tuple[str, ...]:
+        """Return the programs that the main thread of ``rank`` called, in order."""
+        return tuple(self.name(s) for s in rank.seen if s.ordered)
+
+    def name(self, seen: Seen) -> str:
+        """Return a text that is the same for equal programs of all ranks."""
+        return self._names.get(seen.program, seen.program)
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the numbers of the ranks that recorded nothing."""
+        have = {r.number for r in self.ranks}
+        return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
+
+    def groups(self) -> list[list[Rank]]:
+        """Return the ranks by equal programs, the largest group first; of two as large that of the lowest rank."""
+        found: dict[object, list[Rank]] = {}
+        for rank in self.ranks:
+            others = frozenset(Counter(self.name(s) for s in rank.seen if not s.ordered).items())
+            found.setdefault((self.sequence(rank), others), []).append(rank)
+        return sorted(found.values(), key=lambda group: (-len(group), group[0].number))
+
+    def divergences(self) -> list[Divergence]:
+        """Return for each rank that differs from most the first program that does; equal ones together.
+
+        At each position most is what most of the ranks have that agreed before it.
+        """
+        found: list[Divergence] = []
+        agree = [r for r in self.ranks if r.seen]
+        programs = {r.number: [s for s in r.seen if s.ordered] for r in agree}
+        position = 0
+        while len(agree) > 1:
+            at = {
+                r.number: programs[r.number][position] if position < len(programs[r.number]) else None
+                for r in agree
+            }
+            counted_steps = all(s is None or s.step is not None for s in at.values())
+            names = {
+                n: None if s is None else (self.name(s), s.step if counted_steps else None)
+                for n, s in at.items()
+            }
+            counted = Counter(names.values())
+            if set(counted) == {None}:
+                break
+            usual = max(counted, key=lambda name: (counted[name], -min(n for n in names if names[n] == name)))
+            most = [r for r in agree if names[r.number] == usual]
+            for name in counted:
+                if name == usual:
+                    continue
+                odd = [r for r in agree if names[r.number] == name]
+                kind = self._kind(programs[odd[0].number], programs[most[0].number], position)
+                before = programs[most[0].number][position - 1] if position else None
+                here, there = at[odd[0].number], at[most[0].number]
+                found.append(Divergence(kind, odd, most, position, here, there, before))
+            agree, position = most, position + 1
+        return found
+
+    def certain(self, d: Divergence) -> bool | None:
+        """Return whether a rank that compiled nothing more has ended orderly; None: it may have come to it later.
+
+        False: it was alive for WAITED_NS after the others had compiled the program.
+        """
+        shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
+        if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
+            return True
+        assert shown is not None
+        ends = [r.left_ns if r.left_ns is not None else r.last_ns for r in behind]
+        return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
+
+    def _kind(self, odd: Sequence[Seen], most: Sequence[Seen], position: int) -> str:
+        mine, theirs = ([self.name(s) for s in seen[position:]] for seen in (odd, most))
+        if mine[:1] == theirs[:1]:
+            return STEP
+        if not theirs or (mine[1:2] == theirs[:1] and mine[0] not in theirs):
+            return EXTRA
+        if not mine or (theirs[1:2] == mine[:1] and theirs[0] not in mine):
+            return MISSING
+        return ORDER if mine[0] in theirs and theirs[0] in mine else OTHER
+
+    def rest(self) -> list[Divergence]:
+        """Return the ranks that compiled other programs than most ahead of time or in other threads."""
+        counted = {r.number: Counter(self.name(s) for s in r.seen if not s.ordered) for r in self.ranks}
+        usual = Counter(frozenset(c.items()) for c in counted.values())
+        most_of = max(usual, key=lambda items: usual[items]) if usual else frozenset()
+        most = [r for r in self.ranks if frozenset(counted[r.number].items()) == most_of]
+        found = []
+        for rank in self.ranks:
+            extra, missing = (
+                counted[rank.number] - Counter(dict(most_of)),
+                Counter(dict(most_of)) - counted[rank.number],
+            )
+            for kind, names, holder in ((EXTRA, extra, rank), (MISSING, missing, most[0] if most else rank)):
+                for s in holder.seen:
+                    if not s.ordered and self.name(s) in names:
+                        here, there = (s, None) if kind == EXTRA else (None, s)
+                        found.append(Divergence(kind, [rank], most, 0, here, there, None))
+                        break
+        return found
+
+    def _equal_programs(self) -> dict[str, str]:
+        """Return by program the name of those that are equal but for addresses and numbers of callbacks.
+
+        Texts are read only of programs that not all ranks have.
+        """
+        have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
+        known: dict[str, str] = {}
+        for rank in self.ranks:
+            for s in rank.seen:
+                if have[s.program] < len(self.ranks) and s.program not in known and s.stablehlo is not None:
+                    text = text_of(rank, s.stablehlo)
+                    if text is not None and "custom_call" in text:
+                        known[s.program] = differences.same_for_all_processes(text)
+        return known
+
+    def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
+        """Yield programs that are equal as lowered and were compiled to other collectives, or in another order.
+
+        Yields:
+          What the ranks that differ compiled, what most compiled, and both lists of ranks.
+        """
+        by_name: dict[str, list[tuple[Rank, Seen]]] = {}
+        for rank in self.ranks:
+            for s in {self.name(s): s for s in rank.seen if s.hlo is not None}.values():
+                by_name.setdefault(self.name(s), []).append((rank, s))
+        for holders in by_name.values():
+            if len({s.hlo for _, s in holders}) < 2:
+                continue
+            schedules = {s.hlo: schedule(text_of(r, s.hlo)) for r, s in holders}
+            counted = Counter(schedules[s.hlo] for _, s in holders if schedules[s.hlo] is not None)
+            if len(counted) < 2:
+                continue
+            usual = max(counted, key=lambda each: counted[each])
+            most = [(r, s) for r, s in holders if schedules[s.hlo] == usual]
+            odd = [(r, s) for r, s in holders if schedules[s.hlo] not in (usual, None)]
+            yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
+
+    def first_to_leave(self) -> Rank | None:
+        """Return the rank that failed, or left the program, while the others went on; None: there is none."""
+        left = [r for r in self.ranks if r.left_ns is not None]
+        first = min(left, key=lambda r: r.left_ns or 0, default=None)
+        if first is None or len(self.ranks) < 2:
+            return None
+        others = [r for r in self.ranks if r is not first]
+        ends = [r.left_ns if r.left_ns is not None else r.last_ns for r in others]
+        late = sum(end is not None and end - (first.left_ns or 0) > LEFT_EARLY_NS for end in ends)
+        alone = first.code not in (0, None) and all(r.code != first.code for r in others)
+        return first if alone or late * 2 > len(others) else None
+
+
+def schedule(text: str | None) -> tuple[str, ...] | None:
+    """Return the collectives of a compiled text in their order, without the names of values."""
+    if text is None:
+        return None
+    found = []
+    for kind, start, rest in _COLLECTIVE.findall(_METADATA.sub("", text)):
+        found.append(kind + start + re.sub(r"%[\w.-]+", "%", rest))
+    return tuple(found)
+
+
+def text_of(rank: Rank, blob: str | None) -> str | None:
+    """Return a text of a program of ``rank``; None: not recorded, or unreadable."""
+    try:
+        return None if blob is None else rank.directory.text(blob)
+    except LogError:
+        return None
+
+
+def job_of(directory: RunDir) -> RunDir | None:
+    """Return the run of the job in which ``directory`` is the place of one rank; None: it is a run of its own."""
+    parent = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
+    return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
+
+
+def read(
+    whole: RunDir, known: dict[str, Run] | None = None, step: Callable[[int], None] | None = None
+) -> Job:
+    """Read the ranks of a job, one after the other, and keep of each only what is compared.
+
+    Args:
+      known: runs that have been read, by the name of the place.
+      step: is called after each rank, with the number of those read.
+    """
+    found = []
+    for n, place in enumerate(store.rank_runs(whole)):
+        run = (known or {}).get(place.path.name)
+        found.append((place, rank_of(load(place) if run is None else run, place)))
+        if step is not None:
+            step(n + 1)
+    launched = [places.number(place) for place, _ in found]
+    indices = [index for _, (index, _) in found]
+    # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers differ.
+    by_index = None not in indices and len(set(indices)) == len(indices)
+    numbers = (
+        indices if by_index else [n if n is not None else len(found) + i for i, n in enumerate(launched)]
+    )
+    for (_, (_, rank)), number in zip(found, numbers, strict=True):
+        rank.number = number or 0
+    size = whole.meta.get("ranks")
+    return Job(whole, [rank for _, (_, rank) in found], size if isinstance(size, int) else None)
 
 
 def process_index(run: Run) -> int | None:
@@ -10,3 +338,105 @@ def process_index(run: Run) -> int | None:
     main = run.main
     several = main is not None and main.backend is not None and (main.backend.process_count or 1) > 1
     return main.index if main is not None and several else None
+
+
+def rank_of(run: Run, directory: RunDir) -> tuple[int | None, Rank]:
+    """Return JAX's index of the recorded process, and what it did."""
+    rank = Rank(0, directory, state(run, directory))
+    main = run.main
+    rank.began_ns, rank.last_ns = run.began_ns, run.last_ns
+    rank.trace_seconds = sum(f.trace_seconds for f in run.functions.values())
+    rank.lower_seconds = sum(f.lower_seconds for f in run.functions.values())
+    rank.compile_seconds = sum(f.compile_seconds for f in run.functions.values())
+    rank.compiled = sum(f.compiled for f in run.functions.values())
+    rank.memory = max(
+        (b for p in run.programs.values() if (b := _bytes(p.compiled)) is not None), default=None
+    )
+    slow = max(run.compilations.values(), key=lambda c: c.seconds, default=None)
+    if slow is not None and slow.seconds > 0:
+        rank.slowest = slow.site, slow.function.display_name, slow.seconds
+    ends = [run.exited.t_ns] if run.exited is not None else []
+    if run.exited is not None:
+        rank.code = -run.exited.signal if run.exited.signal is not None else run.exited.exit_code
+    if main is not None:
+        rank.steps = main.step if main.step is not None else max(main.calls.values(), default=None)
+        if main.ended is not None:
+            ends.append(main.ended.t_ns)
+        ends += [s.t_ns for s in main.snapshots if s.why == "exit"]  # before JAX waits for the other ranks
+        if main.died is not None:
+            rank.died = main.died.error
+            rank.died_at = main.died.stack[0] if main.died.stack else None
+        rank.seen = list(_seen(run, main))
+    rank.left_ns = min(ends, default=None)
+    rank.left = run.exited is not None and bool(ends) and run.exited.t_ns - min(ends) > LEFT_EARLY_NS
+    return process_index(run), rank
+
+
+def _bytes(compiled: object) -> int | None:
+    memory = getattr(compiled, "memory", None)
+    parts = [getattr(memory, f"{name}_bytes", None) for name in ("argument", "output", "temp")]
+    return sum(p for p in parts if p is not None) if None not in parts else None
+
+
+def _seen(run: Run, main: Process) -> Iterator[Seen]:
+    if main.backend is None:
+        return
+    process_of = {d.id: d.process_index for d in main.backend.devices}
+    compiled = (c for c in run.compilations.values() if c.process is main and c.compiled is not None)
+    for c in sorted(compiled, key=lambda c: (c.compiled.t_ns if c.compiled else 0, c.call)):
+        assert c.compiled is not None
+        devices = sharding.device_ids(c.compiled.devices) or ()
+        if len({process_of.get(d) for d in devices}) < 2:
+            continue
+        program = run.programs.get(c.program) if c.program is not None else None
+        texts = program.texts if program is not None else {}
+        seen = c.function.seen
+        yield Seen(
+            program=c.program or f"{c.compiled.module} {_shapes(c)}",
+            name=c.function.display_name,
+            function=c.function.id,
+            compilation=c.id,
+            number=run.number(c),
+            site=c.site,
+            defined=Frame(seen.file, seen.line, seen.qualname)
+            if seen.file and seen.line is not None
+            else None,
+            key=c.key,
+            step=c.step,
+            t_ns=c.compiled.t_ns,
+            ordered=c.entry != "aot" and _main_thread(main, c),
+            stablehlo=texts.get("stablehlo"),
+            hlo=texts.get("hlo"),
+            cache=c.compiled.persistent_cache,
+        )
+
+
+def _main_thread(main: Process, c: Compilation) -> bool:
+    return main.started is None or c.missed is None or c.missed.thread == main.started.thread
+
+
+def _shapes(c: Compilation) -> str:
+    return "" if c.key is None else ", ".join(f"{a.dtype}{a.shape}" for a in c.key.arguments)
+
+
+def numbers(ranks: Iterable[Rank], of: Sequence[Rank] = ()) -> str:
+    """Return ``0-3, 7``; where fewer of the ranks ``of`` are left out than named, ``0-63 but 37``."""
+    these = sorted(r.number for r in ranks)
+    low, high = (these[0], these[-1]) if these else (0, 0)
+    out = sorted({r.number for r in of if low < r.number < high} - set(these))
+    whole = {r.number for r in of if low <= r.number <= high} == set(range(low, high + 1))
+    if whole and out and len(out) * 4 <= len(these):
+        return f"{low}-{high} but {_ranges(out)}"
+    return _ranges(these)
+
+
+def _ranges(found: Sequence[int]) -> str:
+    parts: list[list[int]] = []
+    for n in found:
+        if parts and n == parts[-1][-1] + 1:
+            parts[-1].append(n)
+        else:
+            parts.append([n])
+    return ", ".join(
+        str(p[0]) if len(p) == 1 else f"{p[0]}{'-' if len(p) > 2 else ', '}{p[-1]}" for p in parts
+    )

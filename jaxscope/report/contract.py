@@ -811,6 +811,41 @@ class Comparison(Entry):
     columns: list[Column]
 
 
+class SlowestCompilation(Entry):
+    """The most expensive compilation of a rank; ``site``: the line that called it."""
+
+    site: Frame | None
+    function: str
+    seconds: float
+
+
+class Rank(Entry):
+    """One process of a job. ``shared_programs``: those that run on several processes, in order of compilation."""
+
+    rank: int
+    directory: str
+    state: str
+    exit_code: int | None
+    signal: int | None
+    steps: int | None
+    compilations: int
+    shared_programs: list[str]
+    trace_seconds: float
+    lower_seconds: float
+    compile_seconds: float
+    program_memory_bytes: int | None
+    slowest: SlowestCompilation | None
+
+
+class Ranks(Entry):
+    """The processes of a job; ``groups``: their numbers, by equal programs; ``missing``: recorded nothing."""
+
+    size: int | None
+    missing: list[int]
+    groups: list[list[int]]
+    ranks: list[Rank]
+
+
 class Report(Entry):
     """The whole document.
 
@@ -833,6 +868,7 @@ class Report(Entry):
     findings: list[Finding]
     sub_runs: list[Report]
     comparisons: list[Comparison]
+    ranks: Ranks | None
 
 
 def schema() -> dict[str, Any]:

@@ -16,10 +16,20 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import causes, ledger, observed_sizes, payers, predictions
 from jaxscope.model.causes import compared
 from jaxscope.model.load import state
+from jaxscope.model.ranks import Job
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.present import render
-from jaxscope.report import arrays, comparison_table, contract, sharding_audit, targets, transfers, variants
+from jaxscope.report import (
+    arrays,
+    comparison_table,
+    contract,
+    ranks,
+    sharding_audit,
+    targets,
+    transfers,
+    variants,
+)
 from jaxscope.report.programs import program_json
 from jaxscope.schema.events import Missed
 from jaxscope.schema.keys import Frame, Key
@@ -31,9 +41,9 @@ PIECE = 1 << 16  # characters written at a time
 Section = tuple[str, Any]  # its key; an entry, or an iterator over the entries of a list
 
 
-def as_json(run: Run, directory: RunDir | None = None) -> dict[str, Any]:
-    """Return the whole report as plain data, for a run that is small enough to be held twice."""
-    found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory))))
+def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
+    """The whole run as plain data: what ``pieces`` writes, for a run that is small enough to be held twice."""
+    found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
 
 
@@ -46,11 +56,11 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
     }
 
 
-def pieces(run: Run, directory: RunDir | None = None) -> Iterator[str]:
-    """Yield the text of the document in pieces; an entry is made when the one before it has been taken."""
+def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
+    """The text of the document, entry by entry: an entry is made when the one before it has been taken."""
     waiting: list[str] = []
     size = 0
-    for text in _written(sections(run, directory)):
+    for text in _written(sections(run, directory, job)):
         waiting.append(text)
         size += len(text)
         if size >= PIECE:
@@ -69,8 +79,11 @@ class Document:
         return iter(self._found)
 
 
-def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
-    """Yield the keys of the document in their order. A list of entries is an iterator that is read once."""
+def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
+    """The keys of the document in their order. A list of entries is an iterator, to be gone through once.
+
+    ``job``: the ranks of which ``run`` is one.
+    """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
     functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
@@ -97,10 +110,14 @@ def sections(run: Run, directory: RunDir | None = None) -> Iterator[Section]:
     yield "transfers", transfers.as_json(run)
     yield (
         "findings",
-        (contract.Finding.of(f, variants.sub_run(f, parts)) for f in variants.findings(parts)),
+        itertools.chain(
+            (contract.Finding.of(f) for f in ranks.findings(job)),
+            (contract.Finding.of(f, variants.sub_run(f, parts)) for f in variants.findings(parts)),
+        ),
     )
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)
+    yield "ranks", ranks.as_json(job)
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:

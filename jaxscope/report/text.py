@@ -19,6 +19,7 @@ from jaxscope.model import ledger, payers
 from jaxscope.model.causes import recompilations
 from jaxscope.model.diff import changed_programs
 from jaxscope.model.load import load, state
+from jaxscope.model.ranks import Job
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
@@ -33,6 +34,7 @@ from jaxscope.report import (
     arrays,
     findings,
     function_summary,
+    ranks,
     targets,
     targets_section,
     transfers,
@@ -62,29 +64,46 @@ def print_report(
     stream.write(buffer.getvalue())
 
 
-def render(run: Run, to: Console, directory: RunDir | None = None, *, everything: bool = False) -> None:
-    """Print the whole report to ``to``; with ``everything`` nothing is shortened or folded."""
-    put(to, _page(run, directory, to.width, everything=everything))
+def render(
+    run: Run,
+    to: Console,
+    directory: RunDir | None = None,
+    *,
+    everything: bool = False,
+    job: Job | None = None,
+) -> None:
+    """Print the whole report to ``to``; with ``everything`` nothing is shortened or folded.
+
+    ``job``: the ranks of which ``run`` is one; they are shown too.
+    """
+    put(to, _page(run, directory, to.width, everything=everything, job=job))
 
 
 def summary(
-    directory: RunDir, parts: Sequence[variants.Variant] | None = None, *, unseen: bool = False
+    directory: RunDir,
+    parts: Sequence[variants.Variant] | None = None,
+    *,
+    unseen: bool = False,
+    job: Job | None = None,
 ) -> str:
     """Return a few lines for stderr at the end of ``jaxscope run``, coloured if stderr takes colour.
 
     Args:
       parts: the run and the runs inside its directory, if already read.
       unseen: the program's output is not on the terminal; then include the exception that ended it.
+      job: the ranks of which the run is one.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
     buffer = io.StringIO()
     to.file = buffer
-    put(to, _summary(parts, directory, unseen=unseen))
+    put(to, _summary(parts, directory, unseen=unseen, job=job))
     return buffer.getvalue()
 
 
-def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -> Iterator[Line]:
+def _page(
+    run: Run, directory: RunDir | None, width: int, *, everything: bool, job: Job | None = None
+) -> Iterator[Line]:
     places, parts = Places(run), variants.of(run, directory)
     if gone := _removed(run):
         yield line(*gone, hang=2)
@@ -94,13 +113,15 @@ def _page(run: Run, directory: RunDir | None, width: int, *, everything: bool) -
     yield from _recompile_seconds(run)
     yield from _in_progress(run, directory, places)
     users = ranked(run, lambda f: f.user and (everything or not _inside_others(f)))
-    found = variants.findings(parts)
+    found = [*ranks.findings(job), *variants.findings(parts)]
     yield from findings.section(found, places, everything=everything)
     if users and not found:
         died = run.main is not None and run.main.died is not None
         ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
         yield BLANK
         yield line("No problems found." if ended else "No problems found so far.")
+    if job is not None:
+        yield from ranks.section(job, places)
     yield from _first_compilations(run, places)
     if users:
         yield BLANK
@@ -351,7 +372,9 @@ def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
 
 
-def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bool) -> Iterator[Line]:
+def _summary(
+    parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bool, job: Job | None = None
+) -> Iterator[Line]:
     run = parts[0].run
     places = Places(run)
     spent = compiling(run, shares=False) or ["?", " went into tracing, lowering and compiling"]
@@ -379,8 +402,8 @@ def _summary(parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bo
         for entry in _in_progress(run, directory, places)
         if entry is not BLANK
     )
-    if _quick_to_check(parts):
-        yield from findings.in_summary(variants.findings(parts), places)
+    of_run = variants.findings(parts) if _quick_to_check(parts) else []
+    yield from findings.in_summary([*ranks.findings(job), *of_run], places)
     for f in users[:IN_SUMMARY]:
         site = places.function(f)
         yield line(

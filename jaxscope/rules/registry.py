@@ -41,6 +41,7 @@ FAMILIES = (
     "shardings",
     "devices",
     "targets",
+    "ranks",
     "checks",
 )
 

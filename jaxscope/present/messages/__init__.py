@@ -13,6 +13,7 @@ from jaxscope.present.messages import (
     donation,
     memory,
     programs,
+    ranks,
     recompiles,
     shardings,
     targets,
@@ -28,6 +29,7 @@ FAMILIES = {
     "targets": targets.TEMPLATES,
     "donation": donation.TEMPLATES,
     "transfers": transfers.TEMPLATES,
+    "ranks": ranks.TEMPLATES,
     "check": check.TEMPLATES,
 }
 TEMPLATES = {slug: template for family in FAMILIES.values() for slug, template in family.items()}

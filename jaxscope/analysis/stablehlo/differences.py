@@ -1,0 +1,75 @@
+"""Compare two lowered programs by the user's lines: which operations each has there that the other has not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jaxscope.analysis.stablehlo import reader
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.schema.keys import Frame
+
+MOST = 4  # operations named of one line
+LONGEST = 80
+# Addresses and numbers of host callbacks differ between processes that do the same.
+_OWN = re.compile(r"(backend_config|call_target_id|index|descriptor) = (\"\d+\"|\d+|\{[^{}]*\})|\b\d{12,}\b")
+_ALIAS = re.compile(r" loc\([^()]*(?:\([^()]*\))?\)|\n#loc[^\n]*")
+_ZEROS = re.compile(r"(\d\.\d*?)0+e\+00\b")
+
+
+class AtLine(NamedTuple):
+    """The operations of a line that only one of two programs has, as text.
+
+    Attributes:
+      source: None where the operations have no user's line.
+    """
+
+    source: Frame | None
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def same_for_all_processes(text: str) -> str:
+    """Return ``text`` without locations, addresses and numbers of callbacks."""
+    return _OWN.sub("", _ALIAS.sub("", "\n" + text))
+
+
+def by_line(before: str, after: str) -> list[AtLine]:
+    """Return the lines whose operations differ, in the order of the text; constants by the line that uses them."""
+    old, new = Counter(_operations(reader.read(before))), Counter(_operations(reader.read(after)))
+    gone, come = old - new, new - old
+    lines = dict.fromkeys(source for source, _ in (*gone, *come))
+    found = [AtLine(source, _texts(gone, source), _texts(come, source)) for source in lines]
+    return sorted(found, key=lambda each: each.source is None)
+
+
+def _texts(counted: Counter[tuple[Frame | None, str]], source: Frame | None) -> tuple[str, ...]:
+    return tuple(text for at, text in counted if at == source)[:MOST]
+
+
+def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
+    sources = Sources(module)
+    users: dict[int, int] = {}
+    for index, op in enumerate(module.ops):
+        for operand in op.operands:
+            users.setdefault(operand, index)
+    for index, op in enumerate(module.ops):
+        if op.name in NOT_OPERATIONS:
+            continue
+        at = index
+        while module.ops[at].name in ("stablehlo.constant", "stablehlo.broadcast_in_dim") and at in users:
+            at = users[at]
+        yield sources.frame(at), _spelled(op.name, op.callee, op.detail, op.outputs)
+
+
+def _spelled(name: str, callee: str | None, detail: str, outputs: tuple[str, ...]) -> str:
+    """Return ``constant dense<2.0> f32`` or ``reduce applies add across dimensions = [0] 16xf32``."""
+    types = ", ".join(t.removeprefix("tensor<").removesuffix(">") for t in outputs)
+    what = " ".join(
+        detail.replace("stablehlo.", "").replace("%", "").replace("( init: )", "").strip(" ,").split()
+    )
+    text = " ".join(part for part in (name.rpartition(".")[2], callee, what, types) if part)
+    return _ZEROS.sub(lambda m: m[1] + "0" if m[1].endswith(".") else m[1], text)[:LONGEST]

@@ -1,0 +1,35 @@
+"""Processes of one job that do not run the same programs in the same order (JX850 to JX854)."""
+
+TEMPLATES = {
+    "rank-named": "rank {numbers}",
+    "ranks-named": "ranks {numbers}",
+    "the-other-ranks": "the others",
+    "program-of-line": "{function} at {line}",
+    "after-program": " after {program}",
+    "ranks-other-program": "{ranks} compiled {program}{after} where {others} compiled {other}",
+    "ranks-other-version": "{ranks} compiled another program than {others} for {program}{after}",
+    "ranks-differ-in": "{finding}: {difference}",
+    "rank-extra-program": "{ranks} compiled {program}{after}, {others} did not",
+    "rank-missing-program": "{ranks} did not compile {program}{after}, {others} did",
+    "ranks-other-order": "{ranks} compiled {program}{after} where {others} compiled {other}: the order differs",
+    "ranks-other-step": "{ranks} compiled {program} in step {step}, {others} in step {other}: the order differs",
+    "argument-differs": "{path} is {value} on {ranks}, {other} on the others",
+    "line-differs": "{line}: {ranks} has {here}, the others have {there}",
+    "rank-compiled": "{ranks} compiled {function}",
+    "rank-ended-first": "{ranks} ended first{how}{behind}; the others went on for {later}",
+    "rank-left": ": it left the program",
+    "rank-raised": ", by an uncaught {error}",
+    "rank-signal": ", by signal {number}",
+    "rank-exit-code": ", with exit code {code}",
+    "rank-behind": ", after {steps} steps (the others counted {others})",
+    "rank-exit-code-of": "{ranks} ended with exit code {code}",
+    "ranks-other-collectives": (
+        "{ranks} compiled {function} to other collectives, or in another order, than {others} from the same program"
+    ),
+    "fix-same-on-all-ranks": (
+        "make every process call the same functions, in the same order, with the same shapes and constants: no branch on"
+        " jax.process_index(), no value of its own in the code"
+    ),
+    "fix-ended-first": "look at the output of rank {rank} first: what the others report follows from its end",
+    "fix-same-compiler": "use the same JAX, the same XLA_FLAGS and the same compiler settings in all processes",
+}

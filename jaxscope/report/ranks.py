@@ -1,0 +1,138 @@
+"""The ranks of a job in the report: groups that compiled the same, seconds from the fastest to the slowest, and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from jaxscope.model import ranks
+from jaxscope.model.ranks import Job, Rank
+from jaxscope.present.escape import escape
+from jaxscope.present.spans import Span
+from jaxscope.present.text import Places, count, seconds, size
+from jaxscope.report import contract
+from jaxscope.report.layout import BLANK, Line, line
+from jaxscope.rules import ranks as rules
+from jaxscope.schema.findings import Finding
+
+GROUPS, NAMED = 10, 16
+
+
+def findings(job: Job | None) -> list[Finding]:
+    """Return where the ranks differ; empty for a run of one process."""
+    return [] if job is None else rules.findings(job)
+
+
+def section(job: Job, places: Places) -> Iterator[Line]:
+    """Print a line per group of equal ranks, then the spread of seconds and memory, and the ends that differ."""
+    groups = job.groups()
+    yield BLANK
+    yield line(("Ranks", "title"), f"  {count(len(job.ranks), 'process', 'processes')} of one job", hang=4)
+    for group in groups[:GROUPS]:
+        programs = len(group[0].seen)
+        same = ", the same in each" if len(group) > 1 and programs else ""
+        yield line(
+            (_named(group, job.ranks), "name"),
+            f"  {count(programs, 'compilation')} for the devices of several processes{same}",
+            indent=2,
+            hang=4,
+        )
+    if len(groups) > GROUPS:
+        yield line((f"and {count(len(groups) - GROUPS, 'more group')}", "dim"), indent=2)
+    for name, figure in (
+        ("trace", lambda r: r.trace_seconds),
+        ("lower", lambda r: r.lower_seconds),
+        ("compile", lambda r: r.compile_seconds),
+    ):
+        yield from _spread(job.ranks, name, figure, seconds)
+    known = [r for r in job.ranks if r.memory is not None]
+    yield from _spread(known, "memory of the largest program", lambda r: r.memory or 0, size)
+    yield from _slowest(job, places)
+    if job.missing:
+        missing = job.missing
+        more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
+        shown = ", ".join(map(str, missing[:NAMED]))
+        yield line(("not recorded: ", "warning"), f"{_word(missing)} {shown}{more}", indent=2, hang=4)
+    for how, ended in _ends(job).items():
+        yield line((f"{_named(ended, job.ranks)}: ", "dim"), how, indent=2, hang=4)
+
+
+def _named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
+    return f"{_word(group)} {ranks.numbers(group, every)}"
+
+
+def _word(of: Sequence[object]) -> str:
+    return "rank" if len(of) == 1 else "ranks"
+
+
+def _spread(
+    found: Sequence[Rank], name: str, figure: Callable[[Rank], float], text: Callable[[float], str]
+) -> Iterator[Line]:
+    if not found:
+        return
+    low, high = min(found, key=figure), max(found, key=figure)
+    span: list[Span] = [(f"{name} ", "dim"), text(figure(low))]
+    if text(figure(low)) != text(figure(high)):
+        span += [f" (rank {low.number}) to ", text(figure(high)), f" (rank {high.number})"]
+    yield line(*span, indent=2, hang=4)
+
+
+def _slowest(job: Job, places: Places) -> Iterator[Line]:
+    slow = max(job.ranks, key=lambda r: r.seconds)
+    if slow.slowest is None or len(job.ranks) < 2:
+        return
+    frame, function, spent = slow.slowest
+    where = places.frame(frame)
+    yield line(
+        ("slowest: ", "dim"),
+        f"rank {slow.number}, {seconds(slow.seconds)}, most of it {escape(function)}",
+        (f" ({where})" if where else "", "path"),
+        f" {seconds(spent)}",
+        indent=2,
+        hang=4,
+    )
+
+
+def _ends(job: Job) -> dict[str, list[Rank]]:
+    """Return the ranks by how they ended, where not all ended with exit code 0."""
+    found: dict[str, list[Rank]] = {}
+    for rank in job.ranks:
+        code = rank.code
+        if code is None:
+            how = {"running": "still running", "stopped": "ended"}.get(rank.state, "no end in the log")
+        else:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        found.setdefault(how, []).append(rank)
+    return {} if list(found) in (["exit code 0"], ["ended"]) else found
+
+
+def as_json(job: Job | None) -> contract.Ranks | None:
+    """Return the ranks as data; None for a run of one process."""
+    if job is None:
+        return None
+    return contract.Ranks(
+        size=job.size,
+        missing=job.missing,
+        groups=[[r.number for r in group] for group in job.groups()],
+        ranks=[
+            contract.Rank(
+                rank=r.number,
+                directory=r.directory.path.name,
+                state=r.state,
+                exit_code=r.code if r.code is None or r.code >= 0 else None,
+                signal=-r.code if r.code is not None and r.code < 0 else None,
+                steps=r.steps,
+                compilations=r.compiled,
+                shared_programs=[job.name(s) for s in r.seen],
+                trace_seconds=r.trace_seconds,
+                lower_seconds=r.lower_seconds,
+                compile_seconds=r.compile_seconds,
+                program_memory_bytes=r.memory,
+                slowest=None
+                if r.slowest is None
+                else contract.SlowestCompilation(
+                    site=r.slowest[0], function=r.slowest[1], seconds=r.slowest[2]
+                ),
+            )
+            for r in job.ranks
+        ],
+    )

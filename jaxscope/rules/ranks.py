@@ -1,0 +1,214 @@
+"""JX850 to JX854: processes of one job that do not run the same programs in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.stablehlo import differences
+from jaxscope.model import ranks
+from jaxscope.model.ranks import Divergence, Job, Rank, Seen
+from jaxscope.rules.registry import declare, in_order
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Key
+from jaxscope.schema.messages import Message, Seconds, message
+
+MOST_EVIDENCE = 6
+DIFFERENCES = ("argument-differs", "line-differs")
+
+declare("JX850", "ranks-run-other-programs", ERROR)
+declare("JX851", "rank-runs-one-program-more", ERROR)
+declare("JX852", "ranks-run-in-another-order", ERROR)
+declare("JX853", "rank-ended-first", WARNING)
+declare("JX854", "ranks-compiled-other-collectives", ERROR)
+
+_CODES = {
+    ranks.OTHER: "JX850",
+    ranks.EXTRA: "JX851",
+    ranks.MISSING: "JX851",
+    ranks.ORDER: "JX852",
+    ranks.STEP: "JX852",
+}
+
+
+def findings(job: Job) -> list[Finding]:
+    """Return where ranks of ``job`` first differ from most, and which of them ended first."""
+    return in_order(_all(job))
+
+
+def _all(job: Job) -> Iterator[Finding]:
+    first = job.first_to_leave()
+    if first is not None:
+        yield _left(job, first)
+    for d in (*job.divergences(), *job.rest()):
+        if job.certain(d) is not None:  # a rank that ended before it came there does not differ
+            yield _differs(job, d)
+    for here, there, odd, most in job.collectives_differ():
+        yield Finding(
+            code="JX854",
+            severity=ERROR,
+            certainty=CERTAIN,
+            title=message(
+                "ranks-other-collectives",
+                ranks=_named(job, odd),
+                function=here.name,
+                others=_others(job, most),
+            ),
+            source=here.site,
+            evidence=[Evidence(message("rank-compiled", ranks=_named(job, odd), function=here.name))],
+            fix=Fix(message("fix-same-compiler")),
+            subject=("collectives", there.program),
+        )
+
+
+def _differs(job: Job, d: Divergence) -> Finding:
+    shown = d.here or d.there
+    assert shown is not None
+    title, evidence = _title(job, d), list(_evidence(job, d))
+    if evidence and isinstance(evidence[0].text, Message) and evidence[0].text.slug in DIFFERENCES:
+        title = message("ranks-differ-in", finding=title, difference=evidence[0].text)
+    source = next((e.source for e in evidence if e.source is not None), None) or shown.site or shown.defined
+    return Finding(
+        code=_CODES[d.kind],
+        severity=ERROR,
+        certainty=CERTAIN if shown.ordered and job.certain(d) else LIKELY,
+        title=title,
+        source=source,
+        evidence=evidence[:MOST_EVIDENCE],
+        fix=Fix(message("fix-same-on-all-ranks")),
+        subject=(d.kind, d.position, shown.program),
+    )
+
+
+def _title(job: Job, d: Divergence) -> Message:
+    odd, most = _named(job, d.ranks), _others(job, d.most)
+    after = message("after-program", program=_spelled(d.before)) if d.before is not None else None
+    if d.kind == ranks.EXTRA and d.here is not None:
+        return message("rank-extra-program", ranks=odd, program=_spelled(d.here), after=after, others=most)
+    if d.kind == ranks.MISSING and d.there is not None:
+        return message("rank-missing-program", ranks=odd, program=_spelled(d.there), after=after, others=most)
+    assert d.here is not None and d.there is not None
+    if d.kind == ranks.STEP:
+        return message(
+            "ranks-other-step",
+            ranks=odd,
+            program=_spelled(d.here),
+            step=str(d.here.step),
+            others=most,
+            other=str(d.there.step),
+        )
+    if d.kind == ranks.ORDER:
+        return message(
+            "ranks-other-order",
+            ranks=odd,
+            program=_spelled(d.here),
+            after=after,
+            others=most,
+            other=_spelled(d.there),
+        )
+    if d.here.function == d.there.function:
+        return message("ranks-other-version", ranks=odd, program=_spelled(d.here), after=after, others=most)
+    return message(
+        "ranks-other-program",
+        ranks=odd,
+        program=_spelled(d.here),
+        after=after,
+        others=most,
+        other=_spelled(d.there),
+    )
+
+
+def _spelled(seen: Seen) -> Message:
+    return message("program-of-line", function=seen.name, line=seen.site or seen.defined)
+
+
+def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
+    """Yield what differs: arguments first, then operations by line, then the two lines."""
+    here, there = d.here, d.there
+    if d.kind == ranks.EXTRA and here is not None:  # beside the version of the function that the others have
+        same = [s for s in d.most[0].seen if s.function == here.function]
+        there = same[-1] if same else there
+    if (
+        d.kind in (ranks.OTHER, ranks.EXTRA)
+        and here is not None
+        and there is not None
+        and here.name == there.name
+    ):
+        for path, value, other in _arguments(here.key, there.key):
+            text = message(
+                "argument-differs", path=path, ranks=_named(job, d.ranks), value=value, other=other
+            )
+            yield Evidence(text)
+        texts = ranks.text_of(d.ranks[0], here.stablehlo), ranks.text_of(d.most[0], there.stablehlo)
+        if texts[0] is not None and texts[1] is not None and not _arguments(here.key, there.key):
+            for at in differences.by_line(texts[1], texts[0])[:MOST_EVIDENCE]:
+                text = message(
+                    "line-differs",
+                    line=at.source,
+                    ranks=_named(job, d.ranks),
+                    here=", ".join(at.after) or "nothing",
+                    there=", ".join(at.before) or "nothing",
+                )
+                yield Evidence(text, source=at.source)
+    for seen, holders in ((d.here, d.ranks), (d.there, d.most)):
+        if seen is not None:
+            text = message("rank-compiled", ranks=_named(job, holders), function=_spelled(seen))
+            yield Evidence(text, source=seen.site, step=seen.step)
+
+
+def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]]:
+    """Return the path of each argument that differs, and its two values."""
+    if here is None or there is None:
+        return []
+    values = [
+        {a.path: short_aval(a.shape, a.dtype, a.weak_type) for a in key.arguments}
+        | {s.path: s.repr for s in key.static}
+        for key in (here, there)
+    ]
+    paths = dict.fromkeys([*values[0], *values[1]])
+    pairs = [(path, values[0].get(path, "nothing"), values[1].get(path, "nothing")) for path in paths]
+    return [(path, a or "?", b or "?") for path, a, b in pairs if a != b]
+
+
+def _left(job: Job, rank: Rank) -> Finding:
+    others = [r for r in job.ranks if r is not rank]
+    last = max((r.left_ns or r.last_ns or 0 for r in others), default=0)
+    later = max(0, last - (rank.left_ns or 0)) / 1e9
+    code = rank.code
+    if rank.left and rank.died is None:
+        how = message("rank-left")
+    elif rank.died is not None:
+        how = message("rank-raised", error=rank.died)
+    elif code is not None and code < 0:
+        how = message("rank-signal", number=-code)
+    else:
+        how = message("rank-exit-code", code="?" if code is None else str(code))
+    steps = max((r.steps for r in others if r.steps is not None), default=None)
+    behind = None
+    if steps is not None and rank.steps is not None and rank.steps < steps:
+        behind = message("rank-behind", steps=rank.steps, others=steps)
+    return Finding(
+        code="JX853",
+        severity=WARNING,
+        certainty=CERTAIN,
+        title=message(
+            "rank-ended-first", ranks=_named(job, [rank]), how=how, behind=behind, later=Seconds(later)
+        ),
+        source=rank.died_at,
+        evidence=[
+            Evidence(message("rank-exit-code-of", ranks=_named(job, [r]), code=str(r.code))) for r in others
+        ][:MOST_EVIDENCE],
+        fix=Fix(message("fix-ended-first", rank=str(rank.number))),
+        subject=("left", rank.number),
+    )
+
+
+def _named(job: Job, found: Sequence[Rank]) -> Message:
+    return message(
+        "rank-named" if len(found) == 1 else "ranks-named", numbers=ranks.numbers(found, job.ranks)
+    )
+
+
+def _others(job: Job, found: Sequence[Rank]) -> Message:
+    """Return ``the others``, or with few ranks, or several groups, their numbers."""
+    return _named(job, found) if len(found) < 2 or len(job.groups()) > 2 else message("the-other-ranks")
