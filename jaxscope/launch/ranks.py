@@ -12,12 +12,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from jaxscope.launch import job
 from jaxscope.launch.runner import ENDS
 
 GRACE_S = 10.0  # between SIGTERM and SIGKILL for the other ranks, after one has failed
+RECORDED_S = 5.0  # that the end of a killed program may take to be recorded
 POLL_S = 0.05
 FAILED_BY_SIGNAL = 128
 PIECE = 1 << 16
@@ -109,9 +111,21 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
 def _send(rank: Rank, number: int) -> None:
     with contextlib.suppress(OSError):
         if number == signal.SIGKILL:
-            os.killpg(rank.process.pid, number)
+            _kill(rank.process)
         else:
             rank.process.send_signal(number)  # to jaxscope run, which forwards it to the program
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the program; jaxscope run records its end. Where that does not help, kill the whole process group."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    with contextlib.suppress(OSError, ValueError):
+        for pid in children.read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(RECORDED_S)
+            return
+    os.killpg(process.pid, signal.SIGKILL)
 
 
 def _wait(ranks: Sequence[Rank]) -> int:

@@ -90,12 +90,12 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
       LogError: the directory holds something else.
       OSError: it cannot be made.
     """
-    if not files.is_regular(whole.path / removal.META, within=whole.path):
-        try:
-            strange = [n for n in files.names(whole.path) if n not in (store.RANKS, "blobs") and n[:1] != "."]
-        except FileNotFoundError:
-            strange = []
-        if strange:
+    try:
+        there = files.names(whole.path)
+    except FileNotFoundError:
+        there = []
+    if removal.META not in there:  # files that another rank writes at this moment begin with a dot
+        if any(name not in (store.RANKS, "blobs") and name[:1] != "." for name in there):
             raise LogError(
                 f"{whole.path} is not empty and is not a jaxscope run",
                 hint="choose a new or an empty directory with --out",

@@ -355,7 +355,7 @@ def rank_of(run: Run, directory: RunDir) -> tuple[int | None, Rank]:
     slow = max(run.compilations.values(), key=lambda c: c.seconds, default=None)
     if slow is not None and slow.seconds > 0:
         rank.slowest = slow.site, slow.function.display_name, slow.seconds
-    ends = [run.exited.t_ns] if run.exited is not None else []
+    ends: list[int] = []
     if run.exited is not None:
         rank.code = -run.exited.signal if run.exited.signal is not None else run.exited.exit_code
     if main is not None:
@@ -367,8 +367,10 @@ def rank_of(run: Run, directory: RunDir) -> tuple[int | None, Rank]:
             rank.died = main.died.error
             rank.died_at = main.died.stack[0] if main.died.stack else None
         rank.seen = list(_seen(run, main))
+    rank.left = bool(ends) and (run.last_ns or 0) - min(ends) > LEFT_EARLY_NS
+    if run.exited is not None:
+        ends.append(run.exited.t_ns)
     rank.left_ns = min(ends, default=None)
-    rank.left = run.exited is not None and bool(ends) and run.exited.t_ns - min(ends) > LEFT_EARLY_NS
     return process_index(run), rank
 
 

@@ -42,7 +42,7 @@ Section = tuple[str, Any]  # its key; an entry, or an iterator over the entries 
 
 
 def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
-    """The whole run as plain data: what ``pieces`` writes, for a run that is small enough to be held twice."""
+    """Return the whole report as plain data, for a run that is small enough to be held twice."""
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
 
@@ -57,7 +57,7 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """The text of the document, entry by entry: an entry is made when the one before it has been taken."""
+    """Yield the text of the document in pieces; an entry is made when the one before it has been taken."""
     waiting: list[str] = []
     size = 0
     for text in _written(sections(run, directory, job)):
@@ -80,7 +80,7 @@ class Document:
 
 
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
-    """The keys of the document in their order. A list of entries is an iterator, to be gone through once.
+    """Yield the keys of the document in their order. A list of entries is an iterator that is read once.
 
     ``job``: the ranks of which ``run`` is one.
     """

@@ -175,14 +175,14 @@ def _left(job: Job, rank: Rank) -> Finding:
     last = max((r.left_ns or r.last_ns or 0 for r in others), default=0)
     later = max(0, last - (rank.left_ns or 0)) / 1e9
     code = rank.code
-    if rank.left and rank.died is None:
+    if (rank.left or code is None) and rank.died is None:
         how = message("rank-left")
     elif rank.died is not None:
         how = message("rank-raised", error=rank.died)
     elif code is not None and code < 0:
         how = message("rank-signal", number=-code)
     else:
-        how = message("rank-exit-code", code="?" if code is None else str(code))
+        how = message("rank-exit-code", code=str(code))
     steps = max((r.steps for r in others if r.steps is not None), default=None)
     behind = None
     if steps is not None and rank.steps is not None and rank.steps < steps:

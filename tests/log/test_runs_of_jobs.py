@@ -47,6 +47,20 @@ def test_ranks_that_come_at_the_same_time_make_one_run_that_others_cannot_read(t
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
+def test_a_rank_that_comes_while_another_creates_the_run_joins_it(tmp_path, monkeypatch):
+    """The other rank writes meta.json after this one has looked for it, before it looks at what is there."""
+    real = ranks.files.is_regular
+
+    def too_early(path, **how):
+        found = real(path, **how)
+        if path.name == "meta.json" and not found and not (tmp_path / "j").exists():
+            joined(tmp_path / "j", 1)
+        return found
+
+    monkeypatch.setattr(ranks.files, "is_regular", too_early)
+    assert whole(joined(tmp_path / "j", 0)) == tmp_path / "j"
+
+
 def test_a_launch_again_of_the_same_job_is_another_run(tmp_path):
     first = [joined(tmp_path / "j", n, 2) for n in range(2)]
     again = [joined(tmp_path / "j", n, 2) for n in (1, 0)]
