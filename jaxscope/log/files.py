@@ -166,6 +166,20 @@ def make_directory(
             os.close(os.open(name, _AT | (0 if within is None else os.O_NOFOLLOW), dir_fd=directory))
 
 
+def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
+    """Create the directory ``path`` and return True; return False if there is something of that name.
+
+    Raises:
+      OSError: it cannot be made.
+    """
+    with _directory(path, within) as (directory, name):
+        try:
+            os.mkdir(name, mode, dir_fd=directory)
+        except FileExistsError:
+            return False
+    return True
+
+
 def remove(path: Path, *, within: Path | None = None) -> None:
     """Remove a file; a link is removed, not its target."""
     with _directory(path, within) as (directory, name):

@@ -62,11 +62,8 @@ def join(
                 continue
             files.make_directory(whole.path / store.RANKS, within=whole.path)
             inner = whole.path / store.RANKS / place
-            try:
-                inner.mkdir(files.PRIVATE_DIRECTORY)
-            except FileExistsError:
-                if not overwrite:
-                    continue
+            if not files.make_new_directory(inner, within=whole.path) and not overwrite:
+                continue
         except OSError as e:
             raise store.unwritable(whole.path, e) from e
         return store.create(inner, name=name, overwrite=overwrite, **given, **meta)

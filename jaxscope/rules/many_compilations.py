@@ -94,7 +94,9 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
             continue
         if p.again and why in (SIZES, None) and (p.line.file, p.line.line) in resized:
             continue  # it is the size that the function on this line is called with, which has its own finding
-        again = message("of-them-again", n=len(p.again), why=why) if p.again and why else None
+        again = (
+            message("of-them-again", n=Count(len(p.again), "repeat"), why=why) if p.again and why else None
+        )
         yield Finding(
             code=payers.CODE,
             severity=WARNING,

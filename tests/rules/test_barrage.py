@@ -134,7 +134,7 @@ def test_a_librarys_function_that_gets_back_another_type_is_to_be_started_with_i
         log.compiled(update, theta, (0.0, 0.0, 1.0), line=12, into_library=0, library="jax")
     log.end()
     [f] = barrage(run)
-    assert "1 of them again, because params is no longer weakly typed" in words.title(f)
+    assert "; 1 repeat, because params is no longer weakly typed" in words.title(f)
     assert words.fix_text(f) == "start params as a typed array: jnp.float32(...)" and f.seconds == 1.0
 
 

@@ -686,11 +686,11 @@ def test_names_of_arrays_open_and_lead_to_their_mesh(typical):
 def test_earlier_and_later_looks_at_the_arrays(typical):
     async def steps(pilot, app):
         await press(pilot, "5", "comma")
-        assert "after step 21" in screen(app) and "snapshot 3 of 4" in screen(app)
+        assert "after step 21" in screen(app) and "3 of 4 snapshots" in screen(app)
         await press(pilot, "comma", "comma", "comma")
         assert "after step 1:" in screen(app)
         await press(pilot, *["full_stop"] * 5)
-        assert "snapshot 4 of 4" in screen(app)
+        assert "4 of 4 snapshots" in screen(app)
 
     drive(typical, steps)
 

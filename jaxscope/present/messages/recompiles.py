@@ -15,7 +15,7 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit come from one line ({names}){again}",
-    "of-them-again": "; {n} of them are repeated, because {why}",
+    "of-them-again": "; {n}, because {why}",
     "because-of-bodies": "the function that they run, a loop's body or a branch, is a new object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-cause": "{cause}",

@@ -269,12 +269,10 @@ def sparkline(values: Sequence[int]) -> str:
 def title(looks: Looks, shown: int) -> tuple[str, str]:
     """Return the title of the table (when, how many bytes), and which look is shown, with all totals."""
     s = looks.found[shown]
-    holding = [d for d, n in s.by_device.items() if n]
-    on = f" on {count(len(holding), 'device')}" if holding else ""
     totals = [look.known_bytes for look in looks.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
-    which = f"snapshot {shown + 1} of {len(looks.found)}  {line}" if len(looks.found) > 1 else ""
-    return f"Arrays {moment(s)}: {count(s.count, 'array')}, {total(s)}{on}", which
+    which = f"{shown + 1} of {len(looks.found)} snapshots  {line}" if len(looks.found) > 1 else ""
+    return f"Arrays {moment(s)}: {count(s.count, 'array')}, {total(s)}", which
 
 
 def heading(r: Row) -> list[list[Part]]:
