@@ -112,6 +112,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       created_at: the user's line that created the function object again; None: unknown.
       created_there: whether that line is certain.
       number_before: the number of the compilation before (``train_step#4``).
+      of_leaves: the causes found in earlier comparisons of two sets of leaves, by their ids and the level, with
+        the sets.
     """
 
     level: str
@@ -130,6 +132,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     created_at: Frame | None = None
     created_there: bool = True
     number_before: int | None = None
+    of_leaves: dict[tuple[int, int, str], tuple[dict[str, LeafFacts], dict[str, LeafFacts], list[Cause]]] = {}
 
 
 def first(level: str) -> Cause:
@@ -175,7 +178,7 @@ def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         *_whole(before, after, at),
         *(statics := _statics(before, after, at)),
         *structure(before, after, at.signature, statics_differ=bool(statics)),
-        *folded(_leaves(before, after, at)),
+        *_of_leaves(before, after, at),
     ]
     if at.wrappers[:1] == ["jax.pmap"] and any(c.kind == "static_value" for c in found):
         found = [c for c in found if c.kind != "new_function"]  # pmap wraps once for each static value
@@ -370,6 +373,16 @@ def _is_whole(s: Static | None) -> bool:
 # -- leaves ----------------------------------------------------------------------------------------------
 
 
+def _of_leaves(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+    """Return the causes for leaves that differ: one batch of another size is passed to many functions."""
+    pair = id(before.leaves), id(after.leaves), at.level
+    known = at.of_leaves.get(pair)
+    if known is None:  # the entry keeps the leaves alive, so that their ids are not reused
+        found = folded(_leaves(before, after, at))
+        known = at.of_leaves[pair] = before.leaves, after.leaves, found
+    return known[2]
+
+
 def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, Cause]]:
     """Return (leaf path, cause) for every field of every leaf that differs."""
     found: list[tuple[str, Cause]] = []
@@ -424,8 +437,7 @@ def _placement(leaf: LeafFacts) -> Placement | None:
     s = leaf.sharding
     if s is None:
         return None
-    mesh = None if s.mesh is None else tuple((name, size, kind) for name, size, kind in s.mesh)
-    return Placement(s.kind, s.text, s.devices, mesh, s.spec, s.memory_kind)
+    return Placement(s.kind, s.text, s.devices, s.mesh, s.spec, s.memory_kind)
 
 
 def _commitment(leaf: LeafFacts) -> Commitment:

@@ -141,9 +141,8 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 def placed(s: Sharding) -> tuple[object, ...]:
     """Return what determines an array's placement, without its memory kind."""
-    mesh = None if s.mesh is None else tuple(tuple(axis) for axis in s.mesh)
     # The text matters only for kinds whose placement is not in the other fields.
-    return (s.kind, s.devices, mesh, s.spec, None if s.devices is not None else s.text)
+    return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
 
 
 def _rank(leaf: LeafFacts) -> int | None:

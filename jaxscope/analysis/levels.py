@@ -9,7 +9,7 @@ executable's, the spelling of a sharding only of the fast path's.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from jaxscope.analysis.keys import (
     Facts,
@@ -220,27 +220,28 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 
 
 def nearest(
-    after: Facts, earlier: Sequence[Facts], level: str, unlike: Collection[int] = frozenset()
+    after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
-    """Return the index of the nearest earlier key, the latest of equals; None: there is no earlier key.
+    """Return the index of the nearest of the ``earlier`` keys, which stand latest first; None: there is none.
 
-    Keys of the same function object come first: the caches never share entries between objects. ``unlike``
-    are the indices of keys known to have other shapes than ``after``, which need no closer comparison.
+    Of equally near keys it is the latest. Keys of the same function object come first: the caches never share
+    entries between objects. ``unlike`` returns whether the key at an index is known to have other shapes than
+    ``after``, so that it needs no closer comparison.
     """
     own = after.whole.get("function_object")
-    same: Sequence[int] = (
-        range(len(earlier))
-        if own is None
-        else [i for i, e in enumerate(earlier) if e.whole.get("function_object", own) == own]
-    )
-    best: int | None = None
-    fewest: tuple[int, int, int] | None = None
-    for index in reversed(same or range(len(earlier))):
-        if fewest is not None and fewest <= (0, 1, UNLIKE) and index in unlike:
-            continue  # at least one fact differs, and a later key is as near
-        distances = rank(earlier[index], after, level, fewest)
-        if distances is not None:
-            best, fewest = index, distances
-            if distances == (0, 0, 0):
-                break
-    return best
+    for same_object in (True, False):
+        best: int | None = None
+        fewest: tuple[int, int, int] | None = None
+        for index, key in enumerate(earlier):
+            if fewest is not None and fewest <= (0, 1, UNLIKE) and unlike(index):
+                continue  # at least one fact differs, and a later key is as near
+            if same_object and own is not None and key.whole.get("function_object", own) != own:
+                continue
+            distances = rank(key, after, level, fewest)
+            if distances is not None:
+                best, fewest = index, distances
+                if distances == (0, 0, 0):
+                    break
+        if best is not None:
+            return best
+    return None

@@ -92,7 +92,7 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
             order = devices
         elif all(0 <= i < total for i in spec.order):
             order = ",".join(str(ids[i]) for i in spec.order)
-    axes: list[tuple[str, int, str | None]] = [(name, size, None) for name, size in spec.mesh]
+    axes = tuple((name, size, None) for name, size in spec.mesh)
     text = f"{spec.text} on {','.join(f'{n}={s}' for n, s in spec.mesh)}"
     return Sharding("NamedSharding", text, order, axes, spec.text, memory_kind)
 

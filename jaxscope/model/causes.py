@@ -6,7 +6,7 @@ JAX's caches live in one process, so only keys of the same process are compared.
 from __future__ import annotations
 
 from jaxscope.analysis import causes
-from jaxscope.analysis.keys import Facts, flatten
+from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
 from jaxscope.model import key_index, sources
 from jaxscope.model.function_lookup import number_of
@@ -33,15 +33,15 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
         return known
     if c.key is None:
         return None
-    facts = facts_of(run, c)
-    before, unlike = _earlier(run, c, c.key)
-    flat = [k.facts if (k := run.comparisons.get(e.id)) is not None else facts_of(run, e) for e in before]
-    index = nearest(facts, flat, level, unlike)
-    if index is None:
+    facts = key_index.facts_of(run, c)
+    at = _nearest(run, c, c.key, facts, level)
+    if at is None:
         found = Comparison(level, facts, None, None, [causes.first(level)])
     else:
-        at = _circumstances(run, c, before[index], level)
-        found = Comparison(level, facts, before[index], flat[index], causes.between(flat[index], facts, at))
+        index = key_index.of(run, c)
+        before, was = index.compilations[at], index.facts[at]
+        around = _circumstances(run, c, before, level)
+        found = Comparison(level, facts, before, was, causes.between(was, facts, around))
     run.comparisons[c.id] = found
     return found
 
@@ -151,23 +151,26 @@ def _transformed(c: Compilation) -> object:
     return tuple(lines), tuple(leaves), c.key.function_object if c.key is not None else None, traced
 
 
-def _earlier(run: Run, c: Compilation, key: Key) -> tuple[list[Compilation], set[int]]:
-    """Return the earlier compilations to compare with, in order of time, and which of them have other shapes.
+def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
+    """Return the position of the nearest earlier compilation in the index; None: there is none.
 
-    These are the latest, and of those before them the latest with the shapes or static values of ``c``: keys
+    Compared are the latest, and of those before them the latest with the shapes or static values of ``c``: keys
     with different shapes or statics can be hundreds, those with different dtypes, settings and containers are
     few.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
     one_entry = index.entries == {c.entry} != {"transform"}  # by far the most common case
+    positions: list[int] = []  # the latest first
     for fits in [None] if one_entry else _fitting(c):
-        latest = index.latest(end, LOOK_BACK, fits)
-        if latest:
-            positions = sorted({*latest, *index.alike(hashes, latest[-1], LOOK_FURTHER, fits)})
-            unlike = {n for n, at in enumerate(positions) if index.shapes[at] != hashes[0]}
-            return [index.compilations[at] for at in positions], unlike
-    return [], set()
+        positions = index.latest(end, LOOK_BACK, fits)
+        if positions:
+            if more := index.alike(hashes, positions[-1], LOOK_FURTHER, fits):
+                positions = sorted({*positions, *more}, reverse=True)
+            break
+    earlier = [index.facts[at] for at in positions]
+    found = nearest(facts, earlier, level, lambda n: index.shapes[positions[n]] != hashes[0])
+    return None if found is None else positions[found]
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
@@ -199,19 +202,6 @@ def _one_object(a: Compilation, b: Compilation) -> bool:
     return len({c.key.function_object for c in (a, b) if c.key is not None}) < 2
 
 
-def facts_of(run: Run, c: Compilation) -> Facts:
-    """Return the flat facts of the key of ``c``, which must have been recorded."""
-    key = c.key
-    assert key is not None
-    settings = run.settings(c.process, key.context)
-    known = run.facts.get(id(key))  # equal keys are one object (model.interning)
-    if known is None or known[0] is not key or known[1] is not settings:
-        contexts = {key.context: settings} if key.context is not None and settings is not None else None
-        known = run.facts[id(key)] = key, settings, flatten(key, contexts)
-        run.shared.of(known[2])
-    return known[2]
-
-
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
     seen = c.function.seen
     now, then = c.missed, before.missed
@@ -236,6 +226,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         created_there=created is not None and created[1],
         other_program=c.entry == before.entry == "transform" and _transformed(c) != _transformed(before),
         number_before=number_of(run, before),
+        of_leaves=run.causes_of_leaves,
     )
 
 

@@ -15,8 +15,8 @@ import msgspec
 from jaxscope.analysis import causes as comparing
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import TRACE
-from jaxscope.model import causes, changes
-from jaxscope.model.causes import facts_of, recompilations
+from jaxscope.model import causes, changes, key_index
+from jaxscope.model.causes import recompilations
 from jaxscope.model.changes import Changes
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
@@ -217,7 +217,7 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
     """Compare the cache keys of two compilations; None if one was not read."""
     if a.key is None or b.key is None:
         return None
-    before, after = facts_of(run_a, a), facts_of(run_b, b)
+    before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
     if run_a is not run_b or a.process is not b.process:
         both = before.whole.keys() & after.whole.keys()  # versions of JAX have settings of their own
         before, after = _anywhere(before, both), _anywhere(after, both)

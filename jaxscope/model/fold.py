@@ -54,6 +54,7 @@ class Fold:
         self.shared = Shared()
         self.known: dict[str, tuple[int, Any]] = {}  # see records.cached_until_changed
         self.facts: dict[int, tuple[Key, object, Facts]] = {}  # by id of the key; model.causes fills it
+        self.causes_of_leaves: dict[tuple[int, int, str], Any] = {}  # analysis.causes fills it
         self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.growing_args fills it
         self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions fills it
         self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: texts are files
@@ -70,16 +71,13 @@ class Fold:
         ``log`` names the event's file, which distinguishes processes with the same pid.
         """
         self.version += 1
-        kind = type(event)
-        if kind in _OF_NO_PROCESS or isinstance(event, ev.Unknown):
+        handler = _HANDLERS.get(type(event))
+        if handler is None or isinstance(event, ev.Unknown):
             self._without_process(event)
-            return None
-        handler = _HANDLERS.get(kind)
-        if handler is None:
             return None
         self.shared.of(event)
         process = self._process(event, log)
-        if kind in _COUNTED and isinstance(event, Counted):
+        if isinstance(event, Counted):
             if log and event.cell is not None:
                 self._cells.setdefault(log, {})[event.cell] = event
         else:
@@ -87,10 +85,6 @@ class Fold:
         found: Compilation | None = handler(self, process, event)
         if found is not None:
             found.function.version += 1
-            if found.phase is not None:
-                self._open[found.id] = found
-            else:
-                self._open.pop(found.id, None)
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
@@ -164,6 +158,7 @@ class Fold:
     def _began(self, process: Process, event: ev.PhaseBegan) -> Compilation:
         c = self._call(process, event)
         c.phase, c.phase_ns = event.phase, event.t_ns
+        self._open[c.id] = c
         if event.later:
             _now(process, c)
         return c
@@ -359,6 +354,7 @@ class Fold:
         """Record the end of ``phase`` of ``c``: its seconds, and with ``reached`` that it succeeded."""
         if c.phase == phase:
             c.phase = None
+            self._open.pop(c.id, None)
         bit = _BIT.get(phase, 0)
         function = c.function
         if reached and not c.reached_phases & bit:
@@ -425,7 +421,3 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Retargeted: Fold._retargeted,
     ev.SourceSeen: Fold._source,
 }
-_OF_NO_PROCESS = frozenset(
-    {ev.ProgramExited, ev.StderrWatched, ev.CompilerWarned, ev.TargetCompiling, ev.TargetCompiled}
-)
-_COUNTED = frozenset(kind for kind in _HANDLERS if issubclass(kind, Counted))

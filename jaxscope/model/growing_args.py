@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from jaxscope.analysis.feedback import same_leaves
@@ -30,7 +31,9 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
     """Return whether the function itself caused most of the latest of these calls."""
     latest = misses[-LATEST:]
-    return 2 * sum(by_itself(run, c, cause) for c, cause in latest) > len(latest)
+    half = (len(latest) + 1) // 2
+    others = (1 for c, cause in latest if not by_itself(run, c, cause))
+    return sum(itertools.islice(others, half)) < half
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
@@ -54,7 +57,8 @@ def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> b
     its = key_index.of(run, c)
     for at in its.latest(its.before(c.call), LOOK_BACK, _ran):
         before = its.compilations[at]
-        if not same_leaves(now, predictions.results_of(run, before)):
+        results = predictions.results_of(run, before)
+        if not results.leaves or not same_leaves(now, results):
             continue
         known = causes.compared(run, before)
         if known is not None and _longer(_argument(known.facts, name), now):

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 
 from jaxscope.analysis.keys import Facts
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Key, Sharding
+from jaxscope.schema.keys import Key
 
 MOST = 500_000  # values; where there are more, few are alike, and those met so far are forgotten
 _UNLIKE = frozenset(
@@ -69,39 +69,31 @@ class Shared:
         read, fields = table
         empty = self._nothing
         for (name, values, items), value in zip(fields, read(event), strict=True):
-            if value is None:
-                continue
-            token, kind = value, type(value)
             if not value:
-                if (nothing := empty.get(kind)) is not None:
+                if (nothing := empty.get(type(value))) is not None:
                     force_setattr(event, name, nothing)
                 continue
+            kind = type(value)
             try:
                 if kind is list:
-                    value[:] = [self._item(items, item) for item in value]
-                    token = tuple(map(id, value))  # of items that are kept here
+                    one = values.get(tuple(value))
+                    if one is None:
+                        value[:] = [items.setdefault(item, item) for item in value]
+                        one = values.setdefault(tuple(value), value)
                 elif kind is dict:
-                    token = tuple(value.items())
+                    one = values.setdefault(tuple(value.items()), value)
                 elif kind is Key:
                     token = hash(msgspec.msgpack.encode(value))
                     if (one := values.get(token)) is None:
                         self.of(value)
+                        one = values[token] = value
                     elif one != value:
                         continue  # another key with this hash: it stays what it is
-                one = values.setdefault(token, value)
-            except (
-                TypeError,
-                ValueError,
-                OverflowError,
-            ):  # without a hash, or not to be encoded: it stays what it is
-                continue
+                else:
+                    one = values.setdefault(value, value)
+            except (TypeError, ValueError, OverflowError):
+                continue  # without a hash, or not to be encoded: it stays what it is
             if one is not value:
                 force_setattr(event, name, one)
             else:
                 self._met += 1
-
-    def _item(self, known: dict[Any, Any], item: Any) -> Any:
-        if type(item) is Sharding and item.mesh is not None:  # a list: it has no hash
-            token = (item.kind, item.text, item.devices, item.spec, item.memory_kind, *item.mesh)
-            return known.setdefault(token, item)
-        return known.setdefault(item, item)

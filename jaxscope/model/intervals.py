@@ -22,6 +22,11 @@ class Occupied:
     def add(self, begin: int, end: int) -> None:
         if end <= begin:
             return
+        if not self._ends or self._ends[-1] < begin:  # by far the most common case
+            self._begins.append(begin)
+            self._ends.append(end)
+            self._total += end - begin
+            return
         first, last = bisect_left(self._ends, begin), bisect_right(self._begins, end)
         if first < last:  # these parts are joined with it
             begin, end = min(begin, self._begins[first]), max(end, self._ends[last - 1])

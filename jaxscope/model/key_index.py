@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
+from jaxscope.analysis.keys import Facts, flatten
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Key
@@ -25,6 +26,7 @@ class Earlier:
 
     def __init__(self) -> None:
         self.compilations: list[Compilation] = []
+        self.facts: list[Facts] = []
         # Position by call number; not always increasing: with several threads a later call may miss first.
         self.positions: dict[int, int] = {}
         self.entries: set[str] = set()  # the entries of these calls: call, aot, transform, nested
@@ -33,9 +35,10 @@ class Earlier:
         self.by_shapes: dict[int, list[int]] = {}
         self.by_static: dict[int, list[int]] = {}
 
-    def add(self, c: Compilation, key: Key) -> None:
+    def add(self, c: Compilation, key: Key, facts: Facts) -> None:
         at = len(self.compilations)
         self.compilations.append(c)
+        self.facts.append(facts)
         self.positions[c.call] = at
         self.entries.add(c.entry)
         self.shapes.append(shapes(key))
@@ -116,11 +119,25 @@ def of(run: Run, c: Compilation) -> Earlier:
         if known.taken and (len(own) < known.taken or own[known.taken - 1] is not known.last):
             known.taken, known.last, known.by_process = 0, None, {}
         while known.taken < len(own):
-            known.last = own[known.taken]
+            known.last = last = own[known.taken]
             known.taken += 1
-            if known.last.key is not None:
-                known.by_process.setdefault(known.last.process.id, Earlier()).add(known.last, known.last.key)
+            if last.key is not None:
+                earlier = known.by_process.setdefault(last.process.id, Earlier())
+                earlier.add(last, last.key, facts_of(run, last))
         return known.by_process.get(c.process.id) or Earlier()
+
+
+def facts_of(run: Run, c: Compilation) -> Facts:
+    """Return the flat facts of the key of ``c``, which must have been recorded."""
+    key = c.key
+    assert key is not None
+    settings = run.settings(c.process, key.context)
+    known = run.facts.get(id(key))  # equal keys are one object (model.interning)
+    if known is None or known[0] is not key or known[1] is not settings:
+        contexts = {key.context: settings} if key.context is not None and settings is not None else None
+        known = run.facts[id(key)] = key, settings, flatten(key, contexts)
+        run.shared.of(known[2])
+    return known[2]
 
 
 def shapes(key: Key) -> int:

@@ -244,8 +244,9 @@ class Cause(Entry):
     after_value: Value | None
 
     @classmethod
+    @functools.lru_cache(1024)
     def of(cls, c: causes.Cause) -> Cause:
-        """Return ``c`` with its words."""
+        """Return ``c`` with its words. Callers must not change the result: equal causes share it."""
         before, after = in_words.values(c)
         return cls.copy_of(
             c, before=before, after=after, text=in_words.clause(c), before_value=c.before, after_value=c.after

@@ -309,7 +309,9 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.C
         seconds=contract.PhaseSeconds(c.trace_seconds, c.lower_seconds, c.compile_seconds),
         key=None if c.key is None else key_json(run, c.process, c.key, c.missed),
         compared_with=nearest.id if nearest is not None else None,
-        causes=[contract.Cause.of(cause) for cause in causes.of(run, c)],
+        causes=[
+            contract.Cause.of(cause) for cause in (comparison.causes if comparison else causes.of(run, c))
+        ],
         shardings=sharding_audit.as_json(run, c),
         program=c.program,
     )

@@ -29,11 +29,12 @@ def changing_shape(group: Group) -> Fix | None:
         return None  # a training set and a test set, each with its own program
     if cause.kind == "rank":
         return Fix(message("fix-same-rank", path=cause.path or "it"), "same_rank", {"path": cause.path})
-    seen = Counter(_shapes(group))
+    shapes = _shapes(group)
+    seen = Counter(shapes)
     if max(len(seen), len({value for c in group.causes for value in (c.before, c.after)})) > 2:
         if _settled(group):
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
-        if _creeps(_shapes(group)):
+        if _creeps(shapes):
             return _preallocate(cause.path or "it", ".at[...].set or jax.lax.dynamic_update_slice")
         return Fix(message("fix-few-sizes"), "pad", {"path": cause.path})
     before, after = _dimensions(cause.before), _dimensions(cause.after)
@@ -67,11 +68,10 @@ def _settled(group: Group) -> bool:
     """
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
+    if calls is None or then is None:
+        return False
     sizes = len(set(_shapes(group)))
-    return (
-        calls is not None and then is not None
-        and sizes <= bucketing.MOST and calls >= max(2 * then, CALLS_A_SIZE * sizes)
-    )  # fmt: skip
+    return sizes <= bucketing.MOST and calls >= max(2 * then, CALLS_A_SIZE * sizes)
 
 
 def _a_size_each(group: Group) -> bool:

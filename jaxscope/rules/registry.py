@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -205,10 +206,17 @@ def findings(run: Run) -> list[Finding]:
 
 def in_order(found: Iterable[Finding]) -> list[Finding]:
     """Errors first; then what cost seconds, the most first; then by severity and by bytes."""
-    return sorted(
-        found,
-        key=lambda f: (f.severity != ERROR, -(f.seconds or 0.0), weight(f), -_bytes(f), f.code, *_place(f)),
-    )
+    ordered = [list(equal) for _, equal in itertools.groupby(sorted(found, key=_rank), key=_rank)]
+    for equal in ordered:
+        if len(equal) > 1:
+            equal.sort(key=lambda f: repr(f.title))
+    return list(itertools.chain.from_iterable(ordered))
+
+
+def _rank(f: Finding) -> tuple[object, ...]:
+    at = f.source
+    place = (at.file, at.line) if at is not None else ("", 0)
+    return (f.severity != ERROR, -(f.seconds or 0.0), weight(f), -_bytes(f), f.code, *place, f.path or "")
 
 
 def _bytes(f: Finding) -> float:
@@ -220,8 +228,3 @@ def _bytes(f: Finding) -> float:
 def weight(f: Finding) -> int:
     """Less is more severe."""
     return _ORDER[f.severity]
-
-
-def _place(f: Finding) -> tuple[str, int, str, str]:
-    at = f.source
-    return at.file if at is not None else "", at.line if at is not None else 0, f.path or "", repr(f.title)

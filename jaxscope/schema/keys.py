@@ -21,14 +21,14 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
       kind: the class: SingleDeviceSharding, NamedSharding, GSPMDSharding, ...
       text: for messages, without addresses.
       devices: ids in mesh order as ranges (``"0-7"``, ``"3,1,0,2"``).
-      mesh: ``[[axis, size, axis_type], ...]``.
+      mesh: (axis, size, axis type) of each axis.
       spec: the PartitionSpec as JAX prints it: ``P('d',)`` and ``P('d', None)`` differ.
     """
 
     kind: str
     text: str
     devices: str | None = None
-    mesh: list[tuple[str, int, str | None]] | None = None
+    mesh: tuple[tuple[str, int, str | None], ...] | None = None
     spec: str | None = None
     memory_kind: str | None = None
 

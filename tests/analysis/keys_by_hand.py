@@ -6,7 +6,7 @@ from jaxscope.schema.keys import Key, Leaf, Sharding, Static
 
 CPU0 = Sharding("SingleDeviceSharding", "cpu:0", "0", None, None, "device")
 CPU1 = Sharding("SingleDeviceSharding", "cpu:1", "1", None, None, "device")
-MESH = [("d", 4, "Auto")]
+MESH = (("d", 4, "Auto"),)
 
 
 def on_mesh(spec: str, mesh=MESH, devices: str = "0-3", memory_kind: str = "device") -> Sharding:
@@ -18,8 +18,8 @@ def on_mesh(spec: str, mesh=MESH, devices: str = "0-3", memory_kind: str = "devi
 SPLIT, WHOLE = on_mesh("P('d',)"), on_mesh("P()")
 RESPELLED = on_mesh("P('d', None)")
 REVERSED = on_mesh("P('d',)", devices="3,2,1,0")
-OTHER_MESH = on_mesh("P('z',)", [("z", 4, "Auto")])
-EXPLICIT = [("d", 4, "Explicit")]
+OTHER_MESH = on_mesh("P('z',)", (("z", 4, "Auto"),))
+EXPLICIT = (("d", 4, "Explicit"),)
 SHARDINGS = [CPU0, CPU1, SPLIT, WHOLE, RESPELLED, REVERSED, OTHER_MESH, on_mesh("P('d',)", EXPLICIT), on_mesh("P()", EXPLICIT)]  # fmt: skip
 
 

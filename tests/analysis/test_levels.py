@@ -23,7 +23,8 @@ from jaxscope.schema.keys import Static
 
 
 def near(k, earlier, level=TRACE):
-    return nearest(flatten(k), [flatten(e) for e in earlier], level)
+    found = nearest(flatten(k), [flatten(e) for e in reversed(earlier)], level)
+    return None if found is None else len(earlier) - 1 - found
 
 
 def test_the_level_is_the_first_cache_that_missed():

@@ -123,7 +123,7 @@ def test_a_limit_for_a_function_that_nobody_compiled_fails(log):
 
 
 def test_a_limit_on_an_axis_that_no_mesh_has_fails(log):
-    mesh = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
+    mesh = Sharding("NamedSharding", "P('data')", "0-3", (("data", 4, "Auto"),), "P('data',)", "device")
     log.compiled(STEP, key(leaf("x", 8), shardings=[mesh]), program="aa", texts={"hlo": HLO})
     (found,) = budgets.over(load(log.run), Limits(collectives={"all-reduce@dta": 0}))
     assert (found.code, found.severity) == ("JX901", ERROR) and "'dta'" in words.title(found)
@@ -149,8 +149,8 @@ def test_a_function_has_its_own_limit_in_place_of_the_general_one(log):
 
 
 def test_collectives_are_counted_by_kind_and_axis_and_the_line_is_named(log):
-    mesh = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
-    other = Sharding("NamedSharding", "P('model')", "0-3", [("model", 4, "Auto")], "P('model',)", "device")
+    mesh = Sharding("NamedSharding", "P('data')", "0-3", (("data", 4, "Auto"),), "P('data',)", "device")
+    other = Sharding("NamedSharding", "P('model')", "0-3", (("model", 4, "Auto"),), "P('model',)", "device")
     k = key(leaf("x", 8), shardings=[mesh])
     log.missed(EVAL, key(leaf("x", 8), shardings=[other]))
     log.compiled(STEP, k, program="aa", texts={"hlo": HLO})
@@ -165,8 +165,8 @@ def test_collectives_are_counted_by_kind_and_axis_and_the_line_is_named(log):
 
 
 def test_arguments_that_several_devices_hold_are_replicated(log):
-    copied = Sharding("NamedSharding", "P()", "0-3", [("data", 4, "Auto")], "P()", "device")
-    split = Sharding("NamedSharding", "P('data')", "0-3", [("data", 4, "Auto")], "P('data',)", "device")
+    copied = Sharding("NamedSharding", "P()", "0-3", (("data", 4, "Auto"),), "P()", "device")
+    split = Sharding("NamedSharding", "P('data')", "0-3", (("data", 4, "Auto"),), "P('data',)", "device")
     k = key(leaf("params", 1024), leaf("batch", 4096, sharding=1), shardings=[copied, split])
     log.compiled(STEP, k)
     assert over(log, Limits(replicated_bytes=4096)) == []
@@ -179,7 +179,7 @@ def test_arguments_that_several_devices_hold_are_replicated(log):
 
 
 def test_what_numpy_has_is_replicated_where_the_program_takes_it_so(log):
-    copied = Sharding("NamedSharding", "P()", "0-3", [("data", 4, "Auto")], "P()", "device")
+    copied = Sharding("NamedSharding", "P()", "0-3", (("data", 4, "Auto"),), "P()", "device")
     given = key(leaf("x", 1024, type="numpy.ndarray", sharding=None), shardings=[])
     call = log.missed(STEP, given)
     log.say(ev.Lowered(call=call, asked=[copied], asked_in=[0]))

@@ -13,7 +13,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup
 from jaxscope.schema.keys import Frame, Sharding
 
-MESH = [("data", 4, "Auto"), ("model", 2, "Auto")]
+MESH = (("data", 4, "Auto"), ("model", 2, "Auto"))
 SPLIT = Sharding("NamedSharding", "P('data',) on data=4,model=2", "0-7", MESH, "P('data',)", "device")
 WHOLE = Sharding("NamedSharding", "P() on data=4,model=2", "0-7", MESH, "P()", "device")
 ODD = Sharding("FutureSharding", "FutureSharding(?)", "0-7", None, None, "device")

@@ -22,7 +22,7 @@ from jaxscope.schema.keys import Frame, Memory, Sharding
 
 MIB = 1 << 20
 GIB = 1 << 30
-MESH = [("data", 4, "Auto")]
+MESH = (("data", 4, "Auto"),)
 SPLIT = Sharding("NamedSharding", "P('data',) on data=4", "0-3", MESH, "P('data',)", "device")
 TABLE = [SPLIT, *(Sharding("SingleDeviceSharding", f"gpu:{d}", str(d)) for d in range(4))]
 STEP = written.function("train_step")

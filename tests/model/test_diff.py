@@ -59,7 +59,7 @@ def stablehlo(*, donated="", more="", file=f"{CWD}/train.py", line=31):
     return STABLEHLO.format(file=file, line=line, donated=donated, more=more)
 
 
-MESH = [Sharding("NamedSharding", "P('data')", "0-7", [("data", 8, "Auto")], "P('data',)")]
+MESH = [Sharding("NamedSharding", "P('data')", "0-7", (("data", 8, "Auto"),), "P('data',)")]
 
 
 class Making:

@@ -9,7 +9,7 @@ from jaxscope.schema.keys import Frame, Key, Leaf, Sharding
 
 def missed(n, rows=8):
     """A call whose facts are decoded anew, as those of each line of a log are."""
-    mesh = Sharding("NamedSharding", "P('d')", "0-7", [("d", 8, "Auto")], "P('d',)", "device")
+    mesh = Sharding("NamedSharding", "P('d')", "0-7", (("d", 8, "Auto"),), "P('d',)", "device")
     leaves = [
         Leaf("x", "jax.Array", (rows, 8), "float32", False, 0),
         Leaf("w", "jax.Array", (8, 8), "float32"),

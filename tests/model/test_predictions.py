@@ -15,7 +15,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame, Leaf, OutLeaf, Sharding
 
 F = function("step")
-SPLIT = Sharding("NamedSharding", "P('d',) on d=4", "0-3", [("d", 4, "Auto")], "P('d',)", "unpinned_host")
+SPLIT = Sharding("NamedSharding", "P('d',) on d=4", "0-3", (("d", 4, "Auto"),), "P('d',)", "unpinned_host")
 WEAK = Leaf("state.count", "float", (), "float32", True)
 STRONG = leaf("state.count")
 W, BATCH = leaf("state.w", 4), leaf("batch", 8)

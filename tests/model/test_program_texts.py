@@ -21,7 +21,7 @@ from jaxscope.schema.keys import Captured, Sharding
 DATA = Path(__file__).parents[1] / "data" / "hlo"
 NAME = "tf2_fsdptp_donate__cpu_jax0102"
 F = function("train_step")
-ON_MESH = Sharding("NamedSharding", "P('data') on data=4,model=2", "0-7", [("data", 4, "Auto"), ("model", 2, "Auto")], "P('data')", "device")  # fmt: skip
+ON_MESH = Sharding("NamedSharding", "P('data') on data=4,model=2", "0-7", (("data", 4, "Auto"), ("model", 2, "Auto")), "P('data')", "device")  # fmt: skip
 
 
 def text(stage: str) -> str:

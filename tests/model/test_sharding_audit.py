@@ -15,7 +15,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup
 from jaxscope.schema.keys import Frame, OutLeaf, Sharding
 
-MESH = [("data", 8, "Auto")]
+MESH = (("data", 8, "Auto"),)
 
 
 def named(spec):

@@ -15,7 +15,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.keys import Frame, Memory, Sharding
 
-MESH = [("data", 8, "Auto")]
+MESH = (("data", 8, "Auto"),)
 WHOLE = Sharding("NamedSharding", "P() on data=8", "0-7", MESH, "P()", "pinned_host")
 LINE = Frame(f"{CWD}/train.py", 30, "main")
 MIB = 1 << 20

@@ -10,7 +10,7 @@ from written import Log, function, key, leaf
 
 from jaxscope.analysis import keys as analysis
 from jaxscope.log import reader, store
-from jaxscope.model import causes
+from jaxscope.model import key_index
 from jaxscope.model.load import load
 from jaxscope.report import json_report
 from jaxscope.report.console import console
@@ -122,7 +122,7 @@ def test_logs_of_several_processes_are_merged_by_time_as_they_are_read(tmp_path,
 def test_equal_keys_are_taken_apart_once(directory, monkeypatch):
     taken = []
     flatten = analysis.flatten
-    monkeypatch.setattr(causes, "flatten", lambda *args: taken.append(1) or flatten(*args))
+    monkeypatch.setattr(key_index, "flatten", lambda *args: taken.append(1) or flatten(*args))
     run = load(directory)
     "".join(pieces(run, directory))
     assert len(taken) == EACH, "all functions are called with the same few keys"

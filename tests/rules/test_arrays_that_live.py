@@ -29,8 +29,8 @@ def named(spec, axes):
     return Sharding("NamedSharding", f"{spec} on {text}", "0-7", axes, spec, "device")
 
 
-TWO = [named(s, [("dp", 4, "Auto"), ("tp", 2, "Auto")]) for s in SPECS]
-ONE = [named("P()", [("data", 8, "Auto")]), named("P('data',)", [("data", 8, "Auto")])]
+TWO = [named(s, (("dp", 4, "Auto"), ("tp", 2, "Auto"))) for s in SPECS]
+ONE = [named("P()", (("data", 8, "Auto"),)), named("P('data',)", (("data", 8, "Auto"),))]
 
 
 def array(path, spec, mib, shape=(1024, 512)):

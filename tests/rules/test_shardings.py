@@ -13,7 +13,7 @@ from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf, Sharding
 
-MESH = [("data", 8, "Auto")]
+MESH = (("data", 8, "Auto"),)
 STEP = written.function("train_step")
 
 

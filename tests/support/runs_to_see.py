@@ -74,7 +74,7 @@ ENTRY %main (w: f32[4,4], x: f32[8,4]) -> f32[4,4] {
 """
 
 
-MESH = [("data", 4, "Auto"), ("model", 2, "Auto")]
+MESH = (("data", 4, "Auto"), ("model", 2, "Auto"))
 SHARDINGS = [
     Sharding("NamedSharding", f"NamedSharding({spec}) on data=4,model=2", "0-7", MESH, spec, "device")
     for spec in ("P('data', None)", "P()", "P(None, 'model')", "P(('data', 'model'),)")
@@ -383,7 +383,7 @@ def hostile(path: Path) -> RunDir:
         )  # fmt: skip
     log.say(ev.Degraded(seam=HOSTILE, reason=HOSTILE))
     look = arrays(1, 2, names=HOSTILE, line=Frame("/tmp/" + HOSTILE, 3, HOSTILE))
-    odd = Sharding(HOSTILE, HOSTILE, "0-7", [(HOSTILE, 8, "Auto")], f"P({HOSTILE!r})", HOSTILE)
+    odd = Sharding(HOSTILE, HOSTILE, "0-7", ((HOSTILE, 8, "Auto"),), f"P({HOSTILE!r})", HOSTILE)
     names = ["['", "].[", "a" * 3000, HOSTILE, "[*][*]…", ""]
     more = [
         ArrayGroup(n, 1, (8, -1), HOSTILE, 99 - k, None, 4, None, HOSTILE, None, HOSTILE)

@@ -25,7 +25,7 @@ def named(spec, *axes, devices=None):
     sizes = 1
     for _, n in axes:
         sizes *= n
-    return Sharding("NamedSharding", f"{spec} on it", devices or f"0-{sizes - 1}", [(a, n, "Auto") for a, n in axes], spec, "device")  # fmt: skip
+    return Sharding("NamedSharding", f"{spec} on it", devices or f"0-{sizes - 1}", tuple((a, n, "Auto") for a, n in axes), spec, "device")  # fmt: skip
 
 
 def look(*groups, **more):

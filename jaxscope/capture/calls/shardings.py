@@ -54,10 +54,10 @@ def read_sharding(sharding: Any) -> Sharding:
     spec = getattr(sharding, "spec", None)
     if mesh is not None and spec is not None and hasattr(mesh, "axis_names"):
         types = [str(getattr(t, "name", t)) for t in getattr(mesh, "axis_types", None) or ()]
-        axes = [
+        axes = tuple(
             (str(n), int(s), types[i] if i < len(types) else None)
             for i, (n, s) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
-        ]
+        )
         try:  # the property of an AbstractMesh raises ValueError
             ids = [d.id for d in mesh.devices.flat]
         except (AttributeError, ValueError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from jaxscope.model import diff
-from jaxscope.model.causes import compared, facts_of
+from jaxscope.model import diff, key_index
+from jaxscope.model.causes import compared
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -112,7 +112,7 @@ def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list
     now = key_rows(comparison.facts)
     was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else None
     if against is not None and against.key is not None:
-        was = key_rows(facts_of(run, against))
+        was = key_rows(key_index.facts_of(run, against))
     if was is None:
         return [KeyRow(name, None, text, False) for name, text in now.items()]
     names = dict.fromkeys([*now, *was])

@@ -11,7 +11,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Finding
 from jaxscope.schema.keys import Frame, Memory, Sharding
 
-MESH = [Sharding("NamedSharding", "P('data')", "0-7", [("data", 8, "Auto")], "P('data',)")]
+MESH = [Sharding("NamedSharding", "P('data')", "0-7", (("data", 8, "Auto"),), "P('data',)")]
 HLO = """HloModule jit_step, is_scheduled=true, num_partitions=8
 
 FileNames
