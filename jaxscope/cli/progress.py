@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -29,8 +30,9 @@ def reading(what: str) -> Iterator[Progress | None]:
     finally:
         if automatic:
             gc.freeze()  # nor is it looked through later, when the answer is made
-            gc.set_threshold(100_000)
+            gc.set_threshold(1_000_000)  # most of what the answer is made of stays, too
             gc.enable()
+            atexit.register(gc.freeze)  # nor when the interpreter ends
 
 
 @contextlib.contextmanager
