@@ -38,7 +38,7 @@ def test_everything_from_one_line_counts_and_what_is_compiled_again_is_lost(run)
     log.end()
     [f] = barrage(run)
     assert words.title(f) == (
-        "26 compilations outside jit come from one line (_fori_collect_loop and add); 24 of them are repeated, because the"
+        "26 compilations outside jit come from one line (_fori_collect_loop and add); 24 repeats, because the"
         " sizes of the arrays change from call to call"
     )
     assert f.seconds == pytest.approx(0.24)
