@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ class Redaction:
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
-        self._key = secrets.token_bytes(16)
+        self._key = os.urandom(16)
 
     def event(self, event: AnyEvent) -> Any:
         """Return ``event`` redacted, as plain data."""

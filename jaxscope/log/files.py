@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -48,7 +47,7 @@ def write(
             before = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if not stat.S_ISLNK(before.st_mode):
                 _regular(before, path)
-        part = f".{secrets.token_hex(8)}.part"
+        part = f".{os.urandom(8).hex()}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(part, flags, mode, dir_fd=directory)
         try:

@@ -20,7 +20,6 @@ import itertools
 import json
 import os
 import re
-import secrets
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -208,7 +207,7 @@ def _write_first(path: Path, data: bytes) -> None:
 def fresh(name: str) -> Path:
     """Return the path of a new run called ``name`` under ``runs_home()``, without creating it."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime())
-    return runs_home() / f"{clean_name(name)}-{stamp}-{secrets.token_hex(2)}"
+    return runs_home() / f"{clean_name(name)}-{stamp}-{os.urandom(2).hex()}"
 
 
 class RunDir:

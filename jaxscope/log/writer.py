@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import sys
 import threading
 import time
@@ -154,7 +153,7 @@ class Writer:
                 os.close(fd)
 
     def _open(self) -> None:
-        path = self.run.events / f"{self._pid}-{secrets.token_hex(4)}.jsonl"
+        path = self.run.events / f"{self._pid}-{os.urandom(4).hex()}.jsonl"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._fd = files.descriptor(path, flags, within=self.run.path)
