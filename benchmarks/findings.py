@@ -8,6 +8,11 @@ the program:
     # must: JX133|JX110 first ~ asarray    one of these codes, the first finding, with this pattern in title
     or advice # may: JX506             true and worth knowing, and not wanted
 
+The mended program says which advice it applies, by the slugs of ``present.messages``; each advice of the case on a line
+with ``must`` has to be one of them, and the mended program may have no finding that the case has not:
+
+    # applies: fix-odd-batch, fix-jit-this-call
+
 Before the first import, ``# may: JX506, JX502 note`` holds for all lines (``note``: of that severity alone),
 and ``# never: PATTERN`` is what no title and no advice may contain. Every other finding counts as false or
 trivial, so a program without ``must`` and ``may`` has to be silent. A program whose libraries are not
@@ -31,6 +36,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -40,9 +46,11 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
-from jaxscope.schema.findings import Finding
+from jaxscope.schema.findings import Finding, fix_of
+from jaxscope.schema.messages import Message, Words
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "data" / "findings"
+_APPLIES = re.compile(r"^# applies: (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(must|may|never): ([^#]*)")
 
 
@@ -102,6 +110,37 @@ def labels(source: str) -> tuple[list[Label], list[str]]:
     return found, never
 
 
+def slugs(words: Words) -> set[str]:
+    """Return the slugs of a message and of the messages in it."""
+    if not isinstance(words, Message):
+        return set()
+    return {words.slug}.union(
+        *(slugs(value) for value in words.fields.values() if isinstance(value, Message))
+    )
+
+
+def applied(source: str) -> set[str]:
+    """Return the slugs of the advice that a mended program applies."""
+    return {slug.strip() for line in _APPLIES.findall(source) for slug in line.split(",")}
+
+
+def of_the_mending(
+    case: list[Finding], known: list[Label], mended: list[Finding], source: str
+) -> Iterator[str]:
+    """Yield what is wrong with a pair of programs: advice that is not applied, a finding that only the mended one has."""
+    advice = applied(source)
+    for f in case:
+        fix = fix_of(f)
+        wanted = any(label.must and label.fits(f) for label in known)
+        if wanted and fix is not None and not slugs(fix.words) & advice:
+            yield f"advice that the mended program does not apply: {' '.join(sorted(slugs(fix.words)))}"
+    had = {f.code for f in case if not any(label.must and label.fits(f) for label in known)}
+    allowed, _ = labels(source)
+    for f in mended:
+        if f.code not in had and not any(label.fits(f) for label in allowed):
+            yield f"the mended program has a finding of its own: {f.code}"
+
+
 def missing_libraries(source: str) -> list[str]:
     """Return the packages that a program imports and that are not installed here."""
     names = {
@@ -127,10 +166,25 @@ def record(program: Path, to: Path) -> str:
     return done.stderr[-2000:]
 
 
+def findings_of(run: Path) -> list[Finding]:
+    """Return the findings of the run in directory ``run``."""
+    return [*registry.findings(load(RunDir(run)))]
+
+
+def judge_mending(mended: Path, runs: Path) -> list[str]:
+    """Return what is wrong with the recorded pair of ``mended`` and its case; empty where the case is not recorded."""
+    case = mended.with_name(mended.name.replace("_mended.py", ".py"))
+    if not (runs / case.stem).exists():
+        return []
+    known, _ = labels(case.read_text("utf-8"))
+    pair = [findings_of(runs / p.stem) for p in (case, mended)]
+    return [*of_the_mending(pair[0], known, pair[1], mended.read_text("utf-8"))]
+
+
 def judge(program: Path, run: Path) -> Verdict:
     """Compare the findings of a recorded run with the labels of its program."""
     known, never = labels(program.read_text("utf-8"))
-    found = [*registry.findings(load(RunDir(run)))]
+    found = findings_of(run)
     verdict = Verdict(program.stem, said=len(found))
     must = [label for label in known if label.must]
     left, verdict.wanted = list(found), len(must)
@@ -195,6 +249,8 @@ def main() -> int:
                     if failure
                     else judge(program, runs / program.stem)
                 )
+                if not failure and program.stem.endswith("_mended"):
+                    verdicts[-1].wrong += judge_mending(program, runs)
                 show(verdicts[-1])
     with_cost = [v for v in verdicts if v.first is not None]
     figures = {

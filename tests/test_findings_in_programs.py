@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import findings
 
+from jaxscope.present.messages import TEMPLATES
+
 pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly]
 
 
@@ -20,6 +22,31 @@ def test_a_program_has_the_findings_of_its_labels_and_no_other(tmp_path, name):
     findings.record(program, tmp_path / "run")
     verdict = findings.judge(program, tmp_path / "run")
     assert verdict.wrong == []
+
+
+def test_the_advice_of_a_finding_is_applied_by_the_mended_program_which_has_none(tmp_path):
+    case, mended = (findings.PROGRAMS / f"static_step_number{end}.py" for end in ("", "_mended"))
+    for program in (case, mended):
+        findings.record(program, tmp_path / program.stem)
+    assert findings.judge(mended, tmp_path / mended.stem).wrong == []
+    assert findings.judge_mending(mended, tmp_path) == []
+    known, _ = findings.labels(case.read_text("utf-8"))
+    [had] = [findings.findings_of(tmp_path / case.stem)]
+    assert [*findings.of_the_mending(had, known, had, "# applies: fix-scan\n")] == [
+        "advice that the mended program does not apply: fix-ordinary-argument fix-static-size",
+        "the mended program has a finding of its own: JX107",
+    ]
+
+
+def test_each_mended_program_names_advice_that_there_is():
+    unknown = {}
+    for mended in sorted(findings.PROGRAMS.glob("*_mended.py")):
+        case = mended.with_name(mended.name.replace("_mended.py", ".py"))
+        wanted = any(label.must for label in findings.labels(case.read_text("utf-8"))[0])
+        advice = findings.applied(mended.read_text("utf-8"))
+        if (wanted and not advice) or advice - TEMPLATES.keys():
+            unknown[mended.name] = advice
+    assert unknown == {}
 
 
 def test_labels_are_read_from_the_comments_of_a_program():

@@ -200,6 +200,15 @@ def in_a_loop(source: str | None, line: int) -> bool:
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
 
 
+def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
+    """Return the first and the last line of the innermost ``for`` or ``while`` of the function that has ``line``."""
+    around = _blocks(source, line)
+    begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
+    loops = [n for n in around if isinstance(n, (ast.For, ast.While)) and n.lineno >= begins]
+    innermost = max(loops, key=lambda n: n.lineno, default=None)
+    return (innermost.lineno, innermost.end_lineno or line) if innermost is not None else None
+
+
 def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
     """Return the loops, comprehensions and functions that ``line`` is in."""
     found = syntax(source) if source is not None else None

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.rewrap_site import in_a_loop, loop_around, reached_now_and_then
 from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
+from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
 CODE = "JX133"  # the rule about such lines
@@ -133,29 +135,107 @@ def recompiled_outside(run: Run) -> list[Compilation]:
     return [c for p in payers(run) for c in p.again]
 
 
-class First(msgspec.Struct, frozen=True):
-    """What was compiled for the first time: a function of the user's, or ``number`` operations from one line."""
+class Step(msgspec.Struct, frozen=True):
+    """One turn of the loop that calls the user's most expensive function.
 
-    function: Function | None
+    Attributes:
+      loop: its first line.
+      programs: the user's functions that each turn calls.
+      operations: compiled outside jit for its lines; others may have been compiled before.
+    """
+
+    loop: Frame
+    programs: list[Function]
+    operations: int
+
+
+def step(run: Run) -> Step | None:
+    """Return what each turn of the program's loop runs; None where no loop calls a function of the user's."""
+    text = sources.of(run)
+    costs: Counter[tuple[str, int, int]] = Counter()
+    called: dict[tuple[str, int, int], dict[str, Function]] = {}
+    for f in run.functions.values():
+        for c in f.compilations if f.user else ():
+            if c.site is not None and c.entry == "call":
+                lines = loop_around(text(c.site.file), c.site.line)
+                if lines is not None and not reached_now_and_then(text(c.site.file), c.site.line):
+                    costs[c.site.file, *lines] += round(1e9 * c.seconds)
+                    called.setdefault((c.site.file, *lines), {})[f.id] = f
+    if not costs:
+        return None
+    file, first, last = found = costs.most_common(1)[0][0]
+    operations = {
+        (c.function.id, c.site.file, c.site.line, c.missed.column)
+        for p in payers(run)
+        if p.line.file == file and first <= p.line.line <= last
+        for c in p.compilations
+        if c.site is not None and c.missed is not None and not reached_now_and_then(text(file), p.line.line)
+    }
+    return Step(Frame(file, first, ""), [*called[found].values()], len(operations))
+
+
+class Unadvised(msgspec.Struct, frozen=True):
+    """What one line had compiled that no finding is about.
+
+    Attributes:
+      functions: the user's, each once.
+      operations: the number of compilations outside the user's functions.
+      again: of ``seconds``, those of recompiles.
+    """
+
     line: Frame | None
-    number: int
+    functions: list[Function]
+    operations: int
     seconds: float
+    again: float
 
 
-def first_compilations(run: Run) -> list[First]:
-    """Return what was compiled for the first time, the most expensive first."""
-    found = []
+def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
+    """Return by line what was compiled for the first time, and again where ``found`` has no advice, the most expensive first."""
+    advised = set[str]()  # functions
+    lines = set[tuple[str, int]]()
+    for finding in found:
+        if finding.function is not None and finding.seconds:
+            advised.add(finding.function)
+        if finding.code == CODE and finding.source is not None:
+            lines.add((finding.source.file, finding.source.line))
+    parts: dict[tuple[str, int] | None, list[Unadvised]] = {}
     for f in run.functions.values():
         if f.user:
-            again = {c.id for c in recompilations(f)}
-            first = [c for c in f.compilations if c.id not in again and c.entry != "nested"]
-            if first:
-                found.append(First(f, first[0].site, len(first), sum(c.seconds for c in first)))
+            for part in _of_function(f, advised=f.id in advised):
+                parts.setdefault(_place(part.line), []).append(part)
     for p in payers(run):
-        again = {c.id for c in p.again}
-        first = [c for c in p.compilations if c.id not in again]
-        found.append(First(None, p.line, len(first), sum(c.seconds for c in first)))
-    return sorted(found, key=lambda entry: -entry.seconds)
+        if _place(p.line) not in lines:
+            again = sum(c.seconds for c in p.again)
+            part = Unadvised(p.line, [], len(p.compilations), p.seconds, again)
+            parts.setdefault(_place(p.line), []).append(part)
+    merged = [
+        Unadvised(
+            line=of[0].line,
+            functions=[f for part in of for f in part.functions],
+            operations=sum(part.operations for part in of),
+            seconds=sum(part.seconds for part in of),
+            again=sum(part.again for part in of),
+        )
+        for of in parts.values()
+    ]
+    return sorted(merged, key=lambda entry: -entry.seconds)
+
+
+def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
+    """Yield by line what compiling ``f`` took; ``advised``: findings are about its recompiles, which are left out."""
+    again = {c.id: c.seconds for c in recompilations(f)}
+    lines: dict[tuple[str, int] | None, list[Compilation]] = {}
+    for c in f.compilations:
+        if c.entry != "nested" and (c.id not in again or not advised):
+            lines.setdefault(_place(c.site), []).append(c)
+    for of in lines.values():
+        repeated = sum(again.get(c.id, 0.0) for c in of)
+        yield Unadvised(of[0].site, [f], 0, sum(c.seconds for c in of), repeated)
+
+
+def _place(line: Frame | None) -> tuple[str, int] | None:
+    return (line.file, line.line) if line is not None else None
 
 
 def kind(run: Run, c: Compilation) -> str:

@@ -29,7 +29,7 @@ from jaxscope.present.failures import out_of_memory as out_of_memory_ended
 from jaxscope.present.functions import by_site, circumstances, outcome, work
 from jaxscope.present.runs import compilation_name, compiling, ending, gaps, unfinished
 from jaxscope.present.spans import Span
-from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
+from jaxscope.present.text import Places, count, function_name, listed, missing_accelerators, seconds
 from jaxscope.report import (
     arrays,
     findings,
@@ -122,7 +122,8 @@ def _page(
         yield line("No problems found." if ended else "No problems found so far.")
     if job is not None:
         yield from ranks.section(job, places)
-    yield from _first_compilations(run, places)
+    yield from _without_advice(run, places)
+    yield from _step(run, places)
     if users:
         yield BLANK
         yield line(("Your functions, slowest first", "title"))
@@ -203,29 +204,39 @@ def _recompile_seconds(run: Run) -> Iterator[Line]:
         )
 
 
-def _first_compilations(run: Run, places: Places) -> Iterator[Line]:
-    """Show what took a tenth of all compile time or more without a recompile and without advice: it is needed
-    once.
-    """
-    least = LONG * payers.total_seconds(run)
-    first = payers.first_compilations(run)
-    if advised := {f.source for f in registry.findings(run) if f.code == payers.CODE}:
-        first = [entry for entry in first if entry.function is not None or entry.line not in advised]
-    shown = [entry for entry in first if entry.seconds >= least > 0]
+def _without_advice(run: Run, places: Places) -> Iterator[Line]:
+    """Show the lines that took a tenth of all compile time or more and that no finding is about: needed once."""
+    total = payers.total_seconds(run)
+    entries = payers.unadvised(run, registry.findings(run))
+    shown = [entry for entry in entries if entry.seconds >= LONG * total > 0]
     if shown:
         parts = []
         for entry in shown:
-            what = (
-                function_name(entry.function)
-                if entry.function is not None
-                else count(entry.number, "operation outside jit", "operations outside jit")
-            )
+            names = [function_name(f) for f in entry.functions]
+            if entry.operations:
+                names.append(count(entry.operations, "operation outside jit", "operations outside jit"))
+            again = f", {seconds(entry.again)} of it again" if entry.again >= LONG * total else ""
             where = places.frame(entry.line)
-            parts.append(f"{what} {seconds(entry.seconds)}" + (f" ({where})" if where else ""))
+            parts.append(
+                f"{listed(names)} {seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
+                + (f" ({where})" if where else "")
+            )
         yield BLANK
         yield line(
             ("First compilations (not recompiles) that took a tenth of all compile time or more: ", "dim"),
-            ", ".join(parts),
+            "; ".join(parts),
+            hang=2,
+        )
+
+
+def _step(run: Run, places: Places) -> Iterator[Line]:
+    """Show what each turn of the training loop runs, where operations outside jit are part of it."""
+    step = payers.step(run)
+    if step is not None and step.operations:
+        yield BLANK
+        yield line(
+            f"A step, the loop at {places.frame(step.loop)}, is {count(len(step.programs), 'program')} and at least "
+            f"{count(step.operations, 'eager operation')}.",
             hang=2,
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.hlo.collectives import Collective
-from jaxscope.analysis.programs import Texts
+from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.rewrap_site import widens
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
@@ -23,6 +23,7 @@ from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts,
 TURNS = 8  # iterations of an unrolled loop
 TURN = 3  # operations in one iteration
 MIB = 1 << 20
+SMALL = 0.05  # of a program's peak memory
 MOST = 3  # functions named in one title
 SHOWN = 5  # blocks
 
@@ -127,19 +128,31 @@ def _with_cache(p: Program, text: Message) -> Message:
 
 @rule("JX302", "upcast", NOTE)
 def upcast(run: Run) -> Iterator[Finding]:
+    seen = set[Hashable]()  # by train_step and by eval_step: one line to change
     for p, f, texts in users(run):
         for u in texts.stablehlo.upcasts if texts.stablehlo is not None else ():
             half = u.before in ("bf16", "f16", "bfloat16", "float16")
-            if not half or u.backward or u.bytes is None or u.bytes < MIB // 16:
+            if not half or u.backward or u.bytes is None or u.bytes < max(MIB // 16, _small(p)):
                 continue
             if u.source is not None and widens(sources.of(run)(u.source.file), u.source.line):
                 continue
+            subject = (u.source, u.before, u.after, u.bytes)
+            if u.source is not None and subject in seen:
+                continue
+            seen.add(subject)
             text = message(
                 "upcast", function=f.display_name, bytes=Bytes(u.bytes), before=u.before, after=u.after
             )
             fix = Fix(message("fix-cast-down"), "cast", {"dtype": u.before})
-            found, subject = evidence(p, text, u.source), (u.source, u.before, u.after, u.bytes)
+            found = evidence(p, text, u.source)
             yield Finding("JX302", NOTE, CERTAIN, text, f.id, u.source, found, fix, subject=subject)
+
+
+def _small(p: Program) -> float:
+    """Return the bytes below which an array does not matter to the memory of ``p``; 0 where that is unknown."""
+    compiled = p.compilations[-1].compiled
+    peak = peak_bytes(compiled.memory) if compiled is not None and compiled.memory is not None else None
+    return SMALL * (peak or 0)
 
 
 @rule("JX303", "float64", WARNING)

@@ -253,7 +253,10 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
         changed = [
             (o.path, CHANGED[o.kind])
             for o in others
-            if o.path and o.kind in CHANGED and LEVELS.index(o.level) <= LEVELS.index(decisive.level)
+            if o.path
+            and not _of_optimizer(o.path, decisive.path)
+            and o.kind in CHANGED
+            and LEVELS.index(o.level) <= LEVELS.index(decisive.level)
         ]
         found.update(change for change in dict.fromkeys(changed) if change not in said)
     if not found:
@@ -273,6 +276,18 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     ]
     more = (f"{len(found) - TOO:,} more",) if len(found) > TOO else ()
     return extended(fix, "fix-with-others", others=Parts((*changes, *more)))
+
+
+def _of_optimizer(path: str, of: str | None) -> bool:
+    """Return whether ``path`` is a copy of the parameter at ``of`` that an optimizer made of it: ``opt[0].mu.layer.w``."""
+    if of is None or root(path) == root(of):
+        return False
+    within, parameter = tokens(path)[1:], tokens(of)[1:]
+    before = within[: -len(parameter)] if parameter else within
+    return within[len(before) :] == parameter and bool(_STATES & {t.strip("[]'.") for t in before})
+
+
+_STATES = frozenset({"mu", "nu", "trace", "momentum"})  # optax's names of what it keeps of each parameter
 
 
 def _call(run: Run, c: Compilation, cause: Cause) -> Message:

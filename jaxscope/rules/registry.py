@@ -19,6 +19,7 @@ import msgspec
 from jaxscope.errors import UsageError
 from jaxscope.model.records import cached_until_changed
 from jaxscope.model.run import Run
+from jaxscope.rules import root_cause
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 from jaxscope.schema.messages import Bytes, Message
 
@@ -201,7 +202,8 @@ def nearest(text: str) -> str:
 @cached_until_changed
 def findings(run: Run) -> list[Finding]:
     """Return what all rules that need no limit find in ``run``, in the order of ``in_order``."""
-    return in_order(f for r in rules().values() if not r.needs_limit for f in r.check(run))
+    found = (f for r in rules().values() if not r.needs_limit for f in r.check(run))
+    return in_order(root_cause.with_what_follows(found))
 
 
 def in_order(found: Iterable[Finding]) -> list[Finding]:

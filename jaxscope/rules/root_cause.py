@@ -14,7 +14,7 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import Evidence
+from jaxscope.schema.findings import WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Message, Names, Words, message
@@ -231,3 +231,26 @@ def at_steps(misses: Sequence[Miss]) -> Message | None:
 
 def _name(m: Miss) -> str:
     return m.compilation.function.display_name
+
+
+def with_what_follows(found: Iterable[Finding]) -> list[Finding]:
+    """Return ``found``, a result that is not sharded as requested together with the recompile that it causes.
+
+    The next function is passed the result as it came, and returns it as it was meant: that it recompiles (JX115) has no
+    remedy of its own.
+    """
+    kept = list(found)
+    for refused in [f for f in kept if f.code == "JX503"]:
+        path = str(refused.subject[1] or "") if isinstance(refused.subject, tuple) else ""
+        following = [f for f in kept if f.code == "JX115" and path and (f.path or "").endswith(path)]
+        if not following:
+            continue
+        together = msgspec.structs.replace(
+            refused,
+            severity=WARNING,
+            title=message("refused-and-recompiled", finding=refused.title, recompiled=following[0].title),
+            evidence=[*refused.evidence, *(e for f in following for e in f.evidence)],
+            seconds=sum(f.seconds or 0.0 for f in (refused, *following)),
+        )
+        kept = [together if f is refused else f for f in kept if f not in following]
+    return kept

@@ -1,6 +1,7 @@
 """Shardings: other than requested, not divisible, moved in each call (JX503, JX504, JX508)."""
 
 TEMPLATES = {
+    "refused-and-recompiled": "{finding}; so {recompiled}",
     "other-sharding-than-requested": (
         "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got {got}{reason}{times}"
     ),

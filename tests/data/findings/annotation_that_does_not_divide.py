@@ -14,7 +14,7 @@ def create(key):
     w1 = jax.lax.with_sharding_constraint(
         jax.random.normal(key, (1, 32)), jax.NamedSharding(mesh, P(None, "model"))
     )
-    w2 = jax.lax.with_sharding_constraint(  # must: JX503|JX115
+    w2 = jax.lax.with_sharding_constraint(  # must: JX503 first
         jax.random.normal(key, (32, 1)), jax.NamedSharding(mesh, P(None, "model"))
     )
     return {"w1": w1, "w2": w2}
@@ -31,6 +31,6 @@ s = jax.NamedSharding(mesh, P("data"))
 losses = []
 for i in range(100):
     x, y = jax.device_put((jnp.ones((32, 1)), jnp.ones((32, 1))), s)
-    p, loss = train_step(p, x, y)  # may: JX115
+    p, loss = train_step(p, x, y)
     losses.append(float(loss))
 print(losses[-1])

@@ -1,4 +1,5 @@
 # may: JX112
+# applies: fix-preallocate
 import atexit
 
 import jax

@@ -1,4 +1,5 @@
 # Mended: one kernel for all chains
+# applies: fix-one-object
 from functools import partial
 
 import blackjax

@@ -1,4 +1,5 @@
 # Mended: the step is jitted
+# applies: fix-jit-method
 import blackjax
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: they are kept
+# applies: fix-do-not-clear
 import jax
 import jax.numpy as jnp
 

@@ -1,4 +1,5 @@
 # may: JX506
+# applies: fix-keep-axes
 import os
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")

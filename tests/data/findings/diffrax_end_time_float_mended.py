@@ -1,4 +1,5 @@
 # Mended: an array
+# applies: fix-asarray-for-equinox
 import diffrax
 import equinox as eqx
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: as many times in each call, of which some are not used
+# applies: fix-preallocate
 import diffrax
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: the rate is an array
+# applies: fix-asarray-for-equinox
 import equinox as eqx
 import jax
 import jax.numpy as jnp

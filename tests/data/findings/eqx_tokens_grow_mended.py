@@ -1,4 +1,5 @@
 # Mended: a buffer of the final length, and how much of it is filled
+# applies: fix-preallocate
 import equinox as eqx
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: filter_jit around the step
+# applies: fix-jit-this-call
 import equinox as eqx
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: transformed and jitted once
+# applies: fix-define-once
 import haiku as hk
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: hk.dynamic_unroll, a scan
+# applies: fix-scan
 import haiku as hk
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: float32 for all of them
+# applies: fix-one-dtype
 import jax
 import jax.numpy as jnp
 import numpy as np

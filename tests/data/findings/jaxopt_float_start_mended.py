@@ -1,4 +1,5 @@
 # Mended: an array from the start
+# applies: fix-typed-array
 import jax
 import jax.numpy as jnp
 import jaxopt

@@ -1,4 +1,5 @@
 # Mended: the data set is an argument
+# applies: fix-pass-as-argument
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 # Mended: a key for each step
+# applies: fix-pass-key
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

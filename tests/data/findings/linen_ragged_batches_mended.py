@@ -1,4 +1,5 @@
 # Mended: the incomplete batch is left out
+# applies: fix-odd-batch
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

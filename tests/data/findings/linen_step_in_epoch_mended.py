@@ -1,4 +1,5 @@
 # Mended: one step for all epochs, the rate is its argument
+# applies: fix-define-once
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

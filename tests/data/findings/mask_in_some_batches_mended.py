@@ -1,4 +1,5 @@
 # Mended: each batch has a mask
+# applies: fix-same-tree
 import jax
 import jax.numpy as jnp
 

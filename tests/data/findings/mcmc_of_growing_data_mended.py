@@ -1,4 +1,5 @@
 # Mended: data of one size, with a mask, and a sampler that runs in one jitted function
+# applies: fix-jit-around-run
 import jax
 import numpy as np
 import numpyro

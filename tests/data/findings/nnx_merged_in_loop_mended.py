@@ -1,4 +1,5 @@
 # Mended: the function is defined once
+# applies: fix-define-at-module-level
 import jax
 import jax.numpy as jnp
 from flax import nnx

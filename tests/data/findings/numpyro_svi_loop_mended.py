@@ -1,4 +1,5 @@
 # Mended: the update is jitted
+# applies: fix-jit-method
 import jax
 import jax.numpy as jnp
 import numpyro

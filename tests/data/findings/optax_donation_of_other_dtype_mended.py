@@ -1,4 +1,5 @@
 # Mended: the type stays
+# applies: fix-unused-donation
 from functools import partial
 
 import jax

@@ -1,4 +1,5 @@
 # Mended: one optimizer
+# applies: fix-eq-and-hash
 from functools import partial
 
 import jax

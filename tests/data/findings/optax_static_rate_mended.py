@@ -1,4 +1,5 @@
 # Mended: an ordinary argument
+# applies: fix-ordinary-argument
 import jax
 import jax.numpy as jnp
 import optax

@@ -1,4 +1,5 @@
 # Mended: the update is jitted with the gradient
+# applies: fix-jit-this-call
 import jax
 import jax.numpy as jnp
 import optax

@@ -1,4 +1,5 @@
 # Mended: the counter starts with the type that comes back
+# applies: fix-typed-array
 import jax
 import jax.numpy as jnp
 import numpy as np

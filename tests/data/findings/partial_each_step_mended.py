@@ -1,4 +1,5 @@
 # Mended: the function is jitted once, the scale is an argument
+# applies: fix-jit-partial-once
 import jax
 import jax.numpy as jnp
 

@@ -1,4 +1,5 @@
 # Mended: one step, the rate is part of the optimizer's state
+# applies: fix-define-once
 import jax
 import jax.numpy as jnp
 import optax

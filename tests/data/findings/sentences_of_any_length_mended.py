@@ -1,4 +1,5 @@
 # Mended: padded to one length, with a mask
+# applies: fix-few-sizes
 import jax
 import jax.numpy as jnp
 import numpy as np

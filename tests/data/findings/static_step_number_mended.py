@@ -1,4 +1,5 @@
 # Mended: an ordinary argument
+# applies: fix-static-size
 import jax
 import jax.numpy as jnp
 

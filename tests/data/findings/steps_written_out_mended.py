@@ -1,4 +1,5 @@
 # Mended: jax.lax.scan
+# applies: fix-scan
 import jax
 import jax.numpy as jnp
 
