@@ -1,3 +1,4 @@
+# applies: fix-define-and-wrap-once
 import jax
 import jax.numpy as jnp
 

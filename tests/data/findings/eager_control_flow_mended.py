@@ -1,4 +1,5 @@
 # Mended: lax.while_loop / scan outside jit, with a body defined anew in each call: compiled in every call
+# applies: fix-jit-around-body
 from functools import partial
 
 import jax

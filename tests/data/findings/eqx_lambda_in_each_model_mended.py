@@ -1,4 +1,5 @@
 # Mended: a function of the module
+# applies: fix-one-object
 from collections.abc import Callable
 
 import equinox as eqx

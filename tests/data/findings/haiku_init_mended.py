@@ -1,3 +1,4 @@
+# applies: fix-jit-through-library, fix-one-dtype
 import haiku as hk
 import jax
 import numpy as np

@@ -1,4 +1,5 @@
 # Mended: iterating over a jax array on the host
+# applies: fix-iterate-numpy
 import jax.numpy as jnp
 import numpy as np
 

@@ -1,4 +1,5 @@
 # Mended: one solver, under jit, that is given the data
+# applies: fix-make-once
 import jax
 import jax.numpy as jnp
 import jaxopt

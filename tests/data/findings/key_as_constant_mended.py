@@ -1,4 +1,5 @@
 # Mended: the same dropout mask in every step: a key captured as a constant; generate() jits anew and captures the weights
+# applies: fix-define-once, fix-pass-key
 import jax
 import jax.numpy as jnp
 

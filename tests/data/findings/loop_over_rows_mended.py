@@ -1,4 +1,5 @@
 # Mended: the function is jitted
+# applies: fix-jit-around-body
 # may: JX202
 import jax
 import jax.numpy as jnp

@@ -1,3 +1,4 @@
+# applies: fix-give-numpy
 import matplotlib
 
 matplotlib.use("Agg")

@@ -1,4 +1,5 @@
 # Mended: the solver is made once, and what it runs is jitted as a whole
+# applies: fix-make-once
 import sys
 from pathlib import Path
 

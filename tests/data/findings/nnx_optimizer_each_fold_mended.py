@@ -1,4 +1,5 @@
 # Mended: all folds share one gradient transformation
+# applies: fix-one-object
 import jax
 import jax.numpy as jnp
 import optax

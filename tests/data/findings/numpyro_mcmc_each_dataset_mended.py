@@ -1,4 +1,5 @@
 # Mended: the sampler runs in one jitted function
+# applies: fix-jit-around-run
 import jax
 import numpy as np
 import numpyro

@@ -1,3 +1,4 @@
+# applies: fix-jit-partial-once, fix-define-at-module-level, fix-pass-its-parts
 from functools import partial
 
 import jax

@@ -1,4 +1,5 @@
 # Mended: one vector field, whose parameter is an argument
+# applies: fix-make-object-once
 import diffrax as dfx
 import jax.numpy as jnp
 
