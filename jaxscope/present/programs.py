@@ -7,6 +7,7 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.present.text import Places, count, size
+from jaxscope.schema.findings import LIKELY
 from jaxscope.schema.keys import Memory
 
 MEMORY_PARTS = {
@@ -60,7 +61,9 @@ def between(n: Bounds) -> str:
 
 
 def axes(c: Collective) -> str:
-    """Return ``data,model``; ``?`` if they are unknown."""
+    """Return ``data,model``; ``part of data`` for groups that are no axis; ``?`` if they are unknown."""
+    if c.axes_around:
+        return f"part of {','.join(c.axes_around)}"
     return "?" if c.axes is None else ",".join(c.axes) or "one device"
 
 
@@ -81,6 +84,12 @@ def overlap(c: Collective) -> str:
     unknown.
     """
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
+
+
+def line_of(c: Collective, places: Places) -> str:
+    """Return ``train.py:88 in main``; ``probably train.py:88 in main`` for a guess; empty if the line is unknown."""
+    found = places.inside(c.source)
+    return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
 
 
 def reason(c: Collective, places: Places) -> str:

@@ -19,6 +19,7 @@ from jaxscope.present.programs import (
     MEMORY_PARTS,
     axes,
     between,
+    line_of,
     overlap,
     reason,
     sent_by_axes,
@@ -121,8 +122,8 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
 
 def _collective(c: Collective, places: Places) -> list[str]:
     return [
-        escape(c.kind), escape(axes(c)), f"{size(c.bytes)} {times(c)}".strip(), escape(reason(c, places)), overlap(c),
-        places.inside(c.source) or "",
+        f"{c.kind} ({c.transfer})" if c.transfer else escape(c.kind), escape(axes(c)), f"{size(c.bytes)} {times(c)}".strip(), escape(reason(c, places)), overlap(c),
+        line_of(c, places),
     ]  # fmt: skip
 
 

@@ -416,7 +416,8 @@ class Collective(Entry):
 
     ``bytes``: its result on one device, of a reduce-scatter the part that stays on a device, on every platform;
     ``operand_bytes``: its operands on one device; ``wire_bytes``: what a device sends in one execution.
-    ``conditional``: the conditional in a branch of which it stands; ``executions`` is then the most.
+    ``source_certainty``: ``certain`` where the compiler kept the line, ``likely`` where it is that of a neighbour.
+    ``transfer``: of a send or recv between slices, the collective that it is a part of. ``axes_around``: of groups that are no mesh axes, the axes they lie in. ``conditional``: the conditional in a branch of which it stands; ``executions`` is then the most.
     """
 
     kind: str
@@ -437,6 +438,9 @@ class Collective(Entry):
     constraint: str | None
     constrained_at: Frame | None
     source: Frame | None
+    source_certainty: str | None
+    axes_around: list[str] | None
+    transfer: str | None
 
 
 class Loop(Entry):

@@ -201,7 +201,7 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
         text = message("inserted-collectives", function=f.display_name, **_collectives(large))
         fix = Fix(message("fix-match-shardings"), "match_shardings")
         found = evidence(p, text, c.source)
-        yield same, Finding("JX401", WARNING, CERTAIN, text, f.id, c.source, found, fix)
+        yield same, Finding("JX401", WARNING, c.source_certainty or CERTAIN, text, f.id, c.source, found, fix)
 
 
 def _axes(found: Sequence[Collective]) -> tuple[str, ...]:

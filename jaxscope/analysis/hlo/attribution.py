@@ -102,12 +102,12 @@ class Attribution:
         inside = self.sources(self._callees(where, instruction))
         return inside[0] if inside else None
 
-    def near(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return ``line``, else the line of the nearest instruction that it reads, else of one that reads
-        it."""
+    def near(self, where: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
+        """Return the line of the instruction's own metadata, and False; else a guess, and True: the line of the
+        nearest instruction that it reads, else of one that reads it, else of the call of its computation."""
         own = self.own(instruction)
         if own is not None:
-            return own
+            return own, False
         for step in (self._read_by, self._readers_of):
             waiting, seen = [instruction], {instruction.name}
             for _ in range(_NEIGHBOURS):
@@ -120,10 +120,11 @@ class Attribution:
                     inside = self.sources(self._callees(where, other))
                     found = self.own(other) or (inside[0] if inside else None)
                     if found is not None:
-                        return found
+                        return found, True
                     waiting.append(other)
         caller = self._caller(where)
-        return self.line(*caller) if caller else None
+        guess = self.line(*caller) if caller else None
+        return guess, guess is not None
 
     def at(self, file: str, line: int) -> list[tuple[str, str]]:
         """Return (computation, instruction) of all instructions of a user's line."""

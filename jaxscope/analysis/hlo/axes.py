@@ -31,13 +31,28 @@ def prime_factors(number: int) -> list[int]:
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the axes in mesh order; ``[]`` if every group has one member.
 
-    None for a member outside of the mesh. A mesh larger than the groups is fine: the texts of a
+    None for a member outside of the mesh, and for groups that are not all devices along some axes: 0 with 7 and
+    1 with 6 of an axis of 8 (``axis_index_groups``). A mesh larger than the groups is fine: the texts of a
     program for several TPU slices list the positions of one slice only.
     """
-    differing = _differing(((group[0], other) for group in groups for other in group[1:]), mesh)
+    several = list(groups)
+    differing = _differing(_from_first(several), mesh)
     if differing is None:
         return None
-    return [axis for name, size, pairs in differing for axis in _along(name, size, pairs)]
+    found = [(name, size, run) for name, size, pairs in differing for run in _along(size, pairs)]
+    members = math.prod(n for _, _, (_, n) in found)
+    if any(len(set(group)) != members for group in several):
+        return None
+    return [name if n == size else f"{name}:({before}){n}" for name, size, (before, n) in found]
+
+
+def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
+    """Return the whole axes along which the members of any group differ; None for a member outside of the mesh."""
+    return of_pairs(_from_first(groups), mesh)
+
+
+def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
+    return ((group[0], other) for group in groups for other in group[1:])
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
@@ -63,13 +78,14 @@ def _differing(
     return found
 
 
-def _along(name: str, size: int, pairs: set[tuple[int, int]]) -> list[str]:
+def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the smallest runs of factors along which the pairs differ, each as (product before it, its product)."""
     best: list[tuple[int, int]] = [(1, size)]
     for cut in itertools.islice(_cuts(size), MAX_CUTS):
         runs = _varying(cut, size, pairs)
         if math.prod(n for _, n in runs) < math.prod(n for _, n in best):
             best = runs
-    return [name if n == size else f"{name}:({before}){n}" for before, n in best]
+    return best
 
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:

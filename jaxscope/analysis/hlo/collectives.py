@@ -25,16 +25,19 @@ from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.fsdp_gathers import Gathered, Weights
 from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
-from jaxscope.analysis.hlo.origin import is_manual, origin
+from jaxscope.analysis.hlo.origin import is_generated, is_manual, origin
 from jaxscope.analysis.hlo.schedule import Schedule
 from jaxscope.analysis.hlo.wire_bytes import wire_bytes
 from jaxscope.schema.collectives import KINDS
+from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame
 
 # Their group numbers are partitions where the others' are replicas (XLA's CollectiveOpGroupMode).
 _PARTITION_IDS = frozenset({"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all"})
 _PASSES = frozenset({"bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element"})
 _MEGASCALE = "_xla_megascale"
+_TARGET = re.compile(r"_xla_megascale_target=\"?([\d,:x{}>\-]++)")
+_TRANSFER = re.compile(r"_xla_megascale_transfer_type=\"?([A-Z_]++)")
 _PAIRS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{(?:\{[\d,\s]*+\},?\s*+)++\})")
 # Positions in all groups of one module together: a v5p pod of 8,960 chips with 117 different spellings.
 MAX_IDS = 1 << 20
@@ -54,11 +57,14 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       wire_bytes: sent per device and execution (module ``wire_bytes``).
       executions: per call of the program; None: a trip count is unknown. At most these, if ``branches`` has any.
       branches: the branches of conditionals that it stands in, from the outermost to the innermost.
-      axes: mesh axes and sub-axes; None without a mesh; ``[]`` for groups of one.
+      axes: mesh axes and sub-axes; None without a mesh, and where the groups are no axes; ``[]`` for groups of one.
+      axes_around: the whole axes that groups which are no axes lie in (``axis_index_groups``); None otherwise.
       group_size, groups: members of a group, and number of groups; None for a permute and for groups of
         different size.
       syntax: of the groups: explicit, iota, mesh, pairs.
       origin: ``asked``, ``inserted`` or None (module ``origin``).
+      source_certainty: of the line: CERTAIN from the instruction's own metadata, LIKELY from its neighbours.
+      transfer: of a send or recv between the slices of a TPU: the collective that it is a part of.
       weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
         axes, as with fully sharded parameters (module ``fsdp_gathers``).
       gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
@@ -84,6 +90,9 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     origin: str | None
     op_name: str | None
     source: Frame | None
+    source_certainty: str | None = None
+    axes_around: list[str] | None = None
+    transfer: str | None = None
     weight: str | None = None
     gathered: Gathered | None = None
     constraint: str | None = None
@@ -119,6 +128,7 @@ class _Who(NamedTuple):
     members: list[groups.Group] | None
     axes: list[str] | None
     syntax: str | None
+    around: list[str] | None = None
 
 
 # The opcodes that are, or begin, a collective, with its kind.
@@ -188,10 +198,12 @@ class Collectives:
         if kind == "all-reduce" and where.name in self._graph.fused and _is_scattered(where, instruction):
             kind, size = "reduce-scatter", size // members if size is not None and members else None
         moves = who.members is None or any(len(set(m)) > 1 for m in who.members)
-        sent = wire_bytes(kind, size, members, moves=moves)
+        transfer = _transfer(instruction) if kind in ("send", "recv") else None
+        sent = wire_bytes(kind, size, members, moves=moves, transfer=transfer)
         start, start_in = self._start(where, instruction)
         name = op_name(instruction)
         permutes = who.syntax == "pairs"
+        source, guessed = self._attribution.near(where, instruction)
         gathered = self._weights.of(where, instruction, who.axes) if kind == "all-gather" else None
         return Collective(
             kind=kind,
@@ -207,9 +219,14 @@ class Collectives:
             group_size=None if permutes else members,
             groups=None if permutes or who.members is None else len(who.members),
             syntax=who.syntax,
-            origin=origin(name, instruction.name, self._may_be_manual),
+            origin=origin(
+                name, instruction.name, self._may_be_manual, generated=is_generated(instruction.tail)
+            ),
             op_name=name,
-            source=self._attribution.near(where, instruction),
+            source=source,
+            source_certainty=None if source is None else LIKELY if guessed else CERTAIN,
+            axes_around=who.around,
+            transfer=transfer,
             weight=gathered.argument if gathered is not None and gathered.shown else None,
             gathered=gathered if gathered is not None and not gathered.shown else None,
             branches=self._paths.get(where.name, ()),
@@ -269,10 +286,11 @@ class Collectives:
                 self._left -= sum(map(len, members or ()))
             elif found is not None:
                 self.too_many_ids = True
-            along = None
+            along = around = None
             if members is not None and self.mesh is not None:
                 along = (axes.of_pairs if text is not None else axes.of_groups)(members, self.mesh)
-            self._cache[key] = _Who(members, along, found.syntax if found else None)
+                around = axes.around(members, self.mesh) if along is None else None
+            self._cache[key] = _Who(members, along, found.syntax if found else None, around)
         return self._cache[key]
 
     def _axes_of(self, instruction: Instruction) -> list[str] | None:
@@ -289,14 +307,16 @@ class Collectives:
             members = pairs.members if pairs else None
             along = axes.of_pairs(members, self.mesh) if members is not None and self.mesh else None
             return _Who(members, along, "pairs")
-        here = self._devices.partitions * self._devices.replicas
-        if _MEGASCALE in instruction.tail and self.mesh and here:
-            # A module for several slices lists the positions of one; slices are outermost.
-            slices, rest = divmod(_product(self.mesh), here)
-            if slices > 1 and not rest:
-                members = [tuple(here * s for s in range(slices))] if slices <= groups.MAX_IDS else None
-                return _Who(None, axes.of_groups(members, self.mesh) if members else None, None)
-        return _Who(None, None, None)
+        # A module for several slices has the devices of one; slices are outermost.
+        here, target = self._devices.partitions * self._devices.replicas, _TARGET.search(instruction.tail)
+        between = groups.between_slices(target[1].rstrip(","), here) if target and here else None
+        if between is None:
+            return _Who(None, None, None)
+        along = None
+        if self.mesh is not None:
+            of = axes.of_pairs if between.syntax == "pairs" else axes.of_groups
+            along = of(between.members, self.mesh)
+        return _Who(between.members, along, between.syntax)
 
     def _operand_bytes(self, where: Computation, instruction: Instruction) -> int | None:
         total = 0
@@ -317,6 +337,13 @@ class Collectives:
             else:
                 self._asks = not any("op_name=" in i.tail for i in everything)
         return self._asks
+
+
+def _transfer(instruction: Instruction) -> str | None:
+    """Return the collective between slices that a send or recv is a part of: ``all-reduce``; None: a plain one."""
+    found = _TRANSFER.search(instruction.tail)
+    kind = found[1].lower().replace("_", "-") if found else None
+    return "collective-permute" if kind == "one-to-one" else kind if kind in KINDS else None
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:

@@ -32,6 +32,8 @@ _MESH = re.compile(
 )
 AXIS = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,='\"]++))=(\d{1,9})")
 USED = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,:'\"]++))(?::\((\d{1,9})\)(\d{1,9}))?")
+_CROSSED = re.compile(r"\{([\d,]*+)\}x\{(\d{1,6}):(\d{1,6})\}$")
+_SLICE = 100_000  # the number of a device between slices: that of its slice times this, plus its own
 _GROUP = re.compile(r"\{([\d,\s]*+)\}")
 MADE_UP = re.compile(r"axis_\d+$|_axis_\d+$")
 
@@ -72,6 +74,31 @@ def pairs(text: str) -> Groups | None:
         return None
     members = [tuple(map(int, _INTEGERS.findall(g))) for g in _GROUP.findall(text, 1)]
     return Groups(members, "pairs") if all(len(m) == 2 for m in members) else None
+
+
+def between_slices(text: str, in_slice: int) -> Groups | None:
+    """Parse ``_xla_megascale_target``, the groups of a transfer between the slices of a TPU.
+
+    Args:
+      text: ``{1,2}x{0:3}``, each of the devices 0 to 3 of slice 1 with that of slice 2; or a list of groups or of
+        pairs ``100002->200002``, where device 2 of slice 1 is 100002. Slices count from 1.
+      in_slice: devices of a slice.
+    """
+    crossed = _CROSSED.match(text)
+    if crossed:
+        slices, first, last = numbers(crossed[1]) or [], int(crossed[2]), int(crossed[3])
+        if len(slices) * (last - first + 1) > MAX_IDS:
+            return None
+        ids = [tuple(_SLICE * s + d for s in slices) for d in range(first, last + 1)]
+    else:
+        found = (pairs if "->" in text else parse)(text.replace("->", ","))
+        if found is None:
+            return None
+        ids = found.members
+    members = [tuple(in_slice * (i // _SLICE - 1) + i % _SLICE for i in group) for group in ids]
+    if any(i < _SLICE or i % _SLICE >= in_slice for group in ids for i in group):
+        return None
+    return Groups(members, "pairs" if "->" in text else "explicit")
 
 
 def numbers(text: str | None) -> list[int] | None:

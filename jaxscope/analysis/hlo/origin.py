@@ -26,6 +26,8 @@ PRIMITIVES = frozenset(
     }
 )
 _MANUAL = re.compile(r"(?:^|[/(])(?:shard_map|pmap|xmap)(?:$|[/()])")
+# In the frontend attributes of an instruction, and in the backend configuration of a GPU's.
+_GENERATED = ('is_spmd_generated="true"', '"is_spmd_generated":true')
 _SUFFIX = re.compile(r"(?:\.\d+|\.clone|\.remat)+$")
 
 
@@ -40,15 +42,25 @@ def primitive(op_name: str) -> str:
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 
 
-def origin(op_name: str | None, name: str, may_be_manual: Callable[[], bool]) -> str | None:
+def is_generated(tail: str) -> bool:
+    """Return whether the text states that the partitioner inserted an instruction, as XLA does since JAX 0.12."""
+    return any(mark in tail for mark in _GENERATED)
+
+
+def origin(
+    op_name: str | None, name: str, may_be_manual: Callable[[], bool], *, generated: bool = False
+) -> str | None:
     """Return ``asked`` (by the program), ``inserted`` (by the partitioner) or None (unknown).
 
     Args:
+      generated: whether the text states that the partitioner inserted it.
       op_name: of the collective's own metadata.
       name: of the instruction; a collective of the program is named after its primitive (``psum.7``).
       may_be_manual: returns whether the program may have a shard_map or a pmap; called only without
         ``op_name``.
     """
+    if generated:
+        return "inserted"
     if op_name:
         return "asked" if primitive(op_name) in PRIMITIVES and is_manual(op_name) else "inserted"
     if _SUFFIX.sub("", name) in PRIMITIVES:

@@ -12,7 +12,9 @@ all-to-all             (n-1)/n B: everything but the own part
 collective-permute     B, if any device sends to another one
 collective-broadcast   B
 ragged-all-to-all      not known: the sizes are data
-send                   B; recv: 0, its bytes are those of the send
+send                   B; between slices of a TPU what its collective sends, where B is the
+                       payload, the input of the collective
+recv                   0, its bytes are those of the send
 =====================  ==============================================================
 
 A tree or a switch that reduces (NVLS, SHARP) sends less, a latency-bound algorithm more.
@@ -22,19 +24,31 @@ from __future__ import annotations
 
 
 def wire_bytes(
-    kind: str, result_bytes: int | None, group_size: int | None, *, moves: bool = True
+    kind: str,
+    result_bytes: int | None,
+    group_size: int | None,
+    *,
+    moves: bool = True,
+    transfer: str | None = None,
 ) -> int | None:
     """Return the bytes sent per device and execution, rounded down; None if something is unknown.
 
     Args:
       result_bytes: the result on one device (the payload of a send).
       group_size: members of a group.
+      transfer: for a send between slices, the collective that it is a part of.
       moves: for a permute, whether any pair has two different ends.
     """
     if kind == "recv":
         return 0
     if result_bytes is None:
         return None
+    if kind == "send" and transfer is not None and group_size:
+        if transfer == "all-gather":
+            result_bytes *= group_size
+        elif transfer == "reduce-scatter":
+            result_bytes //= group_size
+        return wire_bytes(transfer, result_bytes, group_size, moves=moves)
     if kind == "send":
         return result_bytes
     if kind == "collective-permute":

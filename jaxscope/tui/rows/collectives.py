@@ -11,9 +11,10 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
-from jaxscope.present.programs import axes, between, executions, overlap, reason, sent_by_axes, times
+from jaxscope.present.programs import axes, between, executions, line_of, overlap, reason, sent_by_axes, times
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, size
+from jaxscope.schema.findings import LIKELY
 from jaxscope.tui.cells import Column, Part
 
 OP = 160  # characters of a name that XLA has put together
@@ -83,7 +84,8 @@ def owner(run: Run, p: Program) -> str:
 def columns(run: Run, places: Places) -> list[Column[Row]]:
 
     def line(r: Row) -> str:
-        return places.frame(r.collective.source) or "?"
+        guess = "~" if r.collective.source_certainty == LIKELY else ""
+        return guess + (places.frame(r.collective.source) or "?")
 
     def hidden(r: Row) -> str:
         return {True: "yes", False: "no", None: "?"}[r.collective.overlap]
@@ -188,7 +190,7 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
     ]
     made.append([" · ".join(filter(None, facts))])
     if c.source is not None:
-        made.append([places.inside(c.source) or "", (f"   {(c.op_name or '')[:OP]}", "dim")])
+        made.append([line_of(c, places), (f"   {(c.op_name or '')[:OP]}", "dim")])
     elif c.op_name:
         made.append([(c.op_name[:OP], "dim")])
     return made

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hlo_cases import module
+from hlo_cases import case, module
 
-from jaxscope.analysis.hlo import collectives
+from jaxscope.analysis.hlo import collectives, groups
 from jaxscope.analysis.hlo.origin import origin
 from jaxscope.analysis.hlo.program import analyse
 from jaxscope.analysis.hlo.wire_bytes import wire_bytes
+from jaxscope.model.run import Run
+from jaxscope.present.programs import axes, line_of
+from jaxscope.present.text import Places
 
 HEADER = "HloModule jit_f, is_scheduled=true, num_partitions=8"
 PARAMETER = "%a = f32[16] parameter(0)"
@@ -276,9 +279,9 @@ def test_very_many_groups_are_looked_at_up_to_a_limit(monkeypatch):
     ]
     program = analyse(module(PARAMETER, *lines), mesh=[("a", 256)])
     assert any("too many devices" in p.text for p in program.problems)
-    assert [c.axes for c in program.collectives[:2]] == [["a"], ["a"]]
+    assert [(c.axes, c.axes_around) for c in program.collectives[:2]] == [(["a"], None), (None, ["a"])]
     assert len(program.collectives) == 40
-    assert program.collectives[-1].axes is None
+    assert program.collectives[-1].axes_around is None
 
 
 def test_bytes_on_the_wire_are_added_up_by_axes():
@@ -334,3 +337,84 @@ def test_bytes_on_the_wire(kind, size, members, sent):
 )
 def test_asked_for_or_inserted(op_name, name, anybody, expected):
     assert origin(op_name, name, lambda: anybody) == expected
+
+
+def test_groups_that_are_no_axis_are_not_named_after_one():
+    """axis_index_groups: halves and every second are sub-axes, 0 with 7 and 1 with 6 is none."""
+    found = analyse(case("groups__tpuv5e_jax0102"), mesh=[("data", 8)])
+    named = sorted((c.axes or [], c.axes_around or [], axes(c)) for c in found.collectives)
+    assert named == [
+        ([], ["data"], "part of data"),
+        ([], ["data"], "part of data"),
+        (["data:(1)4"], [], "data:(1)4"),
+        (["data:(2)4"], [], "data:(2)4"),
+    ]
+    assert set(found.wire_by_axes) == {"?", *(n[2] for n in named if n[0])}
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        'frontend_attributes={is_spmd_generated="true"}',
+        'backend_config={"collective_backend_config":{"is_spmd_generated":true}}',
+    ],
+)
+def test_what_the_partitioner_marks_as_its_own_is_inserted(mark):
+    # Without the mark its name would be that of the program's own psum, or nothing would be known.
+    for before in ('metadata={op_name="jit(f)/shard_map/psum"}, ', ""):
+        line = f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add, {before}{mark}"
+        more = '%y = f32[16] negate(%x), metadata={op_name="jit(f)/shard_map/neg"}'
+        assert only(line, more).origin == "inserted"
+        assert only(line.replace(f", {mark}", ""), more).origin == ("asked" if before else None)
+
+
+def test_a_line_taken_from_a_neighbour_is_a_guess():
+    here = 'metadata={op_name="jit(f)/mul" source_file="m.py" source_line=3}'
+    sure = only(f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add, {here}")
+    guess = only(f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add", f"%y = f32[16] negate(%x), {here}")
+    none = only(f"%x = f32[16] all-reduce(%a), {GROUPS}, to_apply=%add")
+    assert [c.source_certainty for c in (sure, guess, none)] == ["certain", "likely", None]
+    places = Places(Run())
+    assert line_of(guess, places) == f"probably {line_of(sure, places)}" and line_of(none, places) == ""
+
+
+def sends(name, mesh):
+    found = analyse(case(name), mesh=mesh).collectives
+    return sorted(
+        (c.transfer, c.axes, c.group_size, c.bytes, c.wire_bytes) for c in found if c.kind == "send"
+    )
+
+
+def test_transfers_between_four_slices_have_axes_and_bytes():
+    """What libtpu 0.0.42 compiles of a psum, a ppermute, an all_gather and a psum_scatter over four slices."""
+    mib = 64 * 256 * 4
+    assert sends("manual4__tpuv5e4slice_jax0102", [("slice", 4), ("fsdp", 4)]) == [
+        ("all-gather", ["slice"], 4, mib, 3 * mib),
+        (
+            "all-reduce",
+            ["slice"],
+            4,
+            mib // 4,
+            6 * mib // 16,
+        ),  # of psum over both: the part of one device of a slice
+        ("all-reduce", ["slice"], 4, mib, 6 * mib // 4),
+        ("collective-permute", ["slice"], None, mib, mib),
+        ("reduce-scatter", ["slice"], 4, mib, 3 * mib // 4),
+    ]
+
+
+def test_transfers_between_slices_along_one_of_two_axes():
+    found = sends("three__tpuv5e4slice_jax0120", [("pod", 2), ("slice", 2), ("fsdp", 4)])
+    assert [row[:3] for row in found] == [
+        ("all-reduce", ["pod"], 2),
+        ("all-reduce", ["pod", "slice"], 4),
+        ("all-reduce", ["slice"], 2),
+        ("all-to-all", ["slice"], 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "target", ["{1,2}x{0:99}", "{{7,8}}", "{1,2}x", "{{100000->}}", "{" * 50, "{0,1}x{0:1}"]
+)
+def test_a_target_between_slices_that_makes_no_sense_is_unknown(target):
+    assert groups.between_slices(target, 4) is None
