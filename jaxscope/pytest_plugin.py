@@ -12,7 +12,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from jaxscope.check.marks import Judge
     from jaxscope.testing.baselines import Baselines
+    from jaxscope.testing.ranks import Ended
     from jaxscope.testing.recording import SuiteRecording, TestRecording
 
 MARKS = {
@@ -182,6 +183,29 @@ def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
     (``jaxscope.step()``, ``jaxscope.watch``).
     """
     return _part_of(request.node)
+
+
+@pytest.fixture
+def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ended]:
+    """Give the test ``jaxscope_ranks(n, program, *arguments)``: run a script as a job of ``n`` processes on the CPU.
+
+    The test fails where a rank compiles another program than the others, or in another order, or where the job fails;
+    with ``check=False`` look at ``findings`` and ``returncode`` of the result instead. ``timeout``: seconds.
+    """
+
+    def run(
+        n: int, program: object, *arguments: object, check: bool = True, timeout: float | None = None
+    ) -> Ended:
+        from jaxscope.testing import ranks
+
+        words = [str(word) for word in (program, *arguments)]
+        limit = ranks.TIMEOUT_S if timeout is None else timeout
+        ended = ranks.run(tmp_path_factory.mktemp("ranks"), n, words, limit)
+        if check and ended.failure is not None:
+            pytest.fail(ended.failure, pytrace=False)
+        return ended
+
+    return run
 
 
 def _part_of(item: pytest.Item) -> TestRecording:

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from jaxscope.cli.output import chosen, deliver, functions
 from jaxscope.cli.progress import reading
 from jaxscope.errors import RunNotFound, UsageError
+from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.present.escape import escape
 
 DESCRIPTION = """\
 Compare two runs, or two compilations of one function: cache keys, what was traced and compiled and why, and
@@ -108,8 +110,6 @@ def _sides(first: str, second: str) -> tuple[Side, Side]:
 
 
 def _the_same(first: str, second: str, directory: RunDir) -> UsageError:
-    from jaxscope.log import store
-
     name = store.address(directory)
     others = [store.address(r) for r in reversed(store.all_runs()) if r.path != directory.path and r.recorded]
     if first == second or "#" in second:
@@ -142,12 +142,18 @@ def _parts(text: str) -> tuple[str, str | None]:
 
 def _directory(run: str, typed: str) -> RunDir:
     try:
-        return chosen(run or None)
+        found = chosen(run or None)
     except RunNotFound as e:
         if e.slug == "run-not-found" and ":" not in typed and "/" not in typed:
             # `jaxscope diff train_step#1 train_step#2` is easily typed.
             e.hint = f"for a function of the latest run: jaxscope diff 'latest:{typed}' ...; {e.hint}"
         raise
+    whole = store.parent_of(found) if found.path.parent.name == store.RANKS else None
+    if whole is not None and store.find(run or None).path == whole.path:
+        others = len(store.rank_runs(whole))
+        name, place = escape(store.address(whole)), escape(found.path.name)
+        sys.stderr.write(f"{name} has {others:,} ranks; {name}/{place} is compared\n")
+    return found
 
 
 def _load(directory: RunDir) -> Run:

@@ -27,10 +27,12 @@ from jaxscope.log.store import RunDir
 from jaxscope.present.escape import escape
 
 if TYPE_CHECKING:
+    from jaxscope.model.ranks import Job
     from jaxscope.report.variants import Ended
     from jaxscope.schema.events import Died
 
 CHECK_FAILED = 3
+RANKS_IN_SUMMARY = 64  # reading more of them delays the prompt by seconds
 END_BYTES = 10_000  # of the program's output
 
 
@@ -287,7 +289,7 @@ def _report(
             return
         from jaxscope.report import text
 
-        summary = text.summary(record, read().parts, unseen=unseen)
+        summary = text.summary(record, read().parts, unseen=unseen, job=_other_ranks(record))
     except Exception as e:  # the recording itself is complete: report only the failed summary
         print_message(
             f"recorded in {record.path}, but the summary failed: {type(e).__name__}: {e}",
@@ -305,6 +307,16 @@ def _removed_name(died: Died | None) -> str | None:
     from jaxscope.present.spans import plain
 
     return escape(plain(removed(died))) or None
+
+
+def _other_ranks(record: RunDir) -> Job | None:
+    """Return the ranks of the job of ``record`` as far as they have come; None where they are many, or alone."""
+    whole = store.parent_of(record) if record.path.parent.name == store.RANKS else None
+    if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
+        return None
+    from jaxscope.model import ranks
+
+    return ranks.read(whole)
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:

@@ -1,0 +1,102 @@
+"""The fixture ``jaxscope_ranks``: a job of several processes in a test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxscope.log import store
+from jaxscope.model import ranks
+from jaxscope.present import findings as words
+from jaxscope.rules import ranks as rules
+from jaxscope.schema.findings import Finding
+
+TIMEOUT_S = 120.0
+END_S = 15.0  # from the signal that ends a job to its end
+SHOWN = 4_000  # characters of the output in the message of a failure
+
+
+class Ended(NamedTuple):
+    """What the ranks of a job did.
+
+    Attributes:
+      job: the recorded ranks, with ``groups()`` of those that compiled the same.
+      findings: where they differ.
+      returncode: that of the first rank that failed, or 0; None: the job did not end in time.
+      output: of all ranks, with the rank before each line.
+    """
+
+    job: ranks.Job | None
+    findings: list[Finding]
+    returncode: int | None
+    output: str
+
+    @property
+    def failure(self) -> str | None:
+        """Return what is wrong, for people; None: all ranks ran the same programs and ended with 0."""
+        if self.job is None:
+            return f"no rank recorded anything; their output:\n{self.output[-SHOWN:]}"
+        found = []
+        for f in self.findings:
+            line = "" if f.source is None else f" ({Path(f.source.file).name}:{f.source.line})"
+            found.append(f"{f.code} {words.sentence(f)}{line}")
+        if self.returncode != 0:
+            ended = (
+                "did not end in time"
+                if self.returncode is None
+                else f"ended with exit code {self.returncode}"
+            )
+            found.append(f"the job {ended}; its output:\n{self.output[-SHOWN:]}")
+        return "\n".join(found) or None
+
+
+def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
+    """Run ``program`` as a job of ``size`` CPU processes, recorded into ``folder``, and compare them."""
+    where = folder / "run"
+    argv = [
+        sys.executable,
+        "-m",
+        "jaxscope",
+        "launch",
+        "-q",
+        "-n",
+        str(size),
+        "-o",
+        str(where),
+        "--",
+        *program,
+    ]
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ},
+    )
+    code: int | None
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        code = None
+        output = _stopped(process)
+    if not any(place.recorded for place in store.rank_runs(store.RunDir(where))):
+        return Ended(None, [], code, output)
+    job = ranks.read(store.RunDir(where))
+    return Ended(job, rules.findings(job), code, output)
+
+
+def _stopped(process: subprocess.Popen[str]) -> str:
+    """End a job: the first signal is passed on to its ranks, the second one kills them. Return its output."""
+    for _ in range(2):
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=END_S)[0]
+    process.kill()
+    return process.communicate()[0]
