@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from jaxscope.cli import options
@@ -76,7 +77,7 @@ def handle(args: argparse.Namespace) -> int:
         opts.job,
     )
     if not opts.quiet:
-        _summary(job)
+        _summary(job, opts.out)
     return code
 
 
@@ -92,19 +93,19 @@ def _without_ranks(ours: list[str]) -> list[str]:
     return kept
 
 
-def _summary(job: str) -> None:
-    """Print the summary of the newest run of ``job`` on stderr."""
-    from jaxscope.log import store
+def _summary(job: str, out: str | None) -> None:
+    """Print the summary of the newest run of ``job``, in ``out`` or in .jaxscope/runs, on stderr."""
+    from jaxscope.log import ranks, store
+    from jaxscope.model import ranks as read
     from jaxscope.report import text
 
-    found = next((r for r in reversed(store.all_runs()) if r.meta.get("job") == job), None)
+    runs = store.all_runs() if out is None else [r for r in ranks.launches(Path(out)) if r.path.exists()]
+    found = next((r for r in reversed(runs) if r.meta.get("job") == job), None)
     if found is None or not found.recorded:
         sys.stderr.write("jaxscope: no rank imported jax: nothing was recorded\n")
         return
-    from jaxscope.model import ranks
-
     try:
-        summary = text.summary(store.one_process(found), job=ranks.read(found))
+        summary = text.summary(store.one_process(found), job=read.read(found))
     except JaxscopeError as e:
         summary = f"jaxscope: {e.message}"
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")

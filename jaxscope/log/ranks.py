@@ -56,7 +56,7 @@ def join(
     """
     place = f"{rank:05}" if rank is not None else f"{store.clean_name(socket.gethostname())}-{os.getpid()}"
     given = {"job": job, "rank": rank, "ranks": size}
-    for whole in _launches(path):
+    for whole in launches(path):
         try:
             if not _joined(whole, job, size, name, overwrite=overwrite):
                 continue
@@ -74,7 +74,8 @@ def join(
     )
 
 
-def _launches(path: Path) -> Iterator[RunDir]:
+def launches(path: Path) -> Iterator[RunDir]:
+    """Yield the directories of the launches of a job, of which the first is ``path``; most do not exist."""
     yield RunDir(path)
     for n in range(2, MOST_LAUNCHES):
         yield RunDir(path.with_name(f"{path.name}~{n}"))

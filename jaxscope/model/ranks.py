@@ -40,6 +40,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         module with the shapes and dtypes of the arguments.
       number: of the compilation in the rank, as in ``step#2``.
       step: the step that the process was in, by the count of its calls; t_ns: when it was compiled.
+      processes: JAX's indices of those whose devices it runs on.
       ordered: it was called by the main thread.
       stablehlo, hlo: blobs of its texts; None if not recorded.
       cache: the persistent cache: hit, miss or off.
@@ -55,6 +56,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     key: Key | None
     step: int | None
     t_ns: int
+    processes: tuple[int, ...]
     ordered: bool
     stablehlo: str | None
     hlo: str | None
@@ -157,11 +159,16 @@ class Job:
     def divergences(self) -> list[Divergence]:
         """Return for each rank that differs from most the first program that does; equal ones together.
 
-        At each position most is what most of the ranks have that agreed before it.
+        At each position most is what most of the ranks have that agreed before it. Programs are compared among the
+        processes whose devices they run on: the stages of a pipeline may run different ones.
         """
+        sets = dict.fromkeys(s.processes for r in self.ranks for s in r.seen if s.ordered)
+        return [d for processes in sets for d in self._divergences(processes)]
+
+    def _divergences(self, processes: tuple[int, ...]) -> list[Divergence]:
         found: list[Divergence] = []
-        agree = [r for r in self.ranks if r.seen]
-        programs = {r.number: [s for s in r.seen if s.ordered] for r in agree}
+        agree = [r for r in self.ranks if r.seen and r.number in processes]
+        programs = {r.number: [s for s in r.seen if s.ordered and s.processes == processes] for r in agree}
         position = 0
         while len(agree) > 1:
             at = {
@@ -213,22 +220,23 @@ class Job:
 
     def rest(self) -> list[Divergence]:
         """Return the ranks that compiled other programs than most ahead of time or in other threads."""
-        counted = {r.number: Counter(self.name(s) for s in r.seen if not s.ordered) for r in self.ranks}
-        usual = Counter(frozenset(c.items()) for c in counted.values())
-        most_of = max(usual, key=lambda items: usual[items]) if usual else frozenset()
-        most = [r for r in self.ranks if frozenset(counted[r.number].items()) == most_of]
         found = []
-        for rank in self.ranks:
-            extra, missing = (
-                counted[rank.number] - Counter(dict(most_of)),
-                Counter(dict(most_of)) - counted[rank.number],
-            )
-            for kind, names, holder in ((EXTRA, extra, rank), (MISSING, missing, most[0] if most else rank)):
-                for s in holder.seen:
-                    if not s.ordered and self.name(s) in names:
-                        here, there = (s, None) if kind == EXTRA else (None, s)
+        sets = dict.fromkeys(s.processes for r in self.ranks for s in r.seen if not s.ordered)
+        for processes in sets:
+            ranks = [r for r in self.ranks if r.seen and r.number in processes]
+            seen = {
+                r.number: [s for s in r.seen if not s.ordered and s.processes == processes] for r in ranks
+            }
+            items = {n: frozenset(Counter(map(self.name, each)).items()) for n, each in seen.items()}
+            usual, _ = Counter(items.values()).most_common(1)[0]
+            most = [r for r in ranks if items[r.number] == usual]
+            for rank in ranks:
+                own, others = Counter(dict(items[rank.number])), Counter(dict(usual))
+                for kind, names, holder in ((EXTRA, own - others, rank), (MISSING, others - own, most[0])):
+                    shown = next((s for s in seen[holder.number] if self.name(s) in names), None)
+                    if shown is not None:
+                        here, there = (shown, None) if kind == EXTRA else (None, shown)
                         found.append(Divergence(kind, [rank], most, 0, here, there, None))
-                        break
         return found
 
     def _equal_programs(self) -> dict[str, str]:
@@ -270,15 +278,17 @@ class Job:
 
     def first_to_leave(self) -> Rank | None:
         """Return the rank that failed, or left the program, while the others went on; None: there is none."""
-        left = [r for r in self.ranks if r.left_ns is not None]
-        first = min(left, key=lambda r: r.left_ns or 0, default=None)
-        if first is None or len(self.ranks) < 2:
-            return None
-        others = [r for r in self.ranks if r is not first]
+        ended = sorted((r for r in self.ranks if r.left_ns is not None), key=lambda r: r.left_ns or 0)
+        return next((r for r in ended if self._left_others(r)), None) if len(self.ranks) > 1 else None
+
+    def _left_others(self, rank: Rank) -> bool:
+        """Return whether ``rank`` failed as no other did, or left long before most of the others."""
+        others = [r for r in self.ranks if r is not rank]
+        if rank.code not in (0, None) and all(r.code != rank.code for r in others):
+            return True
         ends = [r.left_ns if r.left_ns is not None else r.last_ns for r in others]
-        late = sum(end is not None and end - (first.left_ns or 0) > LEFT_EARLY_NS for end in ends)
-        alone = first.code not in (0, None) and all(r.code != first.code for r in others)
-        return first if alone or late * 2 > len(others) else None
+        late = sum(end is not None and end - (rank.left_ns or 0) > LEFT_EARLY_NS for end in ends)
+        return late * 2 > len(others)
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:
@@ -315,9 +325,12 @@ def read(
       step: is called after each rank, with the number of those read.
     """
     found = []
+    keys: dict[bytes, Key] = {}
     for n, place in enumerate(store.rank_runs(whole)):
         run = (known or {}).get(place.path.name)
-        found.append((place, rank_of(load(place) if run is None else run, place)))
+        index, rank = rank_of(load(place) if run is None else run, place)
+        rank.seen = [_sharing_key(s, keys) for s in rank.seen]
+        found.append((place, (index, rank)))
         if step is not None:
             step(n + 1)
     launched = [places.number(place) for place, _ in found]
@@ -331,6 +344,14 @@ def read(
         rank.number = number or 0
     size = whole.meta.get("ranks")
     return Job(whole, [rank for _, (_, rank) in found], size if isinstance(size, int) else None)
+
+
+def _sharing_key(seen: Seen, keys: dict[bytes, Key]) -> Seen:
+    """Return ``seen`` with one key for all ranks whose keys are equal."""
+    if seen.key is None:
+        return seen
+    key = keys.setdefault(msgspec.msgpack.encode(seen.key), seen.key)
+    return seen if key is seen.key else msgspec.structs.replace(seen, key=key)
 
 
 def process_index(run: Run) -> int | None:
@@ -388,7 +409,8 @@ def _seen(run: Run, main: Process) -> Iterator[Seen]:
     for c in sorted(compiled, key=lambda c: (c.compiled.t_ns if c.compiled else 0, c.call)):
         assert c.compiled is not None
         devices = sharding.device_ids(c.compiled.devices) or ()
-        if len({process_of.get(d) for d in devices}) < 2:
+        processes = tuple(sorted({process_of.get(d, 0) for d in devices}))
+        if len(processes) < 2:
             continue
         program = run.programs.get(c.program) if c.program is not None else None
         texts = program.texts if program is not None else {}
@@ -406,6 +428,7 @@ def _seen(run: Run, main: Process) -> Iterator[Seen]:
             key=c.key,
             step=c.step,
             t_ns=c.compiled.t_ns,
+            processes=processes,
             ordered=c.entry != "aot" and _main_thread(main, c),
             stablehlo=texts.get("stablehlo"),
             hlo=texts.get("hlo"),

@@ -136,7 +136,12 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
     ):
         for path, value, other in _arguments(here.key, there.key):
             text = message(
-                "argument-differs", path=path, ranks=_named(job, d.ranks), value=value, other=other
+                "argument-differs",
+                path=path,
+                ranks=_named(job, d.ranks),
+                value=value,
+                other=other,
+                others=_others(job, d.most),
             )
             yield Evidence(text)
         texts = ranks.text_of(d.ranks[0], here.stablehlo), ranks.text_of(d.most[0], there.stablehlo)
@@ -146,6 +151,7 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
                     "line-differs",
                     line=at.source,
                     ranks=_named(job, d.ranks),
+                    others=_others(job, d.most),
                     here=", ".join(at.after) or "nothing",
                     there=", ".join(at.before) or "nothing",
                 )
@@ -172,8 +178,8 @@ def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]
 
 def _left(job: Job, rank: Rank) -> Finding:
     others = [r for r in job.ranks if r is not rank]
-    last = max((r.left_ns or r.last_ns or 0 for r in others), default=0)
-    later = max(0, last - (rank.left_ns or 0)) / 1e9
+    ended = max((r.left_ns or r.last_ns or 0 for r in others), default=0)
+    later = max(0, ended - (rank.left_ns or 0)) / 1e9
     code = rank.code
     if (rank.left or code is None) and rank.died is None:
         how = message("rank-left")
@@ -183,6 +189,7 @@ def _left(job: Job, rank: Rank) -> Finding:
         how = message("rank-signal", number=-code)
     else:
         how = message("rank-exit-code", code=str(code))
+    last = message("rank-last", program=_spelled(rank.seen[-1])) if rank.seen else None
     steps = max((r.steps for r in others if r.steps is not None), default=None)
     behind = None
     if steps is not None and rank.steps is not None and rank.steps < steps:
@@ -192,9 +199,14 @@ def _left(job: Job, rank: Rank) -> Finding:
         severity=WARNING,
         certainty=CERTAIN,
         title=message(
-            "rank-ended-first", ranks=_named(job, [rank]), how=how, behind=behind, later=Seconds(later)
+            "rank-ended-first",
+            ranks=_named(job, [rank]),
+            how=how,
+            behind=behind,
+            last=last,
+            later=Seconds(later),
         ),
-        source=rank.died_at,
+        source=rank.died_at or (rank.seen[-1].site if rank.seen else None),
         evidence=[
             Evidence(message("rank-exit-code-of", ranks=_named(job, [r]), code=str(r.code))) for r in others
         ][:MOST_EVIDENCE],

@@ -30,8 +30,8 @@ CALLBACK = 'module {{ %0 = stablehlo.custom_call @python_callback(%arg0) {{backe
 HLO = "HloModule m\n%s\n"
 
 
-def wrote(path, sequences, *, codes=None, ends=None, devices="0-1", indices=True):
-    """Write a job: for each rank its programs, each ``(program, shape, texts, step)`` or the name of one."""
+def wrote(path, sequences, *, codes=None, ends=None, devices=None, indices=True):
+    """Write a job: for each rank its programs, each ``(program, shape, texts, step, devices, entry)`` or the name of one."""
     codes = codes or [0] * len(sequences)
     for n, programs in enumerate(sequences):
         place = places.join(path, "j", n, len(sequences), name="train")
@@ -51,9 +51,15 @@ def wrote(path, sequences, *, codes=None, ends=None, devices="0-1", indices=True
             if seen.function not in known:
                 known.add(seen.function)
                 log.say(seen)
-            call = log.missed(seen, key(leaf("x", shape)), step=at[0] if at else None)
+            call = log.missed(
+                seen,
+                key(leaf("x", shape)),
+                step=at[0] if at else None,
+                entry=at[2] if len(at) > 2 else "call",
+            )
             log.phase(call, "lower", 0.1 * (n + 1), program=program)
-            log.phase(call, "compile", 1.0, program=program, devices=devices)
+            where = at[1] if len(at) > 1 else devices or f"0-{len(sequences) - 1}"
+            log.phase(call, "compile", 1.0, program=program, devices=where)
             for stage, text in texts.items():
                 blob, size = place.put_text(text)
                 log.say(ev.ProgramText(program=program, stage=stage, blob=blob, bytes=size))
@@ -124,6 +130,30 @@ def test_what_one_process_compiles_for_its_own_devices_may_differ(tmp_path):
     assert findings == []
 
 
+def test_stages_of_a_pipeline_run_different_programs_each_the_same_in_its_processes(tmp_path):
+    stages = [
+        [(A, 8, {}, None, "0-1")],
+        [(A, 8, {}, None, "0-1")],
+        [(B, 8, {}, None, "2-3")],
+        [(B, 8, {}, None, "2-3")],
+    ]
+    job, findings = found(tmp_path, stages)
+    assert findings == [] and [[r.number for r in g] for g in job.groups()] == [[0, 1], [2, 3]]
+    stages[3] = [*stages[3], (C, 8, {}, None, "2-3")]
+    _, ((code, sentence),) = found(tmp_path / "odd", stages)
+    assert code == "JX851" and sentence.startswith("rank 3 compiled c at train.py:140 after b")
+
+
+def test_programs_compiled_ahead_of_time_or_by_other_threads_may_come_in_another_order(tmp_path):
+    ahead = [(A, 8, {}, None, "0-1", "aot"), (B, 8, {}, None, "0-1", "aot")]
+    assert found(tmp_path, [ahead, ahead[::-1]])[1] == []
+    _, findings = found(tmp_path / "odd", [ahead, ahead, ahead[:1]], devices="0-2")
+    assert [code for code, _ in findings] == []  # rank 2 is none of the processes 0 and 1
+    wide = [(*each[:4], "0-2", "aot") for each in ahead]
+    _, ((code, sentence),) = found(tmp_path / "more", [wide, wide[::-1], wide[:1]])
+    assert code == "JX851" and "rank 2 did not compile b" in sentence
+
+
 def test_a_program_of_other_shapes_is_shown_with_the_argument_that_differs(tmp_path):
     step1, step2 = ("step1", 8, {}), ("step2", 16, {})
     _, ((code, sentence),) = found(tmp_path, [[step1], [step1], [step2]])
@@ -135,7 +165,7 @@ def test_a_program_of_another_constant_is_shown_with_the_line_that_uses_it(tmp_p
     job = ranks.read(wrote(tmp_path / "j", [[one], [two], [one]]))
     (f,) = rules.findings(job)
     assert f.code == "JX850" and f.source.line == 23
-    assert "rank 1 has constant dense<2.0> f32, the others have constant dense<1.0> f32" in words.sentence(f)
+    assert "constant dense<2.0> f32 on rank 1, constant dense<1.0> f32 on the others" in words.sentence(f)
 
 
 def test_programs_that_differ_in_the_numbers_of_callbacks_only_are_the_same(tmp_path):
@@ -157,7 +187,11 @@ def test_one_program_compiled_to_collectives_in_another_order_is_found(tmp_path)
 def test_a_rank_that_failed_is_named_and_what_it_did_not_come_to_is_no_difference(tmp_path):
     _, findings = found(tmp_path, [[A, B], [A], [A, B]], codes=[-15, 3, -15], ends={1: 2.0})
     ((code, sentence),) = findings
-    assert code == "JX853" and "rank 1 ended first, with exit code 3" in sentence and "2 min 12 s" in sentence
+    assert (
+        code == "JX853"
+        and "rank 1 ended first, with exit code 3, having compiled a at" in sentence
+        and "2 min 12 s" in sentence
+    )
 
 
 def test_ranks_that_were_killed_together_before_one_came_to_a_program_are_no_difference(tmp_path):
