@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from written import Log, function, key, leaf
 
+from jaxscope.analysis import causes as explaining
 from jaxscope.analysis import keys as analysis
 from jaxscope.log import reader, store
 from jaxscope.model import key_index
@@ -153,3 +154,12 @@ def test_what_is_done_grows_with_the_compilations_alone(tmp_path, form):
     calls(many(tmp_path / "first", 2, 2))  # imports, regular expressions, tables
     small, large = calls(many(tmp_path / "small", 25)), calls(many(tmp_path / "large", 100))
     assert large < 4.6 * small
+
+
+def test_the_same_change_of_arrays_is_explained_once(directory, monkeypatch):
+    compared = []
+    leaves = explaining._leaves
+    monkeypatch.setattr(explaining, "_leaves", lambda *args: compared.append(1) or leaves(*args))
+    run = load(directory)
+    "".join(pieces(run, directory))
+    assert len(compared) == EACH - 1, "all functions meet the same changes"
