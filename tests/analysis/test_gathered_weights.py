@@ -17,6 +17,10 @@ MESHES = {
     "tf6_scan_fsdp_remat__cpu_jax0102": [("data", 4), ("model", 2)],
     "mlp_dptp__tpuv5e2slice_jax0102": [("data", 8), ("model", 4)],
     "zero_nested_loops__cpu_jax0102": None,
+    "lm__tpuv5e_jax0102": [("data", 8)],
+    "fsdp2__tpuv5e_jax0102": [("data", 4), ("fsdp", 2)],
+    "batchgathered__tpuv5e_jax0102": [("data", 8)],
+    "gram__cpu_jax0102": [("data", 8)],
 }
 
 
@@ -39,6 +43,11 @@ def weights(made):
         ("tf2_fsdptp_donate__cpu_jax0102",
          ["params['emb']", *(f"params['layers'][{i}]['{w}']" for i in (0, 1) for w in ("o", "qkv", "w1", "w2"))]),
         ("mlp_dptp__tpuv5e2slice_jax0102", []),
+        # Put together from parts before the loop, gathered by a chain of fusions, beside a lookup in a split embedding.
+        ("lm__tpuv5e_jax0102", ["p['head']", *(f"p['layers']['{w}']" for w in ("down", "up") for _ in "fb")]),
+        ("fsdp2__tpuv5e_jax0102", [f"ws[{layer}][{i}]" for layer in (0, 1, 2) for i in (0, 1)]),
+        ("batchgathered__tpuv5e_jax0102", []),  # a batch, for a weight split over the same axis
+        ("gram__cpu_jax0102", []),  # rows against rows: data
         ("zero_nested_loops__cpu_jax0102", []),  # asked for in a shard_map, of what is no argument as it is
     ],
 )  # fmt: skip

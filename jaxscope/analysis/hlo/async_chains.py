@@ -51,12 +51,12 @@ class Chains:
         """Return whether a fusion of the chain that this collective starts also computes."""
         return (_number(collective), MIDDLE) in self._parts
 
-    def end_of(self, collective: Instruction) -> Instruction | None:
-        """Return the fusion that ends the chain; None if the chains have no numbers."""
+    def end_of(self, collective: Instruction) -> Place | None:
+        """Return the fusion that ends the chain, and its position; None if the chains have no numbers."""
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
         places = [self._fusion(body) for body, _ in parts]
-        return places[0][1] if places and places[0] is not None else None
+        return places[0] if places else None
 
     def _fusion(self, body: Computation) -> Place | None:
         calls = self._graph.callers.get(body.name, ())

@@ -13,7 +13,7 @@ One collective may be several instructions:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -175,10 +175,12 @@ class Collectives:
         self._asks: bool | None = None
         self.too_many_ids = False
         self.mesh = mesh or self._printed_mesh()
-        self._weights = Weights(graph, self.mesh, self._axes_of)
+        self._weights = Weights(graph, self.mesh, self._axes_of, self._chains.end_of)
 
     def read(self) -> list[Collective]:
-        return [self._collective(*one) for one in self._raw if not self._chains.continues(*one[:2])]
+        found = [self._collective(*one) for one in self._raw if not self._chains.continues(*one[:2])]
+        data = self._weights.multiplied_with_themselves
+        return [_not_of(data, c) for c in found] if data else found
 
     def _printed_mesh(self) -> axes.Mesh | None:
         """Return the first mesh with the user's axis names, as JAX 0.12 prints it, that fits the devices."""
@@ -255,7 +257,7 @@ class Collectives:
         if where.name not in self._schedules:
             self._schedules[where.name] = Schedule(where)
         end = self._chains.end_of(collective) if chained else None
-        return self._schedules[where.name].overlapped(start, end)
+        return self._schedules[where.name].overlapped(start, end[1] if end is not None else None)
 
     def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
         text = attributes.get("source_target_pairs")
@@ -344,6 +346,13 @@ def _transfer(instruction: Instruction) -> str | None:
     found = _TRANSFER.search(instruction.tail)
     kind = found[1].lower().replace("_", "-") if found else None
     return "collective-permute" if kind == "one-to-one" else kind if kind in KINDS else None
+
+
+def _not_of(data: Collection[str], c: Collective) -> Collective:
+    """Return ``c`` without a weight that is one of ``data``."""
+    if c.weight in data or (c.gathered is not None and c.gathered.argument in data):
+        return msgspec.structs.replace(c, weight=None, gathered=None)
+    return c
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:

@@ -2,7 +2,9 @@
 
 The operand of such a gather is an argument of the program, perhaps converted, with another layout, or a slice
 of a stack of them in a loop; the result is an operand of a matrix product whose other operand is split over
-the gathered axes, like a batch.
+the gathered axes, like a batch. A batch that is gathered for a weight split over the same axes looks the same. What
+tells them apart: a weight is state, which reuses its memory for a result or has a result of its type in a program
+with derivatives; else it is the second operand of the forward products (``x @ w``, a convolution's kernel).
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.hlo import shardings
+from jaxscope.analysis.hlo import aliases, shardings
 from jaxscope.analysis.hlo.attribution import op_name
 from jaxscope.analysis.hlo.axes import Mesh
 from jaxscope.analysis.hlo.calls import CallGraph, names
@@ -30,9 +32,10 @@ _HANDS_ON = frozenset(
             "copy-done",
             "reshape",
             "transpose",
+            "reverse",
             "dynamic-slice",
         ),
-        *("slice", "optimization-barrier", "all-gather-done", "async-update", "async-done"),
+        *("slice", "optimization-barrier", "opt-barrier", "all-gather-done", "async-update", "async-done"),
         *(f"{opcode}-done" for opcode in ("fusion", "call", "slice", "dynamic-slice")),
     }
 )
@@ -42,7 +45,11 @@ _PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 _MULTIPLIES = ("gemm", "matmul", "cudnn$conv", "dot")
 # What is gathered, summed or sent around is no longer split as its operand is.
 _COMBINES = tuple(kind for kind in KINDS if kind not in ("send", "recv"))
-_LEAVES_PARTS = ("all-to-all", "reduce-scatter", "ragged-all-to-all")
+# What differs between devices although no input that it is computed from is split.
+_LEAVES_PARTS = ("all-to-all", "reduce-scatter", "ragged-all-to-all", "partition-id", "replica-id")
+_DERIVATIVE = "transpose(jvp("  # in JAX's names of operations
+# A custom call of TPUs that puts together the parts of one array that were copied one by one.
+_PUTS_TOGETHER = "ConcatBitcast"
 MAX_STEPS = 4_000  # instructions looked at for one gather
 
 Place = tuple[Computation, Instruction]
@@ -67,9 +74,19 @@ class Weights:
     """Find the gathered weights of one module. ``mesh``: the axes in which shardings are expressed."""
 
     def __init__(
-        self, graph: CallGraph, mesh: Mesh | None, axes_of: Callable[[Instruction], Sequence[str] | None]
+        self,
+        graph: CallGraph,
+        mesh: Mesh | None,
+        axes_of: Callable[[Instruction], Sequence[str] | None],
+        end_of: Callable[[Instruction], Place | None],
     ) -> None:
         self._graph = graph
+        self._end_of = end_of  # the fusion that ends a chain of fusions which execute a collective
+        self._parameters: dict[int, aliases.Parameter] | None = None
+        self._has_derivatives = False
+        self.multiplied_with_themselves: set[str] = (
+            set()
+        )  # arguments such as the rows of a kernel matrix: x @ x.T
         self._mesh = mesh
         self._axes_of = axes_of  # of a collective; None: not known
         self._axes: dict[str, frozenset[str]] = {}
@@ -77,14 +94,25 @@ class Weights:
     def of(self, where: Computation, gather: Instruction, axes: Sequence[str] | None) -> Gathered | None:
         """Return the argument that ``gather`` completes for a matrix product; None for another gather."""
         wanted = {axis.partition(":")[0] for axis in axes or ()}
-        inputs = operands(gather.tail)
-        source = self._source(where, inputs[0]) if wanted and inputs else None
-        if source is None:
-            return None
+        # Several arrays gathered at once: the first that is an argument for a product.
+        for name in operands(gather.tail) if wanted else ():
+            source = self._source(where, name)
+            found = self._of_argument(where, gather, source, wanted) if source is not None else None
+            if found is not None:
+                return found
+        return None
+
+    def _of_argument(
+        self, where: Computation, gather: Instruction, source: Instruction, wanted: set[str]
+    ) -> Gathered | None:
         beside: set[int] = set()
-        shown = product = False
-        for other, name in self._multiplied_with(where, gather):
-            product = True
+        shown = False
+        forward: set[int] = set()  # where the gathered array stands in products: first or second operand
+        backward: set[int] = set()
+        for other, name, place, product in self._multiplied_with(where, gather):
+            (backward if "transpose(" in (op_name(product) or "") else forward).add(place)
+            if self._source(other, name) is source and not self._is_state(source):
+                self.multiplied_with_themselves.add(op_name(source) or source.name)
             for one in self._made_of(other, name, wanted):
                 if one.opcode != "parameter":
                     shown |= one.opcode.startswith(_LEAVES_PARTS)
@@ -92,9 +120,26 @@ class Weights:
                     shown |= bool(self._split(one) & wanted)
                     at = number(operand_text(one.tail))
                     beside.update(() if at is None else (at,))
-        if not product:
+        if not self._is_weight(source, forward, backward):
             return None
         return Gathered(op_name(source) or source.name, sorted(beside), shown)
+
+    def _is_state(self, source: Instruction) -> bool:
+        if self._parameters is None:
+            module = self._graph.module
+            self._parameters = {p.number: p for p in aliases.read(module).parameters}
+            each = (i for c in module.computations.values() for i in c.instructions)
+            self._has_derivatives = any(_DERIVATIVE in i.tail for i in each)
+        at = number(operand_text(source.tail))
+        parameter = None if at is None else self._parameters.get(at)
+        if parameter is None:
+            return False
+        return bool(parameter.aliased) or (self._has_derivatives and parameter.matches > 0)
+
+    def _is_weight(self, source: Instruction, forward: set[int], backward: set[int]) -> bool:
+        if self._is_state(source):
+            return bool(forward or backward)
+        return bool(forward) and 0 not in forward
 
     def _split(self, parameter: Instruction) -> frozenset[str]:
         """Return the axes that an input of the program is split over."""
@@ -130,7 +175,7 @@ class Weights:
                 if body is None or body.root is None or not _only_hands_on(body):
                     return None
                 where, name = body, body.root.name
-            elif instruction.operation in _HANDS_ON:
+            elif instruction.operation in _HANDS_ON or _puts_together(instruction):
                 inputs = operands(instruction.tail)
                 if not inputs:
                     return None
@@ -178,9 +223,13 @@ class Weights:
         start = where.find(inputs[0]) if inputs else None
         return _operand(where, start, at) if start is not None and start.opcode == "tuple" else None
 
-    def _multiplied_with(self, where: Computation, gather: Instruction) -> Iterator[tuple[Computation, str]]:
-        """Yield the other operands of the products that use the result of ``gather``, passed on unchanged."""
-        waiting: list[Place] = [(where, gather)]
+    def _multiplied_with(
+        self, where: Computation, gather: Instruction
+    ) -> Iterator[tuple[Computation, str, int, Instruction]]:
+        """Yield the other operands of the products that use the result of ``gather``, passed on unchanged, with the
+        position of the gathered operand and the product."""
+        end = self._end_of(gather)
+        waiting: list[Place] = [(where, gather), *([end] if end is not None else [])]
         seen = {(where.name, gather.name)}
         while waiting and len(seen) < MAX_STEPS:
             place, one = waiting.pop()
@@ -188,7 +237,8 @@ class Weights:
             for reader in place.readers(one.name):
                 inputs = operands(reader.tail)
                 if reader.opcode in _PRODUCTS or _multiplies(reader):
-                    yield from ((place, name) for name in inputs if name != one.name)
+                    at = inputs.index(one.name) if one.name in inputs else 0
+                    yield from ((place, name, at, reader) for name in inputs[:2] if name != one.name)
                 elif reader.operation in _CALLS:
                     body = self._body(place, reader)
                     taken = {n for n, name in enumerate(inputs) if name == one.name}
@@ -235,7 +285,9 @@ class Weights:
                 yield instruction
                 continue
             nexts: list[tuple[Computation, str] | None] = []
-            if instruction.opcode == "parameter":
+            if instruction.opcode in ("partition-id", "replica-id"):
+                yield instruction
+            elif instruction.opcode == "parameter":
                 if place.entry:
                     yield instruction
                     continue
@@ -294,6 +346,10 @@ def _only_hands_on(body: Computation) -> bool:
         or i.shape.partition("[")[2].startswith("]")  # a scalar: an index
         for i in body.instructions
     )
+
+
+def _puts_together(instruction: Instruction) -> bool:
+    return instruction.opcode == "custom-call" and _PUTS_TOGETHER in instruction.tail
 
 
 def _multiplies(instruction: Instruction) -> bool:
