@@ -7,6 +7,7 @@ Python and stays static; of a name nobody knows what it holds.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Sequence
 
 from jaxscope.analysis.rewrap_site import last_name, syntax
@@ -21,13 +22,15 @@ MODULES = {
     "equinox": "eqx.filter_jit",
     "flax": "nnx.jit",
 }  # a class: what it makes is no tree of arrays alone
+BUILTINS = frozenset(dir(builtins))  # print(fit(x)): it is fit that can be jitted
 MOST = 60  # characters of a function's name
 
 
 def advice(source: str | None, line: int, library: str | None) -> str:
     """Write the replacement for the call on ``line``, beginning with ``as in``; general advice if unclear."""
     found = syntax(source) if source is not None else None
-    calls = found.calls.get(line, []) if found is not None else []
+    here = found.calls.get(line, []) if found is not None else []
+    calls = [c for c in here if not (isinstance(c.func, ast.Name) and c.func.id in BUILTINS)]
     named = [c for c in calls if last_name(c.func) in FIRST]
     inner = {id(n) for c in calls for n in ast.walk(c) if n is not c}
     chosen = named or [c for c in calls if id(c) not in inner]

@@ -244,18 +244,30 @@ def kind(run: Run, c: Compilation) -> str:
 
 
 def sizes_change(run: Run, p: Payer) -> bool:
-    """Return whether the same operations were compiled again with another size of what they are given."""
+    """Return whether the same operations were compiled again with another size of what they are given.
+
+    All with one size come before all with another: one call can have arrays of several sizes.
+    """
     if not any(kind(run, c) in SHAPES for c in p.again):
         return False
-    met: dict[int, set[str]] = {}
+    met: dict[int, dict[str, int]] = {}  # size -> operation -> time
     for c in p.compilations:
         for leaf in c.key.arguments if c.key is not None else ():
             for n in leaf.shape or ():
                 if isinstance(n, int) and n > 1:
-                    met.setdefault(n, set()).add(c.function.id)
+                    met.setdefault(n, {}).setdefault(c.function.id, c.t_ns)
     alike = min(ALIKE, len({c.function.id for c in p.again}))
     several = [operations for operations in met.values() if len(operations) >= alike]
-    return any(2 * len(a & b) >= len(a | b) for a, b in itertools.combinations(several[:MOST_SIZES], 2))
+    return any(_one_after_the_other(a, b) for a, b in itertools.combinations(several[:MOST_SIZES], 2))
+
+
+def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
+    """Return whether most operations of two sizes are the same, those of the one size before those of the other."""
+    both = a.keys() & b.keys()
+    if 2 * len(both) < len(a.keys() | b.keys()):
+        return False
+    times = [[of[operation] for operation in both] for of in (a, b)]
+    return max(times[0]) < min(times[1]) or max(times[1]) < min(times[0])
 
 
 def resized_lines(run: Run) -> set[tuple[str, int]]:

@@ -20,6 +20,7 @@ from jaxscope.analysis.jit_decorators import ELSE, GENERAL, advice
         ("p = f.init(key, x, train=True)", "flax", "as in jax.jit(f.init, static_argnames='train')(...)"),
         ("p = f.init(key, x, a=True, b=3)", "flax", "as in jax.jit(f.init, static_argnames=('a', 'b'))(...)"),
         ("p = State(f.init(key, x), opt)", "haiku", f"as in jax.jit(f.init)(...), with {ELSE}"),
+        ("print(opt.init(p))", "optax", f"as in jax.jit(opt.init)(...), with {ELSE}"),
         ("s = opt.init(p)", "optax", f"as in jax.jit(opt.init)(...), with {ELSE}"),
         ("m = eqx.nn.MLP(2, 2, 8, 2, key=key)", "equinox", "as in eqx.filter_jit(eqx.nn.MLP)(...)"),
         ("m = Model(rngs=nnx.Rngs(0))", "flax", "as in nnx.jit(lambda: Model(...))()"),

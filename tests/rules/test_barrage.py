@@ -155,15 +155,13 @@ def test_what_one_call_compiles_for_several_sizes_is_not_compiled_again(tmp_path
     program.write_text(PROGRAM)
     log = Log(run)
     log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(PROGRAM.encode()).hexdigest()))
-    for name in ("add", "mul", "exp"):
-        op = function(name, None, None, eager=True, form="primitive")
+    ops = [function(name, None, None, eager=True, form="primitive") for name in ("add", "mul", "exp")]
+    for op in ops:
         log.say(op)
-        for line in lines:
-            for n in (8, 9):
-                above = {
-                    "site": Frame(str(program), 3, "fit"),
-                    "stack": [Frame(str(program), line, "<module>")],
-                }
+    for line in lines:
+        above = {"site": Frame(str(program), 3, "fit"), "stack": [Frame(str(program), line, "<module>")]}
+        for n in (8, 9):
+            for op in ops:
                 log.compiled(
                     op, key(leaf("x", n)), (0.0, 0.0, 1.0), into_library=0, library="jaxopt", **above
                 )
@@ -186,10 +184,14 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
 
 def of_library(run, library, sizes):
     log = Log(run)
-    for name in ("add", "mul", "exp", "sin", "cos"):
-        op = function(name, None, None, eager=True, form="primitive")
+    ops = [
+        function(name, None, None, eager=True, form="primitive")
+        for name in ("add", "mul", "exp", "sin", "cos")
+    ]
+    for op in ops:
         log.say(op)
-        for n in sizes:
+    for n in sizes:
+        for op in ops:
             log.compiled(op, key(leaf("x", n, 2)), (0.0, 0.0, 0.01), line=8, into_library=0, library=library)
     log.end()
     return [words.fix_text(f) for f in barrage(run)]

@@ -17,12 +17,12 @@ def model(x, y, known):
 
 
 @jax.jit
-def fit(x, y, known):
+def fit(key, x, y, known):
     svi = SVI(model, AutoDelta(model), numpyro.optim.Adam(0.01), Trace_ELBO())
-    return svi.run(jax.random.PRNGKey(0), 20, x, y, known, progress_bar=False).params
+    return svi.run(key, 20, x, y, known, progress_bar=False).params
 
 
 for n in (6, 7, 8):
     known = np.arange(8) < n
     x = np.where(known, np.linspace(0, 1, 8), 0).astype("float32")
-    print(fit(x, np.sin(x), known))
+    print(fit(jax.random.PRNGKey(0), x, np.sin(x), known))
