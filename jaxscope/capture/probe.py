@@ -362,8 +362,8 @@ class Probe:
                 passed = user.args if user is not None else source.get("args")
                 keywords = user.kwargs if user is not None else source.get("kwargs")
                 shield.attempt("transfers", self.tracker.brought, call.function, (passed, keywords), leaves)
-        if self.sampler is not None and call.detail and entry == "call":
-            self.sampler.missed(sys._getframe())
+        if self.sampler is not None and entry == "call":
+            (self.sampler.missed if call.detail else self.sampler.passed)(sys._getframe())
         if read is not None and entry != "aot":
             arguments = read.key.arguments
             self.buffer_lifetimes.expect(call.number, [(arguments[i].path, ref) for i, ref in read.refs])

@@ -1,8 +1,9 @@
 """Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time.
 
 Snapshots are taken at the first steps, then at steps twice as far apart each time, and between them when the
-number of arrays has grown; where nothing counts steps, at cache misses. A snapshot that the user requests,
-one at exit and one when memory runs out are always taken, and delay those after them.
+number of arrays has grown; where nothing counts steps, at cache misses and at transfers, after twice as long
+each time. A snapshot that the user requests, one at exit and one when memory runs out are always taken, and
+delay those after them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jaxscope.schema.events import ArraysSeen
 SHARE = 0.01
 COUNTING_SHARE = 0.1  # of SHARE is for counting the arrays without a snapshot
 FIRST_STEPS = 4
+FIRST_S = 1.0  # seconds before the first snapshot by time
 GROWN = 1.25
 RISES = 3  # snapshots in a row with more unnamed arrays: then their holder is searched for
 NEVER_AGAIN = -1_000_000  # rises of arrays whose holder was searched for already
@@ -30,8 +32,10 @@ MAX_STEPS = 1000  # without reading the clock: steps may become longer
 FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # cost of a snapshot, before the first has been measured
 MANY = 200  # arrays: a snapshot of fewer measures the fixed cost, one of more the cost per array
 
-# Reasons for a snapshot: a step, more arrays, a cache miss, the user's request, exit, memory ran out.
-STEP, GROWTH, MISS, REQUESTED, EXIT, EXHAUSTED = "step", "growth", "miss", "asked", "exit", "exhausted"
+# Reasons for a snapshot: a step, more arrays, a cache miss, time at a transfer or a library's compilation,
+# the user's request, exit, memory ran out.
+STEP, GROWTH, MISS, TIME, REQUESTED = "step", "growth", "miss", "time", "asked"
+EXIT, EXHAUSTED = "exit", "exhausted"
 
 
 class Budget:
@@ -137,13 +141,22 @@ class Sampler:
     def missed(self, frame: FrameType) -> None:
         """Take a snapshot, if affordable, before a function of the user's is compiled and nothing counts
         steps."""
-        if self._step() is None and self.budget.elapsed >= self._wait:
-            shield.attempt("arrays", self._at_miss, frame)
+        self._between(frame, MISS)
 
-    def _at_miss(self, frame: FrameType) -> None:
+    def passed(self, frame: FrameType) -> None:
+        """Take a snapshot, if affordable, at a transfer or before a library's compilation, where nothing
+        counts steps."""
+        if self.budget.elapsed >= FIRST_S:
+            self._between(frame, TIME)
+
+    def _between(self, frame: FrameType, why: str) -> None:
+        if self.budget.elapsed >= self._wait and self._step() is None:
+            shield.attempt("arrays", self._without_steps, frame, why)
+
+    def _without_steps(self, frame: FrameType, why: str) -> None:
         look = self._look()
         if self.budget.allows(look.seconds + self.budget.expected(look.count)):
-            self._take(look, frame, MISS, None)
+            self._take(look, frame, why, None)
             self._wait = 2 * self.budget.elapsed
         else:
             self.budget.counted(look.seconds)
@@ -177,7 +190,7 @@ class Sampler:
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
         # The search for holders visits every object of the program: while it runs, only if it ran long.
-        costly = why in (STEP, GROWTH, MISS) and not self.budget.allows(REFERRERS_S)
+        costly = why in (STEP, GROWTH, MISS, TIME) and not self.budget.allows(REFERRERS_S)
         suspects = () if costly else {key for key, (_, rose) in self._unnamed.items() if rose >= RISES}
         snapshot = look.take(frame, why, step, suspects=suspects, **more)
         self._emit(snapshot)

@@ -96,6 +96,7 @@ class Session:
             self.transfers = Transfers(
                 self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked
             )
+            self.transfers.after = self.sampler.passed if self.sampler is not None else None
             self.probe.puts = DevicePuts(self.transfers)
             self._copies = (
                 HostCopies(self.transfers),
@@ -158,6 +159,8 @@ class Session:
 
     def _last_look(self, *, leaving: bool) -> None:
         sampler, self.sampler = self.sampler, None
+        if self.transfers is not None:
+            self.transfers.after = None
         if sampler is not None:
             sampler.ended(sys._getframe(1), leaving=leaving)
 
@@ -211,6 +214,8 @@ class Session:
         if self.sampler is not None and jax_internals.clients():
             # A thread of the parent, which does not exist here, may hold the lock of its backend forever.
             self.sampler = self.probe.sampler = self.tracker.after_step = None
+            if self.transfers is not None:
+                self.transfers.after = None
         elif self.sampler is not None:
             self.sampler.forked()
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 import msgspec
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.model import sources
 from jaxscope.model.fold import MOST_SECONDS
 from jaxscope.model.records import Compilation, Function, Process, cached_until_changed
 from jaxscope.model.run import Run
@@ -35,7 +37,7 @@ class Transfer(msgspec.Struct, frozen=True):
       count: number of transfers; None: not counted, and ``bytes`` are those of one call.
       views: number of ``count`` that copied nothing, because both sides share the memory.
       waits: number of ``count`` that took longer than 0.1 ms.
-      close, checks, ahead: as in ``Transferred``.
+      close, checks, ahead, caller: as in ``Transferred``.
       paths: the arguments that were transferred, if it was a call.
     """
 
@@ -55,6 +57,7 @@ class Transfer(msgspec.Struct, frozen=True):
     close: int = 0
     checks: int = 0
     ahead: int = 0
+    caller: Frame | None = None
     first_ns: int = 0
     last_ns: int = 0
     function: Function | None = None
@@ -101,6 +104,16 @@ def transfers(run: Run) -> list[Transfer]:
     )
 
 
+def called_at(run: Run, t: Transfer) -> Frame | None:
+    """Return the line that calls the helper which ``t.source`` is in: a line of another file, or of a loop."""
+    at, source = t.caller, t.source
+    if at is None or source is None or (at.file, at.line) == (source.file, source.line):
+        return None
+    if at.file != source.file or in_a_loop(sources.of(run)(at.file), at.line):
+        return at
+    return None
+
+
 def waits(run: Run) -> list[Transfer]:
     """Return the main process's copies to the host that are known to have blocked it, the longest first."""
     seen = [_seen(run.main, e) for e in run.main.transfers.values()] if run.main is not None else []
@@ -137,6 +150,7 @@ def _seen(process: Process, e: Transferred) -> Transfer:
         close=e.close,
         checks=e.checks,
         ahead=e.ahead,
+        caller=e.caller,
         first_ns=e.first_ns,
         last_ns=e.last_ns,
     )

@@ -42,9 +42,12 @@ def placement(g: Group) -> list[Span]:
 
 def moment(s: Snapshot) -> str:
     """Return ``after step 381``: when a snapshot was taken."""
-    event = {"exit": "at the end", "asked": "at jaxscope.snapshot()", "exhausted": "when memory ran out"}.get(
-        s.why
-    )
+    event = {
+        "exit": "at the end",
+        "asked": "at jaxscope.snapshot()",
+        "exhausted": "when memory ran out",
+        "time": "while the program ran",
+    }.get(s.why)
     if event is not None:
         return event
     if s.step:

@@ -698,7 +698,8 @@ class Arrays(Entry):
 
 
 class Transfer(Entry):
-    """Transfers at one line. ``blocked_seconds``: how long the program waited there."""
+    """Transfers at one line. ``blocked_seconds``: how long the program waited there; ``caller``: the line
+    that called the function of ``source``, where it is always the same."""
 
     direction: str
     kind: str
@@ -707,6 +708,7 @@ class Transfer(Entry):
     blocked_seconds: float | None
     steps: int | None
     source: Frame | None
+    caller: Frame | None
     expression: str | None
     views: int | None
     function: str | None

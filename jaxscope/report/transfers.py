@@ -48,7 +48,10 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     yield BLANK
     yield line(("Transfers", "title"), *total, hang=4)
     for t in shown:
+        caller = model.called_at(run, t)
         where = places.frame(t.source)
+        if where and caller is not None:
+            where += f", called at {places.frame(caller)}"
         yield line(
             (name(t), "name"),
             f"  {_facts(t)}",

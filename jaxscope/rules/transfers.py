@@ -44,7 +44,7 @@ def host_copy(run: Run) -> Iterator[Finding]:
             continue
         if t.steps is None and reached_now_and_then(source, t.source.line):
             continue
-        line = message("code-line", file=PurePath(t.source.file).name, line=str(t.source.line))
+        line = _place(run, t)
         views = t.views == t.count
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
         yield Finding(
@@ -87,6 +87,15 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
     return message("so-often", n=t.count) if t.count is not None and t.count >= FEWEST else None
 
 
+def _place(run: Run, t: Transfer) -> Message | None:
+    """``train.py:31``; of a helper ``log.py:8, called at train.py:31``."""
+    here, above = (
+        None if f is None else message("code-line", file=PurePath(f.file).name, line=str(f.line))
+        for f in (t.source, model.called_at(run, t))
+    )
+    return here if above is None else message("helper-line", line=here, caller=above)
+
+
 def _expression(t: Transfer) -> str:
     return t.text or {"np.asarray": "np.asarray()", "print": "printing"}.get(t.kind, f"{t.kind}()")
 
@@ -125,7 +134,7 @@ def large(run: Run) -> Iterator[Finding]:
             title=message(
                 "large-transfer-to-host" if to_host else "large-transfer-to-device",
                 what=what,
-                line=message("code-line", file=PurePath(t.source.file).name, line=str(t.source.line)),
+                line=_place(run, t),
                 bytes=Bytes(each),
                 n=t.count,
             ),

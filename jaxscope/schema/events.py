@@ -273,8 +273,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     """A snapshot of the live arrays of this process, in groups; metadata only.
 
     Attributes:
-      why: step (a step ended), growth (there are more arrays), miss (where no steps are known), asked
-        (requested by the user), exit, or exhausted (memory ran out: ``error`` is the message, ``site`` the
+      why: step (a step ended), growth (there are more arrays), miss and time (at a compilation, at a
+        transfer, where no steps are known), asked (requested by the user), exit, or exhausted (memory ran out: ``error`` is the message, ``site`` the
         user's line).
       step: the step that ended last.
       addressable: the devices of this process; other devices are unknown.

@@ -22,6 +22,7 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       seconds: that the program was blocked, waiting for the computation included; None: not measured.
       steps: number of steps with such a transfer; None: steps are not counted.
       first_step, last_step: the first and the last of these steps.
+      caller: the user's line that called the function of ``site``; None: several lines, or no user's.
       first_ns, last_ns: wall clock of the first and the last transfer.
       close: number of ``waits`` that took at least a fifth of the time since the transfer before.
       checks: number of ``waits`` after which it was looked whether the device still computed something.
@@ -45,3 +46,4 @@ class Transferred(Event, frozen=True, tag="Transferred"):
     close: int = 0
     checks: int = 0
     ahead: int = 0
+    caller: Frame | None = None

@@ -1,10 +1,14 @@
 """When live arrays are looked at: by steps, by growth, and never for more than there is to spend."""
 
+import gc
+import time
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxscope.capture.live_arrays import look as live_arrays
 from jaxscope.capture.sampler import FIXED_S, SHARE, Budget, Sampler
 from jaxscope.schema.arrays import ArrayGroup
 from jaxscope.schema.events import ArraysSeen
@@ -104,13 +108,14 @@ def test_a_thousand_fast_steps_cost_a_handful_of_looks_and_the_rest_is_one_compa
     assert world.seen == [] and len(made) <= 30
 
 
-def test_without_steps_misses_are_looked_at_ever_more_rarely():
+@pytest.mark.parametrize(("at", "why"), [("missed", "miss"), ("passed", "time")])
+def test_without_steps_misses_and_transfers_are_looked_at_ever_more_rarely(at, why):
     world = World(step=None)
     sampler = world.sampler()
     for _ in range(200):
         world.now += 1.0
-        sampler.missed(None)
-    assert {e.why for e in world.seen} == {"miss"} and 5 <= len(world.seen) <= 9
+        getattr(sampler, at)(None)
+    assert {e.why for e in world.seen} == {why} and 5 <= len(world.seen) <= 9
     world.step = 3
     sampler.missed(None)
     assert len(world.seen) <= 9
@@ -168,3 +173,12 @@ def test_a_first_look_that_was_slow_says_nothing_of_what_many_arrays_cost():
     assert budget.expected(300) < 0.02
     budget.taken(0.016, 1000)
     assert 0.006 < budget.expected(1000) < 0.03
+
+
+def test_a_garbage_collection_in_a_look_is_not_charged(monkeypatch):
+    objects = [[n] for n in range(200_000)]
+    began, before = time.perf_counter(), list(gc.callbacks)
+    look = live_arrays.Look()
+    monkeypatch.setattr(look, "_take", lambda *a, **more: gc.collect())
+    look.take(None, "step", 1)
+    assert look.seconds < 0.5 * (time.perf_counter() - began) and gc.callbacks == before and objects

@@ -103,6 +103,12 @@ def test_a_read_that_leaves_the_device_busy_is_no_finding(log):
     assert found(log, "JX601") == []
 
 
+def test_the_line_that_calls_a_helper_stands_beside_the_helpers(log):
+    log.say(ev.Step(index=200))
+    log.say(copied(caller=Frame("/home/u/proj/run.py", 80, "main")))
+    assert "float(loss) at train.py:31, called at run.py:80 copies" in words.title(found(log, "JX601")[0])
+
+
 RARELY = """
 for epoch in range(9):
     for batch in data:

@@ -6,6 +6,7 @@ A snapshot waits for no device, fetches no buffer, and keeps only numbers and te
 from __future__ import annotations
 
 import collections
+import gc
 import re
 import time
 from collections.abc import Callable, Collection
@@ -55,13 +56,19 @@ class Look:
 
     def __init__(self) -> None:
         self._began = time.perf_counter_ns()
+        self._collecting = 0  # ns
         self._live = [a for client in jax_internals.clients() for a in client.live_arrays()]
         self.count = len(self._live)
 
     @property
     def seconds(self) -> float:
-        """Seconds since this snapshot began."""
-        return (time.perf_counter_ns() - self._began) / 1e9
+        """Seconds since this snapshot began, without those of garbage collections: its objects may set one
+        off, which visits all objects of the program and was due anyway."""
+        return (time.perf_counter_ns() - self._began - self._collecting) / 1e9
+
+    def _collection(self, phase: str, _: dict[str, int]) -> None:
+        now = time.perf_counter_ns()
+        self._collecting += -now if phase == "start" else now
 
     def take(
         self,
@@ -82,6 +89,22 @@ class Look:
           suspects: unnamed arrays whose holder is searched for.
           more: further fields of the event.
         """
+        gc.callbacks.append(self._collection)
+        try:
+            return self._take(frame, why, step, trace, suspects, **more)
+        finally:
+            if self._collection in gc.callbacks:  # the program may have removed all
+                gc.callbacks.remove(self._collection)
+
+    def _take(
+        self,
+        frame: FrameType | None,
+        why: str,
+        step: int | None,
+        trace: Any,
+        suspects: Collection[UnnamedKey],
+        **more: Any,
+    ) -> ArraysSeen:
         live, self._live = self._live, []
         kinds = _Kinds()
         kinds.add(live)

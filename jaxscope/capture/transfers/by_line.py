@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import linecache
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -60,7 +61,7 @@ class Row:
     ``time.perf_counter_ns``."""
 
     __slots__ = (
-        "ahead", "bytes", "checks", "close", "count", "direction", "due", "first", "first_step", "last", "last_step", "now", "ns", "site",
+        "ahead", "bytes", "caller", "checks", "close", "count", "direction", "due", "first", "first_step", "last", "last_step", "now", "ns", "site",
         "steps", "text", "unnumbered", "via", "views", "waits", "written",
     )  # fmt: skip
 
@@ -70,6 +71,7 @@ class Row:
         self.site = site
         self.text = text
         self.count = self.views = self.waits = self.steps = self.close = self.checks = self.ahead = 0
+        self.caller: Frame | None = None
         self.written: tuple[int | None, ...] = (0, 0, 0)  # count, bytes and steps in the latest event
         self.due = 1
         self.bytes: int | None = 0
@@ -100,8 +102,11 @@ class Transfers:
         self._emit = emit
         self._step = step
         self._marked = marked
+        self.after: Callable[[FrameType], None] | None = None  # called after each transfer
         self._codes: dict[int, _Code] = {}
-        self._places: dict[tuple[int, int, str, str, int], tuple[CodeType, CodeType | None, Row | None]] = {}
+        self._places: dict[
+            tuple[int, int, str, str, int, int], tuple[CodeType, CodeType | None, Row | None]
+        ] = {}
         self.forked()
 
     def forked(self) -> None:
@@ -139,10 +144,19 @@ class Transfers:
         if f is None:
             return self._of(direction, via, None, None)
         above = f.f_back.f_code if f.f_back is not None else None
-        key = (id(f.f_code), f.f_lasti, direction, via, id(above))
+        key = (
+            id(f.f_code),
+            f.f_lasti,
+            direction,
+            via,
+            id(above),
+            f.f_back.f_lasti if f.f_back is not None else 0,
+        )
         cached = self._places.get(key)
         if cached is None or cached[0] is not f.f_code or cached[1] is not above:
-            row = None if self._in_callback(f) else self._of(direction, via, frames.location(f), _text(f))
+            row = None
+            if not self._in_callback(f):
+                row = self._of(direction, via, frames.location(f), _text(f), self._caller(f))
             if len(self._places) >= MAX_KNOWN:
                 self._places.clear()
             cached = self._places[key] = (f.f_code, above, row)
@@ -190,6 +204,8 @@ class Transfers:
                 event = self._event(row)
         if event is not None:
             self._emit(event)
+        if self.after is not None:
+            self.after(sys._getframe(1))
 
     def flush(self) -> None:
         """Write the rows that changed since they were written."""
@@ -226,9 +242,19 @@ class Transfers:
             close=row.close,
             checks=row.checks,
             ahead=row.ahead,
+            caller=row.caller,
         )
 
-    def _of(self, direction: str, via: str, site: Frame | None, text: str | None) -> Row:
+    def _caller(self, f: FrameType) -> Frame | None:
+        """Return the program's line that called the function that ``f`` runs."""
+        above = f.f_back
+        while above is not None and self._code(above).owner == _SKIPPED:
+            above = above.f_back
+        return frames.location(above) if above is not None and self._code(above).owner == _PROGRAM else None
+
+    def _of(
+        self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
+    ) -> Row:
         key = (direction, via, site.file if site is not None else "", site.line if site is not None else 0)
         with self._lock:
             row = self._rows.get(key)
@@ -236,8 +262,11 @@ class Transfers:
                 return self._of(direction, via, None, None)
             if row is None:
                 row = self._rows[key] = Row(direction, via, site, text)
+                row.caller = caller
             elif row.text != text:
                 row.text = None
+            if row.caller != caller:
+                row.caller = None
             return row
 
     def _code(self, f: FrameType) -> _Code:

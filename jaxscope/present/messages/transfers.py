@@ -5,6 +5,7 @@ TEMPLATES = {
     "copied-each-step": "{expression} at {line} copies to the host {often}; the program waited {seconds}",
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
+    "helper-line": "{line}, called at {caller}",
     "phase-of-steps": " ({first} to {last})",
     "times-a-step": "{n} times ",
     "so-often": "{n} times",

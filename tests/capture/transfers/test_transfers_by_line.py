@@ -103,6 +103,17 @@ def test_a_thread_of_pythons_own_is_nobodys_line(recording):
     assert recording.transfers.row(found[0], TO_HOST, "pickle").site is None
 
 
+def test_the_line_that_calls_a_helper_is_known_while_it_is_one_line(recording):
+    def ask():
+        return recording.transfers.row(sys._getframe(1), TO_HOST, "float")
+
+    helper = calling("/home/u/log.py", "log", ask)
+    rows = [calling("/home/u/run.py", "run", helper)() for _ in range(2)]
+    assert rows[0].site.file == "/home/u/log.py" and rows[0].caller.file == "/home/u/run.py"
+    calling("/home/u/other.py", "other", helper)()
+    assert rows[0].caller is None
+
+
 def test_steps_are_counted_once_each_and_early_copies_belong_to_the_first_marked_step(recording):
     row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
     recording.transfers.add(row, 1, 4, 0)
