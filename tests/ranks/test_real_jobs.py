@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jaxscope.cli import command
+
 pytestmark = [pytest.mark.capture, pytest.mark.subprocess]
 PROGRAM = Path(__file__).parents[1] / "programs" / "ranks_that_differ.py"
 LAUNCHERS = ("mpirun", "srun")
@@ -36,22 +38,29 @@ def recorded(made_once, clean_env):
     return made_once("four-ranks", make)
 
 
-def jaxscope(env, *words):
-    return subprocess.run([sys.executable, "-m", "jaxscope", *words], env=env, text=True, capture_output=True)
+@pytest.fixture
+def jaxscope(capsys):
+    """Run a command in this process. Return its exit code and what it printed."""
+
+    def run(*words):
+        code = command([*words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
 
 
 def line_of(text):
     return next(n for n, line in enumerate(PROGRAM.read_text().splitlines(), 1) if text in line)
 
 
-def test_a_rank_with_another_constant_is_named_with_its_line_though_all_end_with_0(recorded, clean_env):
+def test_a_rank_with_another_constant_is_named_with_its_line_though_all_end_with_0(recorded, jaxscope):
     run, code, out, err = recorded
     assert code == 0 and sorted(line[:3] for line in out.splitlines() if "value" in line) == [
         f"[{n}]" for n in range(4)
     ]
     assert "JX850" in err, "the summary of launch"
-    report = jaxscope(clean_env, "report", "--format", "json", run)
-    found = json.loads(report.stdout)
+    found = json.loads(jaxscope("report", "--format", "json", run)[1])
     (finding,) = (f for f in found["findings"] if f["code"].startswith("JX85"))
     assert finding["code"] == "JX850" and finding["source"]["line"] == line_of("x * scale")
     assert "constant dense<2.0> f32 on rank 3, constant dense<1.0> f32 on the others" in finding["title"]
@@ -59,21 +68,21 @@ def test_a_rank_with_another_constant_is_named_with_its_line_though_all_end_with
     assert [r["exit_code"] for r in found["ranks"]["ranks"]] == [0] * 4
 
 
-def test_the_check_of_the_job_fails_and_that_of_one_rank_does_not(recorded, clean_env):
+def test_the_check_of_the_job_fails_and_that_of_one_rank_does_not(recorded, jaxscope):
     run = recorded[0]
-    done = jaxscope(clean_env, "check", "--output-format", "concise", run)
-    assert done.returncode == 1 and "JX850" in done.stdout
-    assert jaxscope(clean_env, "check", str(Path(run) / "ranks" / "00002")).returncode == 0
+    failed, out, _ = jaxscope("check", "--output-format", "concise", run)
+    assert failed == 1 and "JX850" in out
+    assert jaxscope("check", str(Path(run) / "ranks" / "00002"))[0] == 0
 
 
-def test_the_report_shows_the_groups_and_that_of_a_rank_only_its_own(recorded, clean_env):
+def test_the_report_shows_the_groups_and_that_of_a_rank_only_its_own(recorded, jaxscope):
     run = recorded[0]
-    whole = jaxscope(clean_env, "report", run).stdout
+    whole = jaxscope("report", run)[1]
     assert "ranks 0-2  " in whole and "rank 3  " in whole and "slowest: rank " in whole
-    own = jaxscope(clean_env, "report", "--rank", "3", run).stdout
+    own = jaxscope("report", "--rank", "3", run)[1]
     assert "Ranks" not in own and "step" in own and "JX850" not in own
-    wrong = jaxscope(clean_env, "report", "--rank", "4", run)
-    assert wrong.returncode == 2 and "no rank 4" in wrong.stderr
+    wrong, _, err = jaxscope("report", "--rank", "4", run)
+    assert wrong == 2 and "no rank 4" in err
 
 
 def test_texts_that_ranks_share_are_stored_once(recorded):
@@ -87,8 +96,6 @@ def test_the_fixture_fails_a_test_whose_ranks_differ(pytester, monkeypatch, clea
     pytester.makepyfile(
         f"""
         def test_ranks(jaxscope_ranks):
-            same = jaxscope_ranks(2, {str(PROGRAM)!r}, check=False)
-            assert same.failure is None and len(same.job.groups()) == 1
             jaxscope_ranks(2, {str(PROGRAM)!r}, "shape")
         """
     )
