@@ -46,89 +46,105 @@ def add_parser(subparsers: Any) -> None:
     parser.set_defaults(handler=handle)
 
 
+class _Page:
+    """The tables of facts.
+
+    Attributes:
+      facts: name, value, and whether it is as it should be (None: neither).
+      well: nothing is missing.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        from jaxscope.report.console import console
+
+        self._console = None if as_json else console(sys.stdout)
+        self.facts: list[dict[str, Any]] = []
+        self.well = True
+
+    def fact(self, name: str, value: str, good: bool | None = None) -> None:
+        from jaxscope.present.escape import escape
+
+        self.well = self.well and good is not False
+        self.facts.append({"name": name, "value": value, "ok": good})
+        mark = {True: ("ok       ", "good"), False: ("missing  ", "error"), None: ("         ", "")}[good]
+        self._put(mark, (f"{name:<19} ", "bold"), escape(value), hang=29)
+
+    def paragraph(self, text: str) -> None:
+        self._put("")
+        self._put(text)
+
+    def _put(self, *spans: Any, hang: int = 0) -> None:
+        from jaxscope.report.layout import line, put
+
+        if self._console is not None:
+            put(self._console, [line(*spans, hang=hang)])
+
+
 def handle(args: argparse.Namespace) -> int:
     """Print the tables. Return 0, or 1 if something is missing."""
-    from jaxscope.present.escape import escape
-    from jaxscope.present.text import missing_accelerators
-    from jaxscope.report.console import console
-    from jaxscope.report.layout import BLANK, line, put
-
-    page = console(sys.stdout)
-    well = True
     as_json = args.format == "json"
-    facts: list[dict[str, Any]] = []
-
-    def fact(name: str, value: str, good: bool | None = None) -> None:
-        nonlocal well
-        well = well and good is not False
-        facts.append({"name": name, "value": value, "ok": good})
-        if as_json:
-            return
-        mark = {True: ("ok       ", "good"), False: ("missing  ", "error"), None: ("         ", "")}[good]
-        put(page, [line(mark, (f"{name:<19} ", "bold"), escape(value), hang=29)])
-
-    fact("jaxscope", __version__)
-    fact("python", f"{platform.python_version()}, {sys.executable}")
-    fact("system", f"{platform.system()} {platform.release()}, {platform.machine()}")
-    jax, why = _version("jax")
-    fact("jax", jax or why, jax is not None)
-    jaxlib, why = _version("jaxlib")
-    fact("jaxlib", jaxlib or why, jaxlib is not None)
-    warning = importlib.import_module("jaxscope.jax_internals").untested(jax) if jax is not None else None
-    if warning:
-        fact("", warning)
-    built = importlib.import_module("jaxscope.capture.warm").IN_C
-    fact(
-        "watched calls",
-        "counted in C" if built else "counted in Python: jaxscope was installed without a C compiler",
-    )
-    home = store.runs_home()
-    problem = unwritable(home)
-    fact("run directory", str(home) if problem is None else f"{home}: {problem}", problem is None)
-    for platform_, name in (("tpu", "TPU compiler"), ("cuda", "GPU compiler")):
-        lacking, found = _compiler(platform_)
-        fact(name, found or f"{lacking} (needed for --target only)")
-    tried = in_vain(os.environ) if jax is not None else []
-    if tried:
-        fact("", missing_accelerators(tried))
+    page = _Page(as_json=as_json)
+    jax = _general(page)
+    general = list(page.facts)
     rows = _parts_of_jax() if jax is not None else []
-    if rows and not as_json:
-        put(page, [BLANK, line("Parts of JAX that jaxscope reads")])
-    facts, general = [], facts
-    for row in rows:
-        gives = str(row.gives)
-        fact(
-            str(row.name),
-            gives if row.available else f"cannot be recorded: {gives}. Reason: {row.reason}",
-            bool(row.available),
-        )
+    if rows:
+        page.paragraph("Parts of JAX that jaxscope reads")
+    for r in rows:
+        reason = "" if r.available else f"cannot be recorded: {r.gives}. Reason: {r.reason}"
+        page.fact(str(r.name), reason or str(r.gives), bool(r.available))
     probed, failure = _probed() if args.probe and jax is not None else ([], None)
-    if (probed or failure) and not as_json:
-        put(page, [BLANK, line("Log fields of a recorded program")])
+    if probed or failure:
+        page.paragraph("Log fields of a recorded program")
     for field in probed:
-        needs = (
-            f"not filled; jaxscope reads it from {', '.join(field.needs)}" if field.needs else "not filled"
-        )
-        fact(field.name, "filled" if field.filled else needs, field.filled)
+        read_from = f"; jaxscope reads it from {', '.join(field.needs)}" if field.needs else ""
+        page.fact(field.name, "filled" if field.filled else f"not filled{read_from}", field.filled)
     if failure is not None:
-        fact("probe", failure, False)
+        page.fact("probe", failure, False)
     if as_json:
         parts = [
             {"name": str(r.name), "gives": str(r.gives), "available": bool(r.available), "reason": r.reason}
             for r in rows
         ]
-        document: dict[str, Any] = {"ok": well, "facts": general, "parts": parts}
+        document: dict[str, Any] = {"ok": page.well, "facts": general, "parts": parts}
         if args.probe:
             document["fields"] = [f._asdict() for f in probed]
             document["probe_error"] = failure
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
-        return 0 if well else 1
-    put(page, [BLANK])
-    if well:
-        put(page, [line("Everything can be recorded. Record a program: jaxscope run train.py")])
-    else:
-        put(page, [line("Programs can be recorded, without the parts of JAX marked missing above.")])
-    return 0 if well else 1
+    page.paragraph(
+        "Everything can be recorded. Record a program: jaxscope run train.py"
+        if page.well
+        else "Programs can be recorded, without the parts of JAX marked missing above."
+    )
+    return 0 if page.well else 1
+
+
+def _general(page: _Page) -> str | None:
+    """Print versions, the run directory and the compilers. Return the version of JAX; None: not installed."""
+    from jaxscope.present.text import missing_accelerators
+
+    page.fact("jaxscope", __version__)
+    page.fact("python", f"{platform.python_version()}, {sys.executable}")
+    page.fact("system", f"{platform.system()} {platform.release()}, {platform.machine()}")
+    jax, why = _version("jax")
+    page.fact("jax", jax or why, jax is not None)
+    jaxlib, why = _version("jaxlib")
+    page.fact("jaxlib", jaxlib or why, jaxlib is not None)
+    warning = importlib.import_module("jaxscope.jax_internals").untested(jax) if jax is not None else None
+    if warning:
+        page.fact("", warning)
+    built = importlib.import_module("jaxscope.capture.warm").IN_C
+    without_c = "counted in Python: jaxscope was installed without a C compiler"
+    page.fact("watched calls", "counted in C" if built else without_c)
+    home = store.runs_home()
+    problem = unwritable(home)
+    page.fact("run directory", str(home) if problem is None else f"{home}: {problem}", problem is None)
+    for platform_, name in (("tpu", "TPU compiler"), ("cuda", "GPU compiler")):
+        lacking, found = _compiler(platform_)
+        page.fact(name, found or f"{lacking} (needed for --target only)")
+    tried = in_vain(os.environ) if jax is not None else []
+    if tried:
+        page.fact("", missing_accelerators(tried))
+    return jax
 
 
 def in_vain(environ: Mapping[str, str]) -> list[str]:

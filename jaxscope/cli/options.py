@@ -73,73 +73,84 @@ class OptionsParser(Parser):
 def parser() -> OptionsParser:
     """Return the parser. An option that is not given is None, and is then read from the configuration."""
     parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
-    where = parser.add_argument_group("where to record")
-    where.add_argument(
+    _add_where_to_record(parser.add_argument_group("where to record"))
+    _add_what_to_record(parser.add_argument_group("what to record"))
+    _add_targets(parser.add_argument_group("compile for another accelerator"))
+    _add_how_it_runs(parser.add_argument_group("how it runs"))
+    return parser
+
+
+def _add_where_to_record(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "-o",
         "--out",
         metavar="DIR",
         help="record into DIR, which is new or empty (default: a new directory in .jaxscope/runs)",
     )
-    where.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
-    where.add_argument("--name", help="name of the run (default: made from the script's name)")
-    where.add_argument(
+    group.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
+    group.add_argument("--name", help="name of the run (default: made from the script's name)")
+    group.add_argument(
         "--job",
         metavar="NAME",
         help="the job that this process is one of, where no launcher tells: processes with the same NAME and"
         " --out, or in the same directory, write into one run",
     )
-    what = parser.add_argument_group("what to record")
-    what.add_argument(
+
+
+def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--ir", choices=config.IR, help="program texts to keep of your functions (default: all)"
     )
-    what.add_argument(
+    group.add_argument(
         "--step-function",
         metavar="NAME",
         help="count the calls of this function as steps (a function that is not jitted needs Python 3.12)",
     )
-    what.add_argument(
+    group.add_argument(
         "--arrays",
         action=argparse.BooleanOptionalAction,
         help="record the live arrays at the end of steps, in at most 1%% of the time (default: yes)",
     )
-    what.add_argument(
+    group.add_argument(
         "--transfers",
         action=argparse.BooleanOptionalAction,
         help="count copies between host and devices; to see copies to the host, methods of JAX's arrays are"
         " replaced while the program runs (default: yes)",
     )
-    what.add_argument(
+    group.add_argument(
         "--redact",
         action=argparse.BooleanOptionalAction,
         help="do not record values of static arguments, lines of source and paths outside the project (default: no)",
     )
-    what.add_argument(
+    group.add_argument(
         "--check",
         metavar="SPEC",
         help="check the run when it has ended, as jaxscope check does: no-recompiles-after=2,max-compile-seconds=60. "
         "The exit code is 3 if the program succeeded and the check failed. With --target, wait for the target's "
         "programs and check them",
     )
-    for_ = parser.add_argument_group("compile for another accelerator")
-    for_.add_argument(
+
+
+def _add_targets(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--target",
         action="append",
         metavar="TARGET",
         help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4. The script itself "
         "runs on that many CPU devices (repeatable; jaxscope targets lists all)",
     )
-    for_.add_argument(
+    group.add_argument(
         "--wait-targets",
         action="store_true",
         default=None,
         help="wait until all targets are compiled (default: they are compiled in the background)",
     )
-    for_.add_argument(
+    group.add_argument(
         "--dry-run",
         action="store_true",
         help="end the script when its step function (--step-function, or watch(step=True)) has been lowered, before it runs",
     )
-    for_.add_argument(
+    group.add_argument(
         "--vary",
         action="append",
         metavar="NAME=A,B",
@@ -147,29 +158,30 @@ def parser() -> OptionsParser:
         " script ('--mesh=64x4,32x8'), and compare the programs (repeatable: every combination; a comma within a value:"
         " '\"a,b\"' or a\\,b)",
     )
-    how = parser.add_argument_group("how it runs")
-    how.add_argument(
+
+
+def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--tui",
         action=argparse.BooleanOptionalAction,
         help="show the run in the terminal interface and keep the program's output in a file (default: if stdin and"
         " stdout are a terminal). --no-tui leaves the terminal to the program, which can then read from it",
     )
-    how.add_argument(
+    group.add_argument(
         "--live", action="store_true", default=None, help="print a line on stderr when a function recompiles"
     )
-    how.add_argument(
+    group.add_argument(
         "--tee-stderr",
         action="store_true",
         default=None,
         help="also record what the program and XLA print on stderr",
     )
-    how.add_argument(
+    group.add_argument(
         "--detach",
         action="store_true",
         help="return at once and leave the program running without this terminal",
     )
-    how.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
-    return parser
+    group.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
 
 
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:

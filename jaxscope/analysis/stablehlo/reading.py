@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
@@ -105,25 +105,16 @@ def of_module(
     arguments = constraints.attach(arguments, requests.arguments)
     results = constraints.attach(results, requests.results)
     unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
+    operations = [op for op in module.ops if op.name not in NOT_OPERATIONS]
     counts: Counter[str] = Counter()
-    printed = 0
-    for op in module.ops:
-        if op.name not in NOT_OPERATIONS:
-            printed += 1
-            if times := sources.times[op.function]:
-                counts[op.name] += times
-    problems = list(module.problems)
-    if main is None and module.ops:
-        problems.append(Problem(1, "no function @main: arguments, results and donation are unknown"))
-    problems += [
-        Problem(0, f"a location that could not be read: {t[:80]}")
-        for t in sorted(sources.locations.unread)[:20]
-    ]
+    for op in operations:
+        if times := sources.times[op.function]:
+            counts[op.name] += times
     return Reading(
         module=module.name,
         num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
         num_replicas=_number(module.attributes.get("mhlo.num_replicas")),
-        printed=printed,
+        printed=len(operations),
         op_counts=dict(counts.most_common()),
         located=coverage.located,
         resolved=coverage.resolved,
@@ -140,8 +131,16 @@ def of_module(
         callbacks=tuple(callbacks.find(module, sources)),
         products=tuple(matmuls.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
-        problems=tuple(problems),
+        problems=tuple(_problems(module, sources)),
     )
+
+
+def _problems(module: Module, sources: Sources) -> Iterator[Problem]:
+    yield from module.problems
+    if module.main() is None and module.ops:
+        yield Problem(1, "no function @main: arguments, results and donation are unknown")
+    for text in sorted(sources.locations.unread)[:20]:
+        yield Problem(0, f"a location that could not be read: {text[:80]}")
 
 
 def _number(text: str | None) -> int | None:
