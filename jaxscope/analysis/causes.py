@@ -161,7 +161,7 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     elif not explained and at.entry == "aot":
         found.append(_ahead_of_time(at.level, "call", at.number_before, differs=False))
     elif not explained:
-        found.append(_unexplained(found, before, after, at))
+        found.append(_unexplained(after, at))
     if at.level != FAST_PATH and any(_explains(c, at) and c.kind != "unknown" for c in found):
         found = [
             c for c in found if c.level != FAST_PATH or c.kind == "aot"
@@ -483,7 +483,7 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
     return [c for c in found if not follows(c)]
 
 
-def _unexplained(found: list[Cause], before: Facts, after: Facts, at: Circumstances) -> Cause:
+def _unexplained(after: Facts, at: Circumstances) -> Cause:
     """Return the cause of a miss that no difference of the keys explains: effects, eviction, clearing,
     unknown.
     """

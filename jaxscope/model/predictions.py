@@ -6,7 +6,7 @@ Each compilation may give predictions; later calls confirm or withdraw them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -75,7 +75,7 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
             continue
         expected_causes = _causes(comparison.facts, expected)
         if expected_causes:
-            status, by = _status(run, c, fed, expected_causes)
+            status, by = _status(run, c, fed)
             found.append(
                 Prediction(c, fed.argument, fed.result, expected_causes, len(fed.leaves), status, by)
             )
@@ -187,9 +187,7 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
     return False
 
 
-def _status(
-    run: Run, c: Compilation, fed: Fed, expected_causes: Sequence[Cause]
-) -> tuple[str | None, Compilation | None]:
+def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation | None]:
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):
         later = own[at]

@@ -69,7 +69,7 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
         yield line((f"▲ {count(warnings, 'warning')}", "warning"), ", see jaxscope report", indent=2)
 
 
-def buckets(run: Run, places: Places) -> Iterator[Line]:
+def buckets(run: Run) -> Iterator[Line]:
     """Print sizes to pad to, for every axis that had several sizes; the axes of one argument are padded
     together.
     """

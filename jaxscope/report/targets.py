@@ -62,9 +62,7 @@ def devices(run: Run) -> Iterator[Line]:
         )
 
 
-def program_lines(
-    run: Run, p: Program, places: Places, *, label: str = "", everything: bool = False
-) -> Iterator[Line]:
+def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
     """Print one program: its state, and what it consists of if it was compiled.
 
     ``label``: the settings of its run.
@@ -96,7 +94,7 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
     if f is not None:
         site = places.function(f)
         yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
-    yield from program_lines(run, p, places, everything=everything)
+    yield from program_lines(run, p, everything=everything)
     memory = p.made.memory if p.made is not None else None
     yield from compiled_program.section(
         run.texts_of(p),

@@ -73,7 +73,7 @@ def _function(
     for c in columns:
         if c.target is not None and not (several and c.program.state == OK):
             label = c.variant.label
-            yield from program_lines(c.variant.run, c.program, places, label=label, everything=everything)
+            yield from program_lines(c.variant.run, c.program, label=label, everything=everything)
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:

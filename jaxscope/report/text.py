@@ -143,7 +143,7 @@ def _page(
         if not run.processes:
             yield line(_nothing_recorded(directory), indent=2)
     yield from targets_section.section(parts, places, width=width, everything=everything)
-    yield from findings.buckets(run, places)
+    yield from findings.buckets(run)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
     folded = [*_folded(run, places, everything=everything)]
@@ -416,25 +416,7 @@ def _summary(
     of_run = variants.findings(parts) if _quick_to_check(parts) else []
     yield from findings.in_summary([*ranks.findings(job), *of_run], places)
     for f in users[:IN_SUMMARY]:
-        site = places.function(f)
-        yield line(
-            (function_name(f), "bold"),
-            (f"  {site}" if site else "", "dim"),
-            f"  {outcome(f)}",
-            right=seconds(f.seconds),
-            indent=2,
-            hang=4,
-        )
-        recs = recompilations(f)
-        if recs:
-            c = max(recs, key=lambda c: c.seconds)
-            yield line(
-                ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "warning"),
-                explanations(run, c)[0],
-                (f"  ({circumstances(c, places)})", "dim"),
-                indent=6,
-                hang=2,
-            )
+        yield from _function_in_summary(run, f, places)
     yield from _slowest_recompile(run, others, places, indent=2)
     for part in parts:
         yield from targets.in_summary(part.run, IN_SUMMARY if len(parts) == 1 else 1, part.label)
@@ -446,6 +428,28 @@ def _summary(
     for spans in gaps(run)[:3]:
         yield line(*spans, indent=2, hang=2)
     yield line(("full report: ", "dim"), f"jaxscope report{which(directory) or ' latest'}", indent=2)
+
+
+def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line]:
+    site = places.function(f)
+    yield line(
+        (function_name(f), "bold"),
+        (f"  {site}" if site else "", "dim"),
+        f"  {outcome(f)}",
+        right=seconds(f.seconds),
+        indent=2,
+        hang=4,
+    )
+    recs = recompilations(f)
+    if recs:
+        c = max(recs, key=lambda c: c.seconds)
+        yield line(
+            ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "warning"),
+            explanations(run, c)[0],
+            (f"  ({circumstances(c, places)})", "dim"),
+            indent=6,
+            hang=2,
+        )
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:

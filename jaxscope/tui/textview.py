@@ -109,10 +109,10 @@ class TextView(LineView):
         style = "linked" if line in self.linked else "gutter"
         text = escape(self.text[line].expandtabs(4))
         x = self.scroll_offset.x
-        body = Strip(self._segments(text, line)).crop(x, x + max(0, width - len(gutter)))
+        body = Strip(self._segments(text)).crop(x, x + max(0, width - len(gutter)))
         return Strip([Segment(gutter, self.style_of(style)), *body])
 
-    def _segments(self, text: str, line: int) -> list[Segment]:
+    def _segments(self, text: str) -> list[Segment]:
         """Return the text cut where a colour or a match begins or ends."""
         spans = self.spans(text)
         hits = list(tokens.matches(text, self.needle))

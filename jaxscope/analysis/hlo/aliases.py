@@ -28,7 +28,6 @@ class Alias(msgspec.Struct, frozen=True):
 
     output: list[int]
     parameter: int
-    parameter_index: list[int]
     kind: str
 
 
@@ -72,8 +71,8 @@ class Memory(msgspec.Struct, frozen=True):
 def read(module: Module) -> Memory:
     header = attributes(module.header)
     aliases = [
-        Alias(_path(out), int(place), _path(index), kind or "may-alias")
-        for out, place, index, kind in _ALIAS.findall(header.get("input_output_alias", ""))
+        Alias(_path(out), int(place), kind or "may-alias")
+        for out, place, _, kind in _ALIAS.findall(header.get("input_output_alias", ""))
     ]
     donors = [int(place) for place, _ in _DONOR.findall(header.get("buffer_donor", ""))]
     donated = frozenset(donors)

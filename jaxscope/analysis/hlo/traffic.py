@@ -72,16 +72,14 @@ class Traffic:
         if opcode in ("dynamic-slice", "slice"):
             return times * _size(reader.shape) if operands(reader.tail)[:1] == [name] else 0
         if opcode == "fusion":
-            return self._in_fusion(where, reader, name, size, times, depth)
+            return self._in_fusion(where, reader, name, size, times)
         if opcode == "tuple":
             return self._in_loops(where, reader, name, size, depth)
         if opcode == "custom-call" and _is_matrix(reader):
             return size
         return 0 if opcode in _SLICES or opcode in _MAYBE or opcode == "while" or _strides(reader) else size
 
-    def _in_fusion(
-        self, where: Computation, fusion: Instruction, name: str, size: int, times: int, depth: int
-    ) -> int:
+    def _in_fusion(self, where: Computation, fusion: Instruction, name: str, size: int, times: int) -> int:
         calls = self._graph.of(where, fusion)
         if len(calls) != 1:
             return 0

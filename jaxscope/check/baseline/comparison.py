@@ -202,7 +202,7 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
             yield from _with_programs_apart(
                 list(_counts(old, entry)), programs.without_counterpart(entry, alone)
             )
-            yield from programs.compare(baseline, old, entry, paired)
+            yield from programs.compare(baseline, entry, paired)
 
 
 def _with_programs_apart(counted: list[Finding], apart: Finding | None) -> Iterator[Finding]:

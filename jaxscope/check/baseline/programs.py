@@ -42,9 +42,7 @@ class Regression(NamedTuple):
 Result = tuple[list[Regression], Sequence[Words]]
 
 
-def compare(
-    baseline: schema.Baseline, old: schema.Function, entry: FunctionEntry, paired: Iterable[Pair]
-) -> Iterator[Finding]:
+def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
     """Report what is worse in each program that the baseline has; regressions with one reason are one
     finding.
 

@@ -208,7 +208,7 @@ def other_columns(run: Run) -> list[Column[Other]]:
     ]  # fmt: skip
 
 
-def where(run: Run, c: Compilation, places: Places) -> str:
+def where(c: Compilation, places: Places) -> str:
     """Return the line of the call, its step and its phases."""
     parts = []
     if site := places.inside(c.site):

@@ -54,7 +54,7 @@ def drawn(g: Group, width: int) -> Lines:
     if grid is not None:
         by_device = {c.device: c for c in cells}
         ordered = [by_device[d] for d in grid.devices]
-    return [*_grid(axes, ordered, parts, width), *_legend(ordered, parts, shape, width)]
+    return [*_grid(axes, ordered, parts, width), *_legend(ordered, parts, shape)]
 
 
 def _grid(
@@ -94,9 +94,7 @@ def _grid(
     return made
 
 
-def _legend(
-    cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Sequence[int], width: int
-) -> Lines:
+def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Sequence[int]) -> Lines:
     copies: dict[tuple[int, ...], list[Cell]] = {}
     for c in cells:
         copies.setdefault(c.part, []).append(c)

@@ -44,7 +44,7 @@ def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
     return numbered[at] if 0 <= at < len(numbered) else None
 
 
-def absent(run: Run, directory: RunDir, c: Compilation, stage: str) -> str:
+def absent(run: Run, c: Compilation, stage: str) -> str:
     """Return why there is no such text, and which option would have kept it."""
     why = why_not(run, c, stage)
     return f"No {'HLO' if stage == 'hlo' else 'StableHLO'}: {why}."

@@ -128,9 +128,7 @@ class Functions(View):
             certainty = f"{comparison.causes[0].certainty} · level {comparison.level}"
         self.key.entitle(f"Key of {title}", certainty)
         self.key.show(rows.key_of(run, c, against))
-        self.words("reasons").say(
-            rows.reasons(run, c, against), [(rows.where(run, c, self.feed.places()), "dim")]
-        )
+        self.words("reasons").say(rows.reasons(run, c, against), [(rows.where(c, self.feed.places()), "dim")])
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)

@@ -138,7 +138,7 @@ class Overview(View):
         c = event.compilation
         program = run.programs.get(c.program or "")
         texts = self.feed.texts.get(program.id) if program is not None else None
-        where = [(functions.where(run, c, self.feed.places()), "dim")]
+        where = [(functions.where(c, self.feed.places()), "dim")]
         self.words("compiled").say(
             functions.reasons(run, c), where, [], program_rows.summary(run, c, program, texts)
         )

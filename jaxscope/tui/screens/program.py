@@ -125,7 +125,7 @@ class ProgramView(ByMachine):
             if stage in blobs:
                 view.empty = READING
             elif host:
-                view.empty = rows.absent(seen.run, seen.directory, seen.compilation or seen.asked, stage)
+                view.empty = rows.absent(seen.run, seen.compilation or seen.asked, stage)
             else:
                 view.empty = machines.absent(seen, stage)
         function = seen.asked.function.seen
