@@ -104,7 +104,8 @@ class _Watched(Call):
 
 
 class _WatchedTree(_Watched):
-    # A proxy of a callable pytree, as ``eqx.filter_jit`` returns: it has the same leaves and supports tree maps.
+    # A proxy of a callable pytree, as ``eqx.filter_jit`` returns: it has the same leaves and supports tree
+    # maps.
 
     __slots__ = ()
 

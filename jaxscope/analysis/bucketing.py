@@ -50,7 +50,8 @@ def choices(observed: Mapping[int, int]) -> list[Choice]:
     counts = [0]
     for _, n in sizes:
         counts.append(counts[-1] + n)
-    # least[k][j]: least padded elements when the first j sizes go into k runs; cut[k][j]: where the last begins.
+    # least[k][j]: least padded elements when the first j sizes go into k runs; cut[k][j]: where the last
+    # begins.
     many = len(sizes)
     least = [[0.0] + [float("inf")] * many]
     cut: list[list[int]] = [[0] * (many + 1)]

@@ -66,8 +66,8 @@ from jaxscope.schema.causes import (
 from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame, Sharding, Static
 
-# The order of causes at one level, the root of the others first: if a function object is new or a setting changed,
-# the other differences are consequences.
+# The order of causes at one level, the root of the others first: if a function object is new or a setting
+# changed, the other differences are consequences.
 _ORDER = (
     "transform", "new_function", "options", "mesh", "config", "static_identity", "static_value",
     "tree_static", "tree", "call_form", "prng", "rank", "shape", "dtype", "weak_type", "memory_kind",
@@ -205,7 +205,7 @@ def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
     return found
 
 
-# -- the call as a whole ---------------------------------------------------------------------------------
+# -- the call as a whole ---------------------------------------------------------------------------
 
 
 def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
@@ -273,7 +273,7 @@ def _changed(name: str, before: Facts, after: Facts) -> bool:
     return before.whole.get(name) != after.whole.get(name)
 
 
-# -- static values ---------------------------------------------------------------------------------------
+# -- static values ---------------------------------------------------------------------------------
 
 
 def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
@@ -370,7 +370,7 @@ def _is_whole(s: Static | None) -> bool:
     return s is not None and s.repr == SEE_FIELDS
 
 
-# -- leaves ----------------------------------------------------------------------------------------------
+# -- leaves ----------------------------------------------------------------------------------------
 
 
 def _of_leaves(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:

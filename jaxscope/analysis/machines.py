@@ -77,7 +77,8 @@ class Machine(msgspec.Struct, frozen=True):
 _CLOUD = "https://docs.cloud.google.com/tpu/docs/"
 _V4_PAPER = "https://arxiv.org/abs/2304.01433"  # Jouppi et al., TPU v4, ISCA 2023, table 4
 _V4_QUOTED = "notes on the paper, which give 6 links @ 50 GB/s of its table 4"
-# "How to scale your model", by people who work on TPUs at Google: rates by chip, and which slices wrap around.
+# "How to scale your model", by people who work on TPUs at Google: rates by chip, and which slices wrap
+# around.
 BOOK = "https://jax-ml.github.io/scaling-book/tpus/"
 # Which slices wrap around (BOOK): all axes where each is a multiple of 4; the axes of 16 chips.
 CUBES, RINGS_OF_16 = "cubes", "rings of 16"

@@ -16,8 +16,8 @@ from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
-# Units are binary: 15.75G of a 16 GiB chip. libtpu (0.0.42, 0.0.50) prints the first before it has assigned buffers,
-# the second, with the largest buffers, after.
+# Units are binary: 15.75G of a 16 GiB chip. libtpu (0.0.42, 0.0.50) prints the first before it has assigned
+# buffers, the second, with the largest buffers, after.
 _TEMPORARIES = re.compile(
     r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available (?P<space>\w+) \((?P<room>[\d.]+)(?P<scale>[KMGT]?)B?\)"
 )

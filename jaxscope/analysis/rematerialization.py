@@ -21,9 +21,10 @@ from jaxscope.schema.keys import Frame
 MAX_TEXT = 600
 _FOR = re.compile(r" for HLO operation:? ")
 _INSTRUCTION = re.compile(r"%?([^\s=]{1,400}) = (\([^\n]*?\)|\S+) ([\w-]{1,60})\(")
-# If there are several ways to partition an operation, XLA tries each in a temporary module whose parameters have
-# this name (EvaluatePartitionCost in spmd_partitioner_util.h). Such warnings are ignored: a transformer step of
-# JAX 0.12 had one and no gather of that array. The rematerialization that happens has a warning of its own.
+# If there are several ways to partition an operation, XLA tries each in a temporary module whose parameters
+# have this name (EvaluatePartitionCost in spmd_partitioner_util.h). Such warnings are ignored: a transformer
+# step of JAX 0.12 had one and no gather of that array. The rematerialization that happens has a warning of
+# its own.
 _TRIAL = re.compile(r"%?fake_parameter\.\d+\b")
 _ENDS = (". As the last resort", ". You probably want")
 

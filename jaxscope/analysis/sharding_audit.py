@@ -160,7 +160,8 @@ def disagreement(i: Intent) -> Disagreement | None:
     rank = len(i.shape)
     if i.asked is not None and i.compiled is not None and same(i.asked, i.compiled, rank) is False:
         times = _times(i.asked, i.compiled, rank)
-        # A constraint that gathers or reshards an argument is one use of it; one that splits it was not honored.
+        # A constraint that gathers or reshards an argument is one use of it; one that splits it was not
+        # honored.
         if i.of == RESULT or i.by != CONSTRAINT or (times is not None and times > 1):
             return Disagreement(
                 NOT_AS_ASKED, i.asked, i.compiled, _reason(i.asked, i.compiled, i.shape), times

@@ -137,7 +137,7 @@ def _over(
             yield from of_programs(run, f, allowed, part)
 
 
-# -- compilations ---------------------------------------------------------------------------------------------
+# -- compilations ----------------------------------------------------------------------------------
 
 
 class _Count(msgspec.Struct, frozen=True):
@@ -237,7 +237,7 @@ def _alike(a: Cause, b: Cause) -> bool:
     return (a.kind, a.path) == (b.kind, b.path)
 
 
-# -- seconds --------------------------------------------------------------------------------------------------
+# -- seconds ---------------------------------------------------------------------------------------
 
 
 def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Finding]:

@@ -124,7 +124,7 @@ def _over(run: Run, limited: Limited, limits: Limits) -> Iterator[Finding]:
         yield from _communication(run, limited, limits)
 
 
-# -- memory ---------------------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------
 
 
 def _memory(p: Limited, limits: Limits) -> Iterator[Finding]:
@@ -276,7 +276,7 @@ def _constants(run: Run, p: Limited, limit: int) -> Iterator[Finding]:
         yield p.unknown(message("unknown-constant-size", program=p.name))
 
 
-# -- communication --------------------------------------------------------------------------------------------
+# -- communication ---------------------------------------------------------------------------------
 
 
 def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:

@@ -80,7 +80,8 @@ def _decoded(lines: list[bytes]) -> list[AnyEvent | Unknown] | None:
     alone.
     """
     text = b"\n".join(lines)
-    # Within an event no brace stands before a line's end and another after it: none goes on from line to line.
+    # Within an event no brace stands before a line's end and another after it: none goes on from line to
+    # line.
     apart = text.count(b"}\n{") == len(lines) - 1
     if not apart or len(text) > MAX_VALUES or _LONG in text.translate(_AS_ZEROS):
         return None

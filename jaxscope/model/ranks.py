@@ -335,7 +335,8 @@ def read(
             step(n + 1)
     launched = [places.number(place) for place, _ in found]
     indices = [index for _, (index, _) in found]
-    # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers differ.
+    # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers
+    # differ.
     by_index = None not in indices and len(set(indices)) == len(indices)
     numbers = (
         indices if by_index else [n if n is not None else len(found) + i for i, n in enumerate(launched)]

@@ -35,7 +35,8 @@ def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
 
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
-    # A loop is unrolled in the forward and in the backward pass, and by each function that has it: one finding.
+    # A loop is unrolled in the forward and in the backward pass, and by each function that has it: one
+    # finding.
     lines: dict[Hashable, list[tuple[Program, Function, Repeated]]] = {}
     for p, f, texts in users(run):
         found = [

@@ -99,8 +99,8 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
         if last is None or last.traced is None or last.site is None or not _called_again(run, f):
             continue
         drawn = [c for c in last.traced.captured or () if c.draws and (f.id, c.name) not in changed]
-        # A function without arguments computes one value, whatever it draws. A call inside another trace has no
-        # key: how often its program runs is unknown.
+        # A function without arguments computes one value, whatever it draws. A call inside another trace has
+        # no key: how often its program runs is unknown.
         if not drawn or last.key is None or not last.key.arguments:
             continue
         names = tuple(dict.fromkeys(c.name for c in drawn if c.name))

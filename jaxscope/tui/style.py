@@ -76,7 +76,8 @@ _RULES = {
     "heading": "color: $muted; text-style: underline;",
     **{f"shard{n}": f"color: $shard-{n};" for n in range(8)},
 }  # fmt: skip
-# Of the screen, once for all of its panes: to look them up for each pane was half of what a change of screen cost.
+# Of the screen, once for all of its panes: to look them up for each pane was half of what a change of screen
+# cost.
 COMPONENTS = {f"line--{name}" for name in _RULES}
 DIALOG_COLUMNS = 90  # at most
 _LINES = "\n".join(f"    .line--{name} {{ {rule} }}" for name, rule in _RULES.items())

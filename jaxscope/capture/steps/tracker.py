@@ -64,7 +64,8 @@ class Counter(Count):
 
     def restart(self) -> None:
         super().restart()
-        # Numbers of the calls at which to check the function's captured values, to end a step, to report steps.
+        # Numbers of the calls at which to check the function's captured values, to end a step, to report
+        # steps.
         self.look_at, self.step_at, self.tell_at = 1, NEVER, 0
         self.due = self.next = 0
 
@@ -262,7 +263,7 @@ class StepTracker:
     def counters(self) -> list[Counter]:
         return list(self._counters.values())
 
-    # -- blocks: parts of the recording with steps of their own ---------------------------------------
+    # -- blocks: parts of the recording with steps of their own ------------------------------------
 
     def open(self, block: RecordingScope) -> None:
         """Report calls that leave the fast path to ``block`` from now on."""

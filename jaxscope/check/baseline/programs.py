@@ -23,8 +23,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Parts, Words, message
 
 NOT_KNOWN, IMPROVED, COMPILATIONS = "JX901", "JX711", "JX701"
-# Of several regressions with one reason the first in this order is the finding, the others its evidence. A program for
-# another size has other bytes everywhere: then what is counted in bytes comes later.
+# Of several regressions with one reason the first in this order is the finding, the others its evidence. A
+# program for another size has other bytes everywhere: then what is counted in bytes comes later.
 ORDER = ("JX702", "JX705", "JX706", "JX708", "JX707", "JX709", "JX704", "JX713", "JX703")
 ORDER_RESIZED = ("JX709", "JX704", "JX713", "JX702", "JX705", "JX706", "JX708", "JX707", "JX703")
 
@@ -123,7 +123,7 @@ def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | No
     )
 
 
-# -- metrics with one number a name ------------------------------------------------------------------------------
+# -- metrics with one number a name ----------------------------------------------------------------
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
@@ -219,7 +219,7 @@ def _loops(pair: Pair, _: float) -> Result:
     return [Regression("JX709", title, source, texts, "keep the loop in jax.lax.scan")], []
 
 
-# -- collectives and donation ------------------------------------------------------------------------------------
+# -- collectives and donation ----------------------------------------------------------------------
 
 
 def _collectives(pair: Pair, _: float) -> Result:
