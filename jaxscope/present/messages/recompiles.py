@@ -168,7 +168,7 @@ TEMPLATES = {
     "fix-jit-method": "jit what this line calls, {how}, if it can be traced: {library} does not jit it here",
     "fix-jit-around-run": (
         "{first}define one function under jax.jit that makes the object, runs it and returns the arrays (MCMC with"
-        " progress_bar=False), and call that: outside jit {library} defines its functions anew in each run"
+        " progress_bar=False), and call that: outside jit {library} defines its functions again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-one-size-for-library": (
