@@ -65,7 +65,7 @@ def hung_up() -> bool:
 
 
 class RunChanged(Message):
-    """The run, or what is concluded of it, is not what the screens show any more."""
+    """Announce that the run, or its findings, changed since the screens were drawn."""
 
     def __init__(self, version: int) -> None:
         super().__init__()
@@ -76,7 +76,9 @@ class RunChanged(Message):
 
 
 class App(Verbs):
-    """Returns ``detach`` or ``stop`` where a running program that was started here is left, else None.
+    """Show the screens of a run.
+
+    Returns ``detach`` or ``stop`` if a running program that was started here is left, else None.
 
     ``owned``: was the program started by this command? Then leaving asks first. ``alive``: does it still run,
     where somebody knows better than its recording, which has nothing of it yet or may be late? ``keys``:

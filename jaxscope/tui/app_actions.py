@@ -29,7 +29,7 @@ from jaxscope.tui.screens.frame import View
 
 
 class Verbs(textual.app.App[str], metaclass=AbstractMeta):
-    """The app's actions. ``trail``: the screens visited before."""
+    """Handle the app's actions. ``trail``: the screens visited before."""
 
     feed: Feed
     owned: bool

@@ -19,7 +19,7 @@ STYLES = (*ROLES, *(f"shard{n}" for n in range(8)))
 
 
 class Button(NamedTuple):
-    """Text that answers the mouse. ``action``: Textual's, with its namespace (``app.show('overview')``)."""
+    """A text that answers the mouse. ``action``: Textual's, with its namespace (``app.show('overview')``)."""
 
     parts: list[Part]
     action: str

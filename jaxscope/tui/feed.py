@@ -40,7 +40,7 @@ REST = 4  # conclusions are drawn again after this many times what they took
 
 
 class Feed:
-    """A Run that grows, and what is concluded of it.
+    """Follow a growing run, and compute its findings.
 
     Attributes:
       ready: the beginning has been read: ``run`` may be looked at.

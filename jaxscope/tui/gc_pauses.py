@@ -16,7 +16,7 @@ ROUNDS = 10  # of looking at the new, before what is left is looked at no more
 
 
 class Collector:
-    """Instead of the automatic one, until ``stop``."""
+    """Collect garbage in place of Python's automatic collection, until ``stop``."""
 
     def __init__(self) -> None:
         self._rounds = 0

@@ -22,7 +22,7 @@ _LOOKED = 1 << 18  # of a search: a slice in which every line is a hit takes 5 m
 
 
 class Lined(Protocol):
-    """What a TextView shows."""
+    """The lines that a TextView shows."""
 
     longest: int
 
@@ -97,7 +97,7 @@ def _decoded(data: bytes) -> str:
 
 
 class Growing:
-    """Lines that are added at the end; the oldest are let go when there are too many."""
+    """Lines that are added at the end; the oldest are dropped when there are too many."""
 
     def __init__(self, lines: Iterable[str] = ()) -> None:
         self._lines: list[str] = []

@@ -29,7 +29,7 @@ _COLUMNS = 8  # one step to the side
 
 
 class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
-    """Subclasses say how many lines there are and what each looks like.
+    """A scrollable list of lines; subclasses define how many there are and how each is drawn.
 
     Attributes:
       cursor: the line that keys act on; -1 where there is none.
@@ -43,7 +43,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     cursor = reactive(-1, repaint=False)
 
     class Moved(Message):
-        """The cursor stands somewhere else."""
+        """The cursor is on another line."""
 
         def __init__(self, view: LineView) -> None:
             super().__init__()
@@ -54,7 +54,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             return self.view
 
     class Sought(Moved):
-        """More of what is looked for was found, or something else is looked for."""
+        """The search found more lines, or its text changed."""
 
     class Opened(Moved):
         """Enter, or a second click, on the line under the cursor."""

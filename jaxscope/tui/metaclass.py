@@ -12,6 +12,4 @@ from textual.message_pump import (
 
 
 class AbstractMeta(ABCMeta, _MessagePumpMeta):
-    """``class Pane(Widget, metaclass=AbstractMeta)``: what is ``@abstractmethod`` in it must be there to make
-    one.
-    """
+    """Let a widget have abstract methods: ``class Pane(Widget, metaclass=AbstractMeta)``."""

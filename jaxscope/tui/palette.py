@@ -19,7 +19,7 @@ MOST = 200  # functions offered
 
 
 class Commands(Provider):
-    """Names of functions are data: they get into the list as plain text."""
+    """Offer the commands; names of functions are data and are added as plain text."""
 
     @property
     def _navigator(self) -> Navigator:

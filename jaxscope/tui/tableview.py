@@ -28,7 +28,7 @@ FILTER_S = 0.01  # of a filter at a time: a key waits no longer
 
 
 class TableView(LineView, Generic[T]):
-    """Shows items in columns.
+    """Show items in columns.
 
     When items come, go or move, the cursor stays on its item and the item where it is on the screen.
     """

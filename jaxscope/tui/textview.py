@@ -22,7 +22,7 @@ SEARCH_S = 0.01  # of a search at a time: a key waits no longer
 
 
 class TextView(LineView):
-    """Shows ``text``; ``linked`` are the lines marked from outside, ``found`` those of the search."""
+    """Show ``text``; ``linked`` are the lines marked from outside, ``found`` those of the search."""
 
     BINDINGS: ClassVar[list[Binding]] = bindings("text")
     SCOPES: ClassVar[tuple[str, ...]] = ("text", "lines")

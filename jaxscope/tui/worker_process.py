@@ -19,7 +19,7 @@ import jaxscope
 
 
 class Others:
-    """The processes at work; ``stop`` ends them."""
+    """The worker processes that run now; ``stop`` ends them."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()

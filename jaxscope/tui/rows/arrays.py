@@ -22,7 +22,7 @@ _STEP = re.compile(r"\.[^.\[]++|\[(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[^
 
 
 class Looks:
-    """The looks of one process at its live arrays, each read once, and what every name held at each."""
+    """The looks of one process at its live arrays, each read once, with the bytes of each name."""
 
     def __init__(self) -> None:
         self.process: Process | None = None
@@ -81,7 +81,7 @@ def prefixes(path: str | None) -> list[str]:
 
 
 class Row(NamedTuple):
-    """A name, and the groups that stand for it or below it.
+    """A name, and the groups of arrays with that name or below it.
 
     Attributes:
       label: what is shown: the part that the row above it does not say.

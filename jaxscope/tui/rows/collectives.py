@@ -22,7 +22,7 @@ MOST_ROWS = 8  # of a mesh that is drawn
 
 
 class Row(NamedTuple):
-    """Collectives of one program that are alike, but for their names: a layer of a model each."""
+    """Collectives of one program that differ only in their names: one in each layer of a model."""
 
     program: Program
     alike: tuple[Collective, ...]

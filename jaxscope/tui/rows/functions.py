@@ -91,9 +91,7 @@ def attempt_id(a: Attempt) -> str:
 
 
 class KeyRow(NamedTuple):
-    """One part of the key: as it was in the nearest earlier key (None: nothing to compare with), as it is
-    now.
-    """
+    """One part of the key, before (in the nearest earlier key; None: no such key) and now."""
 
     name: str
     before: str | None
@@ -172,7 +170,7 @@ def named(run: Run, c: Compilation) -> str:
 
 
 class Other(NamedTuple):
-    """A compilation to choose; ``None`` stands for going back to what is compared by itself."""
+    """A compilation to choose; ``None``: back to the one that is compared by default."""
 
     compilation: Compilation | None
     name: str

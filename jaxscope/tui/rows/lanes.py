@@ -22,7 +22,7 @@ _LONGEST_NS = 1 << 62  # a damaged log has numbers that no array of integers tak
 
 
 class Lane(msgspec.Struct, frozen=True, eq=False):
-    """One function on the time axis; ``None`` stands for all that are not the user's.
+    """One function on the time axis; ``None``: all functions that are not the user's.
 
     Attributes:
       spans: [n, 4], begin and end (ns into the run), index of the phase, whether a compilation begins with
@@ -37,7 +37,7 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """The part of the run that is drawn: seconds from its start.
+    """The part of the run that is drawn, in seconds from its start.
 
     Attributes:
       begin, length: of what is drawn, in seconds.

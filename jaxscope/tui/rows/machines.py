@@ -37,7 +37,7 @@ MARKS = {
 
 
 class Recording(Protocol):
-    """A run, its directory, and its program texts as far as they are read."""
+    """A run, its directory, and the program texts read so far."""
 
     @property
     def run(self) -> Run: ...

@@ -14,7 +14,7 @@ CHUNK = 4 << 20  # at one poll
 
 
 class Output:
-    """``output.log`` followed. ``poll`` takes in what is new and says whether there was any."""
+    """Follow ``output.log``. ``poll`` reads new lines and returns whether there were any."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

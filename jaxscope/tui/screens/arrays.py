@@ -18,7 +18,7 @@ from jaxscope.tui.tableview import TableView
 
 
 class Names(TableView[rows.Row]):
-    """A filter looks at every array, also at those that are folded away."""
+    """The table of names. A filter searches all arrays, also folded ones."""
 
     def look_for(self, needle: str) -> None:
         other = bool(needle) != bool(self.needle)
@@ -27,7 +27,7 @@ class Names(TableView[rows.Row]):
             self.post_message(self.Unfolded(self))
 
     class Unfolded(LineView.Moved):
-        """All arrays are to be shown, or no longer."""
+        """The table now shows all arrays, or stops showing them."""
 
 
 class Arrays(View):

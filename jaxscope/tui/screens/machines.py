@@ -21,7 +21,7 @@ ALONE = "No other targets. Use jaxscope run --target v5e:4x4; jaxscope targets l
 
 
 class ByMachine(View):
-    """The machine is chosen for all such screens together, and stays."""
+    """A screen about one target. The target is chosen for all such screens together."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("machines",)
     BINDINGS: ClassVar[list[Binding]] = actions.bindings("machines")
