@@ -46,7 +46,7 @@ def _writing(tree: ast.AST) -> Iterator[int]:
             a.value for a in [*node.args, *(k.value for k in node.keywords)] if isinstance(a, ast.Constant)
         ]
         mode = next((m for m in modes if isinstance(m, str) and len(m) < 4 and set(m) <= set("rwxabt+")), "r")
-        if of == "files":
+        if of in ("files", "tmp_path_factory"):  # pytest makes a directory for a test
             continue
         if (
             name in WRITES | TEMPORARY
