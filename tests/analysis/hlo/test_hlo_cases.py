@@ -12,7 +12,10 @@ from jaxscope.analysis.hlo.reader import read
 
 # Programs that communicate by hand, in a shard_map or a pmap; in the others the partitioner inserts
 # everything.
-ASKED = ("allcoll", "dyn_while", "manual", "moe_a2a", "pipeline", "pmap", "ragged", "tuples", "zero_nested")
+ASKED = (
+    *("allcoll", "cond_", "dyn_while", "manual", "moe_a2a", "pipeline", "pmap", "ragged", "switch", "tuples"),
+    "zero_nested",
+)
 KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCustom": "custom"}
 SYNTAXES = {
     "explicit": "explicit_v1",
