@@ -31,6 +31,7 @@ from jaxscope.schema.keys import Memory
 
 SHOWN = 12  # of a list: collectives, constants
 PATHS = 3
+LOOPS = 6  # trip counts
 
 
 def section(
@@ -69,12 +70,10 @@ def _instructions(made: Compiled) -> str:
     if made.unfused_elementwise:
         parts.append(f"{made.unfused_elementwise:,} unfused elementwise")
     if made.loops:
-        turns = ", ".join(
-            "?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in made.loops[:6]
-        )
-        parts.append(
-            f"{count(len(made.loops), 'loop')} of {turns}{', ...' if len(made.loops) > 6 else ''} iterations"
-        )
+        turns = Counter("?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in made.loops)
+        listed = ", ".join(f"{n}x {trips}" if n > 1 else trips for trips, n in turns.most_common(LOOPS))
+        more = ", ..." if len(turns) > LOOPS else ""
+        parts.append(f"{count(len(made.loops), 'loop')} of {listed}{more} iterations")
     if made.custom_calls:
         calls = ", ".join(
             f"{escape(t, 40)} {n}x" for t, n in sorted(made.custom_calls.items(), key=lambda i: -i[1])[:3]
@@ -91,9 +90,12 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
     output = known.output_bytes if memory is not None else (made.memory.output_bytes if made else None)
     parts = [(name, n) for name, n in ((MEMORY_PARTS["argument_bytes"], argument), (MEMORY_PARTS["output_bytes"], output), (MEMORY_PARTS["temp_bytes"], known.temp_bytes)) if n is not None]  # fmt: skip
     text = " + ".join(f"{name} {size(n)}" for name, n in parts)
-    if known.alias_bytes:
-        text += f" - shared {size(known.alias_bytes)}"
+    shared = known.alias_bytes if memory is not None else (made.memory.alias_bytes if made else None)
+    if shared:
+        text += f" - shared {size(shared)}"
     peak = peak_bytes(known)
+    if peak is None and known.temp_bytes is None and text:
+        text += " on a device, without temporaries"
     rest = memory_fit.undivided(known, stated)
     if rest:
         text += f" {'+' if rest > 0 else '-'} {size(abs(rest))} " + (
@@ -114,10 +116,14 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
         hang=4,
     )
     ranked = sorted(made.collectives, key=lambda c: -(c.wire_bytes or c.bytes or 0) * (c.executions or 1))
-    shown = ranked if everything else ranked[:SHOWN]
-    yield from table([_collective(c, places) for c in shown])
-    if len(ranked) > len(shown):
-        yield line((f"and {len(ranked) - len(shown):,} more: --all shows them", "dim"), indent=4)
+    rows = Counter(
+        tuple(_collective(c, places)) for c in ranked
+    )  # equal rows once, in the order of the first
+    shown = list(rows.items()) if everything else list(rows.items())[:SHOWN]
+    yield from table([[f"{n}x {row[0]}" if n > 1 else row[0], *row[1:]] for row, n in shown])
+    left = len(ranked) - sum(n for _, n in shown)
+    if left:
+        yield line((f"and {left:,} more: --all shows them", "dim"), indent=4)
 
 
 def _collective(c: Collective, places: Places) -> list[str]:
