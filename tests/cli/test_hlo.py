@@ -89,7 +89,9 @@ def test_names_in_a_text_are_data(jaxscope, tmp_path):
 
 
 def test_equal_collectives_and_loops_are_one_row_and_shared_memory_is_subtracted(jaxscope, tmp_path):
-    lines = "\n".join(f"  %x{i} = f32[4] all-reduce(%p), replica_groups={{}}, to_apply=%add" for i in range(12))
+    lines = "\n".join(
+        f"  %x{i} = f32[4] all-reduce(%p), replica_groups={{}}, to_apply=%add" for i in range(12)
+    )
     text = f"""HloModule jit_f, num_partitions=8, input_output_alias={{ {{}}: (0, {{}}, may-alias) }}
 
 ENTRY %main (p: f32[4]) -> f32[4] {{
@@ -103,4 +105,6 @@ ENTRY %main (p: f32[4]) -> f32[4] {{
     code, out, _ = jaxscope(file)
     assert code == 0 and sum("all-reduce" in line for line in out.splitlines()) == 1
     assert "12x all-reduce" in out
-    assert "arguments 16 B + results 16 B - shared 16 B on a device, without temporaries" in " ".join(out.split())
+    assert "arguments 16 B + results 16 B - shared 16 B on a device, without temporaries" in " ".join(
+        out.split()
+    )

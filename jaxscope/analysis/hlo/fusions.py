@@ -138,13 +138,20 @@ def kind_of(fusion: Instruction) -> str:
 
 
 def alone(graph: CallGraph, fusions: Fusions) -> Alone:
-    unfused = sum(i.opcode in ELEMENTWISE for c in graph.top_level() for i in c.instructions)
+    # Scalars are counters and indices, no work of a device.
+    unfused = sum(
+        i.opcode in ELEMENTWISE and not _is_scalar(i) for c in graph.top_level() for i in c.instructions
+    )
     wrapped = sum(
         sum(f.ops.values()) == 1 and next(iter(f.ops)) in ELEMENTWISE
         for f in fusions.each
         if f.kind == "loop"
     )
     return Alone(unfused, wrapped)
+
+
+def _is_scalar(instruction: Instruction) -> bool:
+    return instruction.shape.partition("[")[2].startswith("]")
 
 
 def custom_calls(graph: CallGraph) -> dict[str, int]:

@@ -177,3 +177,13 @@ def test_a_single_output_may_be_aliased_as_a_whole():
     program = analyse(case("zero_nested_loops__cpu_jax0102"))
     assert [(a.output, a.parameter) for a in program.memory.aliases] == [([], 0)]
     assert program.memory.alias_bytes == 128 * 128 * 4
+
+
+def test_arithmetic_of_scalars_is_no_unfused_elementwise_work():
+    text = module(
+        "%p = f32[4] parameter(0)",
+        "%i = s32[] constant(3)",
+        "%j = s32[]{:T(128)} add(%i, %i)",
+        "ROOT %n = f32[4] negate(%p)",
+    )
+    assert analyse(text).unfused_elementwise == 1
