@@ -88,7 +88,15 @@ def _by_number(f: Function, again: list[Compilation]) -> Message | None:
 @rule(payers.CODE, "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
+    called = {
+        (c.site.file, c.site.line)
+        for f in run.functions.values()
+        for c in f.compilations
+        if f.user and c.site is not None and c.entry == "call"
+    }
     for p in payers.payers(run):
+        if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
+            continue  # of values that a jitted function knows while it is traced: it is jitted already
         why, fix, cost = _what_to_do(run, p)
         if fix is None or cost < (least * SOME if len(p.compilations) >= BARRAGE else least):
             continue

@@ -182,6 +182,18 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     assert "jax.jit(net.init)" in words.fix_text(f)
 
 
+def test_what_a_jitted_function_computes_while_it_is_traced_is_not_to_be_jitted_again(run):
+    log = Log(run)
+    log.say(ADD)
+    log.say(STEP)
+    for n in range(25):
+        above = {"stack": [Frame(f"{CWD}/train.py", 31, "main")], "into_library": 1, "library": "jax"}
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 1.0), line=8, **above)
+    log.compiled(STEP, key(leaf("x", 1)), (0.0, 0.0, 1.0), line=31)
+    log.end()
+    assert barrage(run) == []
+
+
 def of_library(run, library, sizes):
     log = Log(run)
     ops = [
