@@ -59,7 +59,7 @@ class CompiledFor:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the program fits into the memory of one device; None if unknown."""
+        """Return whether the program fits into the memory of one device; None if unknown."""
         found = self.fit
         return None if found is None else found.fits
 

@@ -17,7 +17,7 @@ class Opened(Run):
 
     @property
     def findings(self) -> list[contract.Finding]:
-        """What is worth doing something about, errors first, then by seconds."""
+        """Return the findings, errors first, then by seconds."""
         return [contract.Finding.of(f) for f in registry.findings(self)]
 
     @property

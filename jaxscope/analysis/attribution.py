@@ -1,4 +1,4 @@
-"""Which frame of a traceback a reader would blame: the innermost line of the user's own.
+"""Find the frame of a traceback to blame: the innermost line of the user's own.
 
 Knows nothing of how a text spells its frames; whose a file is, ``schema.standings`` says.
 """
@@ -14,8 +14,11 @@ from jaxscope.schema.keys import Frame
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """``frame`` is None where every frame is a library's. ``folded``: the library frames between it and
-    the operation, innermost first; ``callers``: the frames above it that are as much the user's."""
+    """The frame to blame.
+
+    ``frame`` is None where all frames are a library's. ``folded``: the library frames between it and the
+    operation, innermost first; ``callers``: the user's frames above it.
+    """
 
     frame: Frame | None = None
     folded: tuple[Frame, ...] = ()

@@ -1,4 +1,4 @@
-"""How one argument leaf is spelled for people: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``.
+"""Write one argument leaf for people: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``.
 
 Pure text from a schema Leaf; knows nothing of keys or of what changed.
 """

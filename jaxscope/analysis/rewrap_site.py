@@ -121,7 +121,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Syntax(NamedTuple):
-    """What a source file has on which lines.
+    """The syntax of a source file, by line.
 
     Attributes:
       tree: the parsed source.
@@ -154,7 +154,8 @@ def syntax(source: str) -> Syntax | None:
 
 
 def runs_once(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is surely run once: in no loop and no comprehension, at module level or in a function
+    """Return whether ``line`` is surely run once: in no loop and no comprehension, at module level or in a
+    function
     that one such line calls."""
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
@@ -201,7 +202,9 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 
 def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
-    """Return the first and the last line of the innermost ``for`` or ``while`` of the function that has ``line``."""
+    """Return the first and the last line of the innermost ``for`` or ``while`` of the function that has
+    ``line``.
+    """
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
     loops = [n for n in around if isinstance(n, (ast.For, ast.While)) and n.lineno >= begins]

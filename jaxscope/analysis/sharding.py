@@ -26,7 +26,7 @@ Slice = tuple[int, int]  # from, to
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """How an array of some rank is split over devices.
+    """The split of an array over devices.
 
     Attributes:
       parts: number of parts along each dimension.

@@ -21,7 +21,7 @@ _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*(?:([KMGT]?)(i?)B)?\s*", re.I
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What is allowed; None, or an empty mapping: anything.
+    """The limits of a check; None, or an empty mapping: no limit.
 
     Attributes:
       compilations: of the user's functions without eager operations; hits in the persistent cache count.

@@ -27,7 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes:
       failure: why the test fails; None: it passes.
       unknown: what could not be measured.
-      surely: does the failure not depend on what else the test would have compiled?
+      surely: the failure does not depend on what else the test would have compiled.
     """
 
     failure: str | None = None

@@ -60,7 +60,7 @@ class Result(NamedTuple):
 
 
 class Plan:
-    """What to check.
+    """The checks of a run, from options and configuration.
 
     Args:
       options: under the names of ``[tool.jaxscope.check]``. Without a limit or baseline the findings of the
@@ -185,7 +185,7 @@ class Plan:
         Args:
           path: of the baseline to compare with.
           unchecked: receives the options that cannot be checked.
-          first: is it the setting of the baseline?
+          first: it is the setting of the baseline.
         """
         run, given = runs[0], self.options
         aim = target_limits.aim(runs, given.get("target") or (), given.get("targets") or {})

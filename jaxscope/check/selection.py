@@ -130,7 +130,7 @@ class Filter:
         Call it after all findings were filtered.
 
         Args:
-          looked_at: can a code have been found at all? Comments on others are not reported.
+          looked_at: returns whether a code can have been found at all. Comments on others are not reported.
         """
         found = []
         for file in sorted(_files(run)):

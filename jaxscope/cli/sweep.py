@@ -34,7 +34,7 @@ class Round(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """``MESH=4x4, on 16 devices for v5e:4x4``."""
+        """Return the run's label: ``MESH=4x4, on 16 devices for v5e:4x4``."""
         parts = [" ".join(f"{s.name}={s.value}" for s in self.settings)] if self.settings else []
         if self.targets:
             names = ", ".join(t.name for t in self.targets)

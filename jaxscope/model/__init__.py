@@ -1,1 +1,1 @@
-"""What happened, queryable: the events of a run folded into functions, compilations and programs."""
+"""Fold the events of a run into functions, compilations and programs, to be queried."""

@@ -197,7 +197,7 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
     """Remove equal items from both sides, and pair those that changed.
 
     Args:
-      one_source: are both from the same files? If not, lines do not compare: an item is also equal to one of
+      one_source: both are from the same files. If not, lines do not compare: an item is also equal to one of
         another line, of the same function first.
     """
     gone, came = Counter(before), Counter(after)

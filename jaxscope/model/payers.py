@@ -94,8 +94,8 @@ def payers(run: Run) -> list[Payer]:
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     """Return those of a function that the same lines of the user's had compiled before.
 
-    Where these lines ran once, a library compiled it for several things in one call: only a function that the library
-    makes anew is compiled again then.
+    Where these lines ran once, a library compiled it for several things in one call: only a function that the
+    library makes anew is compiled again then.
     """
     met: set[tuple[object, ...]] = set()
     found = []
@@ -111,7 +111,9 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
-    """Return whether the lines that led to ``c`` ran once: none of them, from the module's own on, is in a loop."""
+    """Return whether the lines that led to ``c`` ran once: none of them, from the module's own on, is in a
+    loop.
+    """
     if c.missed is None or c.site is None:
         return False
     lines = [c.site, *c.missed.stack][c.missed.into_library or 0 :]
@@ -175,7 +177,7 @@ def step(run: Run) -> Step | None:
 
 
 class Unadvised(msgspec.Struct, frozen=True):
-    """What one line had compiled that no finding is about.
+    """The compilations of one line that no finding is about.
 
     Attributes:
       functions: the user's, each once.
@@ -191,7 +193,9 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return by line what was compiled for the first time, and again where ``found`` has no advice, the most expensive first."""
+    """Return by line what was compiled for the first time, and again where ``found`` has no advice, the most
+    expensive first.
+    """
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     for finding in found:
@@ -223,7 +227,9 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield by line what compiling ``f`` took; ``advised``: findings are about its recompiles, which are left out."""
+    """Yield by line what compiling ``f`` took; ``advised``: findings are about its recompiles, which are left
+    out.
+    """
     again = {c.id: c.seconds for c in recompilations(f)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:

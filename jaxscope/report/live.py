@@ -30,7 +30,7 @@ class Follower:
 
     @property
     def run(self) -> Run:
-        """What is known so far."""
+        """Return the run as known so far."""
         return self._tail.run
 
     def poll(self) -> list[str]:

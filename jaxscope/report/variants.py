@@ -27,7 +27,7 @@ class Variant(NamedTuple):
 
     @property
     def label(self) -> str:
-        """``MESH=4x4 --remat=full``; empty without settings."""
+        """Return the settings as a label: ``MESH=4x4 --remat=full``; empty without settings."""
         return store.label_of(self.directory) if self.directory is not None else ""
 
 
@@ -58,7 +58,7 @@ class Ended:
 
     @property
     def something(self) -> bool:
-        """Did at least one call miss a cache?"""
+        """Return whether at least one call missed a cache."""
         every = self.parts[0].run.compilations.values()
         return any(c.missed is not None or c.reached_phases for c in every)
 

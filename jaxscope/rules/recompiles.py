@@ -1,4 +1,4 @@
-"""What the rules about avoidable misses share: calls of one function that missed for one reason."""
+"""Group the calls of one function that missed for one reason, for the rules about avoidable misses."""
 
 from __future__ import annotations
 
@@ -279,7 +279,9 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def _of_optimizer(path: str, of: str | None) -> bool:
-    """Return whether ``path`` is a copy of the parameter at ``of`` that an optimizer made of it: ``opt[0].mu.layer.w``."""
+    """Return whether ``path`` is a copy of the parameter at ``of`` that an optimizer made of it:
+    ``opt[0].mu.layer.w``.
+    """
     if of is None or root(path) == root(of):
         return False
     within, parameter = tokens(path)[1:], tokens(of)[1:]

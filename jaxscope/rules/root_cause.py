@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def eager(self) -> bool:
-        """Did operations outside jit meet it, too?"""
+        """Return whether operations outside jit had the same change."""
         return any(eager(m.compilation.function) for m in self.every)
 
 
@@ -236,8 +236,8 @@ def _name(m: Miss) -> str:
 def with_what_follows(found: Iterable[Finding]) -> list[Finding]:
     """Return ``found``, a result that is not sharded as requested together with the recompile that it causes.
 
-    The next function is passed the result as it came, and returns it as it was meant: that it recompiles (JX115) has no
-    remedy of its own.
+    The next function is passed the result as it came, and returns it as it was meant: that it recompiles
+    (JX115) has no remedy of its own.
     """
     kept = list(found)
     for refused in [f for f in kept if f.code == "JX503"]:

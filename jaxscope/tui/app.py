@@ -80,9 +80,10 @@ class App(Verbs):
 
     Returns ``detach`` or ``stop`` if a running program that was started here is left, else None.
 
-    ``owned``: was the program started by this command? Then leaving asks first. ``alive``: does it still run,
-    where somebody knows better than its recording, which has nothing of it yet or may be late? ``keys``:
-    other keys than the table's, by id.
+    Args:
+      owned: this command started the program, so leaving asks first.
+      alive: whether the program still runs, from a source that is faster than its recording.
+      keys: keys that replace those of the table, by the action's id.
     """
 
     CSS = style.CSS
@@ -249,7 +250,7 @@ class App(Verbs):
 
     @property
     def hurried(self) -> bool:
-        """Does somebody type?"""
+        """Return whether keys were pressed just now."""
         return self.feed.typed
 
     def goes_on(self) -> bool:

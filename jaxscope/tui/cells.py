@@ -39,7 +39,7 @@ class Column(NamedTuple, Generic[T]):
       order: what to sort by, a number or a text; None: not sorted by.
       first: of a descending order, where the largest is what people look for.
       wide: only shown where the table has at least this many columns of the screen.
-      found: does a filter look at it?
+      found: a filter searches it.
       unknown: why a cell is ``?``, shown below the table while the cursor is on such a row.
     """
 

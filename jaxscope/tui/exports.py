@@ -1,4 +1,4 @@
-"""What is shown, or the run behind it, as files in the current directory; nothing there is written over."""
+"""Write what is shown, or the run, as files into the current directory; no file is overwritten."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Feed:
 
     @property
     def cut_off(self) -> bool:
-        """Has it ended without the end of its log?"""
+        """Return whether the run has ended without the end of its log."""
         return not self.running and self.run.main_recorded and not self.run.complete
 
     @property
@@ -112,7 +112,7 @@ class Feed:
 
     @property
     def typed(self) -> bool:
-        """Just now?"""
+        """Return whether a key was pressed just now."""
         return time.monotonic() < self.key_at + KEY_S
 
     def _give_way(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which lines of a program's texts come from which line of the user's: what lets three panes scroll together."""
+"""Link lines of a program's texts with lines of the user's, so that three panes scroll together."""
 
 from __future__ import annotations
 

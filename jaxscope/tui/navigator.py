@@ -1,4 +1,4 @@
-"""What a screen may ask of the app it belongs to, so that screens do not import the app."""
+"""Define what a screen may ask of the app, so that screens do not import the app."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Navigator(Protocol):
 
     @property
     def hurried(self) -> bool:
-        """Whether keys are waiting."""
+        """Return whether keys are waiting."""
 
     def select(
         self,

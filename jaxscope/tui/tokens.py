@@ -1,4 +1,4 @@
-"""Which parts of a line of HLO, StableHLO, Python or program output get which colour.
+"""Choose the colours of the parts of a line of HLO, StableHLO, Python or program output.
 
 Pure: a line -> spans (start, end, kind). A tokeniser colours what it knows and leaves the rest plain; no
 line, however long or hostile, takes more than linear time.

@@ -37,7 +37,7 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       name: JAX's path of the argument (``state.params['w']``, ``x``); None where it is not printed.
       aliased: the outputs that take its memory.
-      donor: is it listed as a donated buffer that any output may take?
+      donor: it is listed as a donated buffer that any output may take.
       matches: how many outputs of the same element type and dimensions alias nothing; 0 for an input
         that is aliased itself.
     """
@@ -55,8 +55,8 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 class Memory(msgspec.Struct, frozen=True):
     """The inputs and outputs of a program.
 
-    Bytes are on one device, of its buffers (module ``shapes``), without what is in the host's memory; None if one is
-    unknown.
+    Bytes are on one device, of its buffers (module ``shapes``), without what is in the host's memory; None if
+    one is unknown.
     """
 
     parameters: list[Parameter]

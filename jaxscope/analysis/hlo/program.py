@@ -24,12 +24,13 @@ class Program(msgspec.Struct, frozen=True):
     Attributes:
       module: the name after ``HloModule``.
       instructions: in the whole text; 0 of a text that could not be read.
-      scheduled: is the order of the text the order of execution?
+      scheduled: the order of the text is the order of execution.
       mesh: the axes that ``collectives[].axes`` speak of: as given, else as printed in the text.
       wire_by_axes: bytes that one device sends in one call, by axes joined with a comma; ``?`` where
         the axes are not known.
-      flops: of dots and convolutions in one call on one device (module ``cost``); None: the text was not read.
-      flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32`` where they
+      flops: of dots and convolutions in one call on one device (module ``cost``); None: the text was not
+        read. flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32``
+        where they
         differ.
       flops_unknown: why ``flops`` is not exact, where the text was read.
       moved_bytes: that one call surely moves between memory and cores (module ``traffic``).

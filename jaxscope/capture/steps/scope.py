@@ -69,7 +69,7 @@ class RecordingScope:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the running code is part of this block, and not of another block or task."""
+        """Return whether the running code is part of this block, not of another block or task."""
         if not self._own:
             return True
         inside = around.get()
@@ -84,13 +84,16 @@ class RecordingScope:
 
     @property
     def settled(self) -> bool:
-        """Is it clear what counts the steps? Where the program has made marks before, they may come again."""
+        """Return whether it is clear what counts the steps.
+
+        If the program has marked steps before, it may do so again.
+        """
         counting = self.counting
         return bool(counting.marks or not self._marks or counting.steppers)
 
     @property
     def counting(self) -> Counting:
-        """What was counted in here so far."""
+        """Return what was counted in this block so far."""
         counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}
@@ -101,7 +104,7 @@ class RecordingScope:
         """Return the step of the block that each call belongs to, by call number.
 
         Args:
-          inside: was the call with this number made within a call of this function?
+          inside: returns whether the call with this number was made within a call of this function.
         """
         counting = self.counting
         return {

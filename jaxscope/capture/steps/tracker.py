@@ -341,7 +341,7 @@ class StepTracker:
 
     @property
     def marked(self) -> bool:
-        """Whether steps are counted by marks at their ends."""
+        """Return whether steps are counted by marks at their ends."""
         return self._marks.value > 0
 
     def forked(self) -> None:

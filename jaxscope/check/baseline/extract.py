@@ -45,7 +45,7 @@ class FunctionEntry(msgspec.Struct):
 
 
 class Extracted(msgspec.Struct):
-    """What a baseline of ``run`` holds, and the records behind it under the same names."""
+    """The contents of a baseline of ``run``, and the records of the run under the same names."""
 
     baseline: schema.Baseline
     run: Run

@@ -37,7 +37,7 @@ class ArgumentChange(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """How to undo it."""
+        """Return how to undo the change."""
         if self.before is None or self.after is None:
             return "pass the arguments that were passed before"
         return f"pass {self.path} as {self.before} again"
@@ -63,7 +63,7 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Do its arguments have other shapes? Then it is larger or smaller rather than worse or better."""
+        """Return whether its arguments have other shapes: it is then larger or smaller, not worse or better."""
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(

@@ -30,7 +30,7 @@ ORDER_RESIZED = ("JX709", "JX704", "JX713", "JX702", "JX705", "JX706", "JX708", 
 
 
 class Regression(NamedTuple):
-    """What is worse in one program. ``source``: None where the line is unknown."""
+    """A figure of one program that is worse. ``source``: None where the line is unknown."""
 
     code: str
     title: Words

@@ -1,6 +1,4 @@
-"""What a check finds: compilations after step N, more than a limit allows, more than in the baseline (JX190,
-JX19x, JX7xx).
-"""
+"""Templates for checks: compilations after step N, limits, baselines (JX190, JX19x, JX49x, JX59x, JX7xx)."""
 
 TEMPLATES = {
     "compiled-late": "{function} was {done}{when}: {cause}{also}",

@@ -1,4 +1,4 @@
-"""What is added to any finding: in which forms of the program it was made; and what is added to any fix."""
+"""Templates for the targets, settings and programs of a finding, and for what is added to any fix."""
 
 TEMPLATES = {
     "for-targets": " (for {targets})",

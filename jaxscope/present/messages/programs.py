@@ -1,4 +1,4 @@
-"""What functions were compiled to: unrolled loops, host callbacks, precision, communication (JX202 to JX402)."""
+"""Templates for programs: unrolled loops, host callbacks, precision, communication (JX202 to JX402)."""
 
 TEMPLATES = {
     "unrolled-loop": (

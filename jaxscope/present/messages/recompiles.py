@@ -1,4 +1,4 @@
-"""Why functions were compiled again, and what to do about it (JX101 to JX130)."""
+"""Templates for recompiles and the advice about them (JX101 to JX130)."""
 
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""What the screens show, as plain data: no terminal library is needed to make it or to test it."""
+"""Make the contents of the screens as plain data: neither making nor testing it needs a terminal library."""

@@ -85,7 +85,7 @@ class Row(NamedTuple):
 
     Attributes:
       label: what is shown: the part that the row above it does not say.
-      open: are those below it shown? None: there are none.
+      open: those below it are shown; None: there are none.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What is said above and below the three texts of a program."""
+"""Make the lines above and below the three texts of a program."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Arrays(View):
 
     @property
     def shown(self) -> int:
-        """Which look is on the screen; -1: there is none."""
+        """Return the index of the look on the screen; -1: there is none."""
         if self.at is not None and self.at < len(self.looks.found):
             return self.at
         return self.looks.default(running=self.feed.running)
