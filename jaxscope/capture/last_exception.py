@@ -10,10 +10,16 @@ from jaxscope.schema.events import Died
 MAX_MESSAGE = 2000
 
 
-def uncaught() -> Died | None:
+def stored() -> BaseException | None:
     """Return the uncaught exception that the interpreter printed before it began to exit, if there is one."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if not isinstance(error, BaseException):
+    return error if isinstance(error, BaseException) else None
+
+
+def uncaught() -> Died | None:
+    """Return the event for the stored exception."""
+    error = stored()
+    if error is None:
         return None
     try:
         message = str(error)[:MAX_MESSAGE]

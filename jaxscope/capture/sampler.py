@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from types import FrameType
 from typing import Any
 
-from jaxscope.capture import frames, shield
+from jaxscope.capture import frames, last_exception, shield
 from jaxscope.capture.live_arrays.look import Look, UnnamedKey, unnamed_key
 from jaxscope.schema import libraries
 from jaxscope.schema.events import ArraysSeen
@@ -226,7 +226,7 @@ def _error(leaving: bool) -> BaseException | None:
     one."""
     error = sys.exc_info()[1]
     if error is None and leaving:
-        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        error = last_exception.stored()
     return error
 
 
