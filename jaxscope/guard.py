@@ -68,55 +68,17 @@ class NoRecompiles:
                 hint="use it as @jaxscope.no_recompiles(after=1), or as with jaxscope.no_recompiles(after=1): ...",
                 slug="gate-function",
             )
-        after, functions = self._after, self._functions
-
+        new_watch = functools.partial(Watch, self._after, self._functions)
         if inspect.isasyncgenfunction(function):
-
-            @functools.wraps(function)
-            async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
-                watch = Watch(after, functions)
-                with watch:
-                    inner = function(*args, **kwargs)
-                    go, value = inner.asend, None
-                    try:
-                        while True:
-                            try:
-                                with watch.running():
-                                    made = await go(value)
-                            except StopAsyncIteration:
-                                return
-                            try:
-                                go, value = inner.asend, (yield made)
-                            except GeneratorExit:
-                                raise
-                            except BaseException as e:
-                                go, value = inner.athrow, e
-                    finally:
-                        await inner.aclose()
-
-            return call_async_generator
+            return _guarded_async_generator(function, new_watch)
         if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
-                watch = Watch(after, functions)
-                with watch, watch.running():
-                    return await function(*args, **kwargs)
-
-            return call_coroutine
+            return _guarded_coroutine(function, new_watch)
         if inspect.isgeneratorfunction(function):
-
-            @functools.wraps(function)
-            def call_generator(*args: Any, **kwargs: Any) -> Any:
-                watch = Watch(after, functions)
-                with watch:
-                    return (yield from _driven(watch, function(*args, **kwargs)))
-
-            return call_generator
+            return _guarded_generator(function, new_watch)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            watch = Watch(after, functions)
+            watch = new_watch()
             with watch, watch.running():
                 return function(*args, **kwargs)
 
@@ -359,6 +321,52 @@ def _inside_jax() -> bool:
     from jaxscope.capture import frames
 
     return any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1)))
+
+
+def _guarded_async_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
+    @functools.wraps(function)
+    async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
+        watch = new_watch()
+        with watch:
+            inner = function(*args, **kwargs)
+            go, value = inner.asend, None
+            try:
+                while True:
+                    try:
+                        with watch.running():
+                            made = await go(value)
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        go, value = inner.asend, (yield made)
+                    except GeneratorExit:
+                        raise
+                    except BaseException as e:
+                        go, value = inner.athrow, e
+            finally:
+                await inner.aclose()
+
+    return call_async_generator
+
+
+def _guarded_coroutine(function: Any, new_watch: Callable[[], Watch]) -> Any:
+    @functools.wraps(function)
+    async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
+        watch = new_watch()
+        with watch, watch.running():
+            return await function(*args, **kwargs)
+
+    return call_coroutine
+
+
+def _guarded_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
+    @functools.wraps(function)
+    def call_generator(*args: Any, **kwargs: Any) -> Any:
+        watch = new_watch()
+        with watch:
+            return (yield from _driven(watch, function(*args, **kwargs)))
+
+    return call_generator
 
 
 def _driven(watch: Watch, inner: Any) -> Any:

@@ -171,28 +171,13 @@ class _Reader:
         loop = name == "stablehlo.while" or name == "mhlo.while"
         if opens or loop:
             self._define(head)
-        operands: tuple[int, ...] = ()
-        picks: tuple[int, ...] = ()
-        count = 0
-        if "%" in head:
-            values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
-            count = len(values)
-            names = self.names
-            known = [names.get(v.partition("#")[0]) for v in values]
-            operands = tuple([k for k in known if k is not None])
-            if "#" in head and name in NO_TYPES:
-                picks = tuple([_number(v) for v, k in zip(values, known, strict=True) if k is not None])
+        count, operands, picks = self._operands(head, name) if "%" in head else (0, (), ())
         callee = None
         if "@" in head and (name == "func.call" or name.endswith("custom_call")):
             symbol = SYMBOL.search(head)
             callee = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")
         index = len(self.ops)
-        results = 0
-        if defined:
-            for part in defined.split(", "):
-                value, _, many = part.partition(":")
-                results += int(many) if many.isascii() and many.isdigit() and len(many) < 7 else 1
-                self.names[value] = index
+        results = self._name_results(defined, index) if defined else 0
         inputs, outputs = self._types(types, results, operands, count) if types else ((), ())
         if not (types or opens or loop or name in NO_TYPES) and ":" in line:
             self.problem(number, f"the types of {name} could not be read")
@@ -218,6 +203,25 @@ class _Reader:
             if len(self.open) > MAX_OPEN:
                 self.problem(number, f"regions nested more than {MAX_OPEN} deep")
             self._enter(index)
+
+    def _operands(self, head: str, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """Return how many operands there are, those that are known, and which result of each is meant."""
+        values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
+        names = self.names
+        known = [names.get(v.partition("#")[0]) for v in values]
+        picks: tuple[int, ...] = ()
+        if "#" in head and name in NO_TYPES:
+            picks = tuple([_number(v) for v, k in zip(values, known, strict=True) if k is not None])
+        return len(values), tuple([k for k in known if k is not None]), picks
+
+    def _name_results(self, defined: str, index: int) -> int:
+        """Note the names of the results of operation ``index``. Return how many there are."""
+        results = 0
+        for part in defined.split(", "):
+            value, _, many = part.partition(":")
+            results += int(many) if many.isascii() and many.isdigit() and len(many) < 7 else 1
+            self.names[value] = index
+        return results
 
     def _bare(self, head: str) -> str:
         """Return a key that is equal for operations that differ only in the values they take."""
