@@ -130,7 +130,7 @@ def test_the_report_says_when_the_recording_stopped_and_counts_no_time_after_it(
     written.exited(run, seconds=600)
     assert cli.command(["report", "one"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "2.0 s of 4.0 s that were recorded (50 %) went into" in out and "100 %" not in out
+    assert "2.0 s of 4.0 s that were recorded (50 %) went into" in out and "(100 %)" not in out
     assert "exit code 0, the recording stopped after 4.0 s: No space left on device" in out
     assert "Unfinished" not in out and "killed" not in out
     assert cli.command(["report", "one", "--format", "json"]) == 0
