@@ -308,9 +308,13 @@ def _folded(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
     """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or
     more.
+
+    The sum in the report's head counts the same ones: where a library compiles an operation once for each of its
+    layers, none of these is a recompile.
     """
     least = LONG * payers.total_seconds(run)
-    slow = [c for f in functions for c in recompilations(f) if c.seconds >= least > 0]
+    ids = {f.id for f in functions}
+    slow = [c for c in payers.recompiled_outside(run) if c.function.id in ids and c.seconds >= least > 0]
     if not slow:
         return
     c = max(slow, key=lambda c: c.seconds)

@@ -262,6 +262,18 @@ def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):
         assert "1 more of these recompiles took a tenth of all compile time or longer" in said
 
 
+def test_first_programs_of_a_librarys_function_are_no_recompiles_in_any_part_of_the_report(run):
+    log = Log(run)
+    log.say(LOOP)
+    for line, shape in ((12, 8), (14, 16), (16, 32)):
+        log.compiled(LOOP, key(leaf("x", shape)), (0.0, 0.0, 2.0), line=line)
+    log.end()
+    to = io.StringIO()
+    print_report(load(run), file=to)
+    for text in (to.getvalue(), summary(run)):
+        assert "spent recompiling" not in text and "costliest recompile" not in text
+
+
 def test_recompiles_outside_the_users_functions_are_counted_and_first_compilations_are_listed(run):
     log = Log(run)
     log.say(STEP)
