@@ -12,6 +12,7 @@ import recipes
 
 @pytest.mark.capture
 @pytest.mark.costly
+@pytest.mark.subprocess
 @pytest.mark.parametrize("kind", recipes.KINDS)
 @pytest.mark.parametrize("name", recipes.names())
 def test_a_program_has_the_findings_that_its_comments_promise(name, kind, tmp_path):
