@@ -103,17 +103,16 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
     """Return (device, address) of each shard of this process; None if unknown without waiting.
 
     The shards of an array on several devices are taken from a clone of it, which shares its memory and is
-    released: an array keeps the shards that were taken from itself alive. On CPU a buffer has its address
-    while it is being computed (checked on 0.10.2 and 0.12.0.1); other devices wait.
+    released: an array keeps the shards that were taken from itself alive. The address of an array that is
+    still being computed is not read: JAX may wait for it until all programs queued before have ended, on
+    CPU as well (checked on 0.10.2 and 0.12.0.1).
 
     Raises:
       RuntimeError: deleted meanwhile, or no addresses on this platform.
     """
-    sharding = array.sharding
-    device = getattr(sharding, "_device", None)
-    platform = (device or next(iter(sharding.device_set))).platform
-    if platform != "cpu" and not array.is_ready():
+    if not array.is_ready():
         return None
+    device = getattr(array.sharding, "_device", None)
     if device is not None:
         return [(device.id, array.unsafe_buffer_pointer())]
     # The part's sharding may be one of a mesh with this device alone.

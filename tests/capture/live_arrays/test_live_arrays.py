@@ -492,6 +492,29 @@ def test_what_is_reported_of_each_device_is_what_jaxs_live_arrays_take_there(rec
     assert {p: shared[6][f"state['{p}']"] for p in "abc"} == dict.fromkeys("abc", (1, 0))
 
 
+PENDING = """
+import jax, jax.numpy as jnp, jaxscope
+
+@jax.jit
+def f(x):
+    for _ in range(8):
+        x = jnp.tanh(x @ x)
+    return x
+
+x = jnp.ones((800, 800))
+jax.block_until_ready(f(x) + 1)
+for _ in range(3):
+    y = f(f(f(f(x))))
+    z = y + 1  # has no memory before y is computed
+    jaxscope.snapshot()
+    print(y.is_ready())
+"""
+
+
+def test_a_look_does_not_wait_for_what_is_being_computed(record):
+    assert "False" in record(PENDING).out.split()
+
+
 def _shared(look):
     """By path: how many arrays, and how many of them lie in the memory of others."""
     found = {}
