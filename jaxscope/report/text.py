@@ -215,7 +215,7 @@ def _without_advice(run: Run, places: Places) -> Iterator[Line]:
             names = [function_name(f) for f in entry.functions]
             if entry.operations:
                 names.append(count(entry.operations, "operation outside jit", "operations outside jit"))
-            again = f", {seconds(entry.again)} of it again" if entry.again >= LONG * total else ""
+            again = f", {seconds(entry.again)} of it again" if entry.again >= LONG * entry.seconds else ""
             where = places.frame(entry.line)
             parts.append(
                 f"{listed(names)} {seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"

@@ -1,4 +1,4 @@
-"""Define JX202 to JX401: unrolled loops, host callbacks, precision, communication of the user's programs."""
+"""Define JX202 to JX401: unrolled loops, programs without a result, host callbacks, precision, communication of the user's programs."""
 
 from __future__ import annotations
 
@@ -98,6 +98,33 @@ def _innermost(r: Repeated) -> tuple[str, int] | None:
 def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:
     text = message("repeated-block", operations=r.length, times=r.times, function=f.display_name)
     return evidence(p, text, r.source)
+
+
+@rule("JX203", "no-result", WARNING)
+def no_result(run: Run) -> Iterator[Finding]:
+    for f in run.functions.values():
+        called = [c for c in f.compilations if c.entry == "call" and c.traced is not None] if f.user else []
+        in_vain = [c for c in called if _in_vain(c)]
+        if not in_vain or len(in_vain) < len(called):
+            continue
+        c = in_vain[-1]
+        operations = Count((c.traced and c.traced.equations) or 0, "operation")
+        yield Finding(
+            code="JX203",
+            severity=WARNING,
+            certainty=CERTAIN,
+            title=message("no-result", function=f.display_name, operations=operations),
+            function=f.id,
+            source=c.site,
+            evidence=[Evidence(message("returns-nothing"), compilation=c.id, source=c.site)],
+            fix=Fix(message("fix-return-values"), "return_values"),
+        )
+
+
+def _in_vain(c: Compilation) -> bool:
+    """Return whether the call computes something of which nothing leaves the program."""
+    t = c.traced
+    return t is not None and t.out == [] and t.effects == [] and bool(t.equations)
 
 
 @rule("JX301", "host-callback", NOTE)

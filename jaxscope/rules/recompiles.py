@@ -46,6 +46,9 @@ FOLLOWED = frozenset({"transform", "new_function", "unknown"})  # whatever else 
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"})  # fmt: skip
 
+# Kinds of cause that are a difference in what was passed, and never the consequence of a new function object.
+OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_value"})
+
 
 class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
@@ -134,6 +137,8 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
     for n, f in enumerate(run.functions.values()):
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
         for c, cause in misses(f) if f.user else ():
+            if cause.kind == "new_function" and _has_other_inputs(run, c):
+                continue
             where = container(cause)  # of what grows, each call brings another path
             key = (cause.kind, cause.path if where is None else where, where is None)
             members.setdefault(key, []).append((c, cause))
@@ -141,6 +146,12 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
             group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
             found.setdefault(str(kind), []).append((n, group))
     return found
+
+
+def _has_other_inputs(run: Run, c: Compilation) -> bool:
+    """Return whether ``c`` would be compiled with the nearest earlier function object, too: its shapes, dtypes,
+    containers or static values differ from those of every earlier call."""
+    return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
 
 
 def recompile_rule(

@@ -8,6 +8,11 @@ TEMPLATES = {
     "unrolled-in": ", in {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
     "fix-scan": "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan)",
+    "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
+    "returns-nothing": "what the function assigns to its arguments or to other variables is lost after the call",
+    "fix-return-values": (
+        "return the new values and assign them where you call it; Flax modules that it changes: use nnx.jit, not jax.jit"
+    ),
     "host-callback": "{function} calls back into Python {often} per call{loop}",
     "in-each-iteration": ", and in each iteration of a loop",
     "callback-not-cached": "{finding}; JAX {version} does not store such a program in the persistent cache",
