@@ -141,7 +141,7 @@ def _page(
         yield BLANK
         yield line("Nothing was compiled in this run.")
         if not run.processes:
-            yield line(_nothing_recorded(directory), indent=2)
+            yield line(_nothing_recorded(run, directory), indent=2)
     yield from targets_section.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run)
     yield from transfers.section(run, places, everything=everything)
@@ -333,9 +333,11 @@ def _slowest_recompile(run: Run, functions: list[Function], places: Places, *, i
     )
 
 
-def _nothing_recorded(directory: RunDir | None) -> str:
+def _nothing_recorded(run: Run, directory: RunDir | None) -> str:
     if directory is not None and not directory.events.is_dir():
         return f"The run is incomplete: it has no {escape(directory.events.name)}/ directory."
+    if run.exited is not None and run.exited.exit_code:
+        return "No process recorded anything: did the program fail before it imported jax?"
     return "No process recorded anything: did the program import jax?"
 
 

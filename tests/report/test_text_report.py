@@ -213,6 +213,9 @@ def test_a_run_without_anything_says_what_may_be_the_matter(tmp_path):
     text = printed(load(run), run)
     assert "Nothing was compiled" in text and "did the program import jax?" in text
     assert "exit code 0" in text
+    run = store.create(tmp_path / "failed", argv=["x.py"])
+    written.exited(run, 1)
+    assert "did the program fail before it imported jax?" in " ".join(printed(load(run), run).split())
 
 
 def test_the_same_key_twice_is_said_honestly(tmp_path):
