@@ -72,11 +72,11 @@ class Collectives(ByMachine):
         waiting = [p for p in run.programs.values() if p.texts and p.id not in feed.texts]
         read = [p for p in run.programs if p in feed.texts and feed.texts[p].hlo is not None]
         if waiting:
-            return f"reading {len(waiting)} more programs …"
+            return f"reading {count(len(waiting), 'more program')} …"
         if read:
             devices = len(run.devices)
             where = "1 device" if devices == 1 else f"{devices} devices" if devices else "the devices"
-            return f"None: the {len(read)} programs of this run on {where} do not communicate. ✓"
+            return f"None: no program of this run communicates ({count(len(read), 'program')} on {where}). ✓"
         return "No compiled text was recorded: use jaxscope run --ir all (the default)."
 
     def places(self) -> Places:
