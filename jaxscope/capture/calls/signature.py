@@ -130,7 +130,7 @@ def is_array(value: Any) -> bool:
     import jax
 
     kind = type(value)
-    if issubclass(kind, np.ndarray):
+    if issubclass(kind, (np.ndarray, np.generic)):
         return True
     # Of JAX's own kinds only: isinstance asks other objects for their __class__, which loads a lazy one.
     module = kind.__module__

@@ -58,14 +58,17 @@ class Nodes:
         children = tree.children()
         start = 0
         empty = []  # children without leaves, which no key path names
+        steps = set[str]()  # to the others
         for i, child in enumerate(children):
             below = leaves[start : start + child.num_leaves]
             start += child.num_leaves
             if not below:
                 empty.append((i, child))
-            elif child.num_leaves > 1 or child.num_nodes > 1:  # else a leaf: the arguments have it
-                keys, leaf = below[0]
-                step, inner = _child(value, keys[depth:], leaf)
+                continue
+            keys, leaf = below[0]
+            step, inner = _child(value, keys[depth:], leaf)
+            steps.add(step)
+            if child.num_leaves > 1 or child.num_nodes > 1:  # else a leaf: the arguments have it
                 self.read(path + step, child, inner, below, depth + 1)
         left = attributes(value) if empty and type(value) is kind else []
         for i, child in empty:
@@ -77,13 +80,14 @@ class Nodes:
                     break
             self.read(path + step, child, inner, [], depth + 1)
         if aux is not None and not issubclass(kind, dict) and type(value) is kind:
-            self._static(path, kind, aux, value)
+            self._static(path, kind, aux, value, steps)
 
-    def _static(self, path: str, kind: type, aux: Any, value: Any) -> None:
+    def _static(self, path: str, kind: type, aux: Any, value: Any, traced: set[str]) -> None:
+        """Add the static data of one node; ``traced``: the steps to what JAX traces of it."""
         if nnx_graphdef.is_definition(value):
             parts = [(step[1:], held) for step, held in nnx_graphdef.attributes(value)]
         else:
-            parts = named_parts(aux, attributes(value))
+            parts = named_parts(aux, [a for a in attributes(value) if f".{a[0]}" not in traced])
         for name, item in parts:
             self._add(f"{path}.{name}", item, 0)
         # The whole beside the parts: where no part differs, something without a name does.
