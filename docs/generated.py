@@ -47,8 +47,8 @@ def _rules(folder: Path) -> None:
     index = [
         "# Rules",
         "",
-        "Every finding has a code. Each page says what the rule looks for, why it matters, and shows a program that has"
-        " the problem and one that does not. A test runs both programs on each supported version of JAX.",
+        "Every finding has a code. Each page says what the rule looks for and why it matters. Most pages show a program"
+        " that has the problem and one that does not; a test runs both on the oldest and the newest JAX that CI uses.",
         "`jaxscope rule JX101` prints the same page in a terminal.",
         "",
     ]

@@ -256,7 +256,7 @@ class Watch:
             for f in found:
                 self._raised.update(_seen_in(f))
             raise RecompileError(plain_text.render(found), found)
-        blind = recorded_part.blind(session, self._failed) if at_end else None
+        blind = recorded_part.why_unreliable(session, self._failed) if at_end else None
         if blind:
             raise JaxscopeError(
                 f"no_recompiles: cannot find out whether anything was compiled: {blind}",

@@ -1,6 +1,6 @@
 """A part of what this process records, read back from its own log while the recording goes on.
 
-Sees both wings: the block that was open in the program, and the run that is read from disk.
+Imports the recording and the reading side: the block that was open in the program, and the run that is read from disk.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def failed() -> list[str]:
     return [name for name in NEEDED if not shield.works(name)]
 
 
-def blind(session: Session, before: Sequence[str]) -> str | None:
+def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
     """Return why the recording cannot be relied on; None if it can.
 
-    ``before``: what had ``failed`` before.
+    ``before``: the names that ``failed()`` returned when the block began.
     """
     from jaxscope.capture import shield
 

@@ -107,8 +107,7 @@ class Circumstances(msgspec.Struct, frozen=True):
       full: (entries, capacity) of JAX's bounded caches that are nearly full.
       effects: names of the function's effects.
       other_program: whether both calls are under a transform and for different programs: of different
-        transforms, or
-        the forward and the backward program of one.
+        transforms, or the forward and the backward program of one.
       created_at: the user's line that created the function object again; None: unknown.
       created_there: whether that line is certain.
       number_before: the number of the compilation before (``train_step#4``).

@@ -142,8 +142,7 @@ def load(
 
     Args:
       everyone: whether all devices of the target take part. Otherwise the group may use idle links of other
-        chips and
-        their share of the network.
+        chips and their share of the network.
     """
 
     if found.wire_bytes is None or found.axes is None:

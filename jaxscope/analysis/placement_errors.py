@@ -1,6 +1,5 @@
 """Parse JAX's errors about placing arrays: a dimension that is not divisible, arguments on different devices,
-an
-argument with another sharding than jit's in_shardings.
+an argument with another sharding than jit's in_shardings.
 
 The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``, shard_map's specs, "Received
 incompatible devices for jitted computation", "Sharding passed to jit does not match").

@@ -155,8 +155,7 @@ def syntax(source: str) -> Syntax | None:
 
 def runs_once(source: str | None, line: int) -> bool:
     """Return whether ``line`` is surely run once: in no loop and no comprehension, at module level or in a
-    function
-    that one such line calls."""
+    function that one such line calls."""
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
         return False

@@ -53,7 +53,7 @@ class Count(Tick):
             self._writer.emit(self._event(self.value, self.cell))
 
     def place(self) -> None:
-        """Get a cell in the mapped page, and record its number in the log."""
+        """Take a counter of the file that is mapped into memory, and write its number to the log."""
         cell = self._writer.cell()
         if cell is None:
             self.cells = _InTheLog(self)

@@ -43,8 +43,7 @@ class Result(NamedTuple):
     Attributes:
       findings: errors first.
       unchecked: options that cannot be checked in this run, because its steps are unknown or nothing was
-        compiled for
-        a target. Everything else was checked.
+        compiled for a target. Everything else was checked.
       baseline: the file that the run was compared with.
       setting: the setting of ``--vary`` that was compared with it, where there are several.
     """
@@ -64,8 +63,7 @@ class Plan:
 
     Args:
       options: under the names of ``[tool.jaxscope.check]``. Without a limit or baseline the findings of the
-        rules are
-        checked. Programs that do not fit into a target always fail.
+        rules are checked. Programs that do not fit into a target always fail.
       project: the directory of pyproject.toml.
     """
 

@@ -1,6 +1,5 @@
 """Report programs that exceed a limit on memory, constants or communication: of the user's functions, as they
-ran and as
-they were compiled for a target.
+ran and as they were compiled for a target.
 
 A figure that is unknown is reported as such (JX901), never taken for allowed.
 """

@@ -267,9 +267,10 @@ def _find(module: Any, name: str) -> Callable[..., Any]:
 
 
 def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """
+    """Check that the function can be called with these arguments.
+
     Raises:
-      UsageError: the function takes other arguments than it is given.
+      UsageError: it takes other ones.
     """
     try:
         inspect.signature(function).bind(*arguments)

@@ -82,7 +82,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _without_ranks(ours: list[str]) -> list[str]:
-    """Return the options of ``run``."""
+    """Return ``ours`` without ``-n`` and ``--ranks``, which belong to ``launch``."""
     found = iter(ours)
     kept = []
     for word in found:

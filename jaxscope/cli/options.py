@@ -92,8 +92,8 @@ def _add_where_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--job",
         metavar="NAME",
-        help="the job that this process is one of, where no launcher tells: processes with the same NAME and"
-        " --out, or in the same directory, write into one run",
+        help="the name of the job, if no launcher sets one: processes with the same NAME and --out, or in the same"
+        " directory, write into one run",
     )
 
 

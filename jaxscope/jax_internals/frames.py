@@ -112,7 +112,7 @@ class ResolveFrame(JaxFrame):
 
 @declared
 class LowererFrame(JaxFrame):
-    """The lowering phase, one frame further in than ResolveFrame."""
+    """The frame that ResolveFrame's function calls. It is read where the other one is not on the stack."""
 
     module, function = PJIT, "_pjit_lower"
     jaxpr: Any = private("Missed.function")

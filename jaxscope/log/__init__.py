@@ -1,1 +1,1 @@
-"""Bytes on disk: the one place where the writing and the reading wing meet."""
+"""Bytes on disk: shared by the recording and the reading side."""

@@ -309,7 +309,7 @@ def _static(c: Cause) -> str:
         return "the operation is applied with other parameters (an axis, a dtype, a size)"
     if isinstance(detail, StaticDetail) and detail.why == NO_FIELD:
         what = f"that {detail.owner} compares" if detail.owner else f"of {c.path}"
-        return f"static data {what} changed, but none of its recorded attributes did"
+        return f"static data {what} changed, but jaxscope recorded no difference in its attributes"
     what = f"the static {'field' if c.kind == 'tree_static' else 'value'} {c.path}"
     if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT and isinstance(c.after, StaticValue):
         return f"{what} changed, but its recorded text is the same: {brief(c.after.repr, ROOM)}"

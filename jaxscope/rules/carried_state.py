@@ -47,7 +47,11 @@ def fix(p: Prediction) -> Fix:
         return Fix(words, "typed_array", {"path": path, "dtype": dtype})
     if cause.kind in ("sharding", "mesh"):
         return kept(p.after.function.display_name, path, cause)
-    if cause.kind in ("committed", "device", "memory_kind", "layout"):
+    if isinstance(cause.after, Commitment):
+        committed = cause.after.committed
+        words = message("fix-commit-first" if committed else "fix-uncommitted-result", path=path)
+        return Fix(words, "device_put", {"path": path})
+    if cause.kind in ("device", "memory_kind", "layout"):
         words = message("fix-place-first", path=path, where=_where(cause.after))
         return Fix(words, "device_put", {"path": path})
     return Fix(message("fix-start-as-returned", path=path), "start_as_returned", {"path": path})
@@ -62,6 +66,4 @@ def _where(value: Value | None) -> str:
             return value.memory_kind or "?"
         case Layout():
             return value.layout or "?"
-        case Commitment():
-            return "committed" if value.committed else "uncommitted"
     return "?"

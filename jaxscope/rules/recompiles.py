@@ -38,7 +38,7 @@ CHANGED = {
     "call_form": "was passed differently",
     "sharding": "changed its sharding",
     "mesh": "changed its mesh",
-    "committed": "was committed otherwise",
+    "committed": "was committed to a device in some calls only",
     "memory_kind": "changed its memory kind",
     "layout": "changed its layout",
 }

@@ -25,7 +25,7 @@ from jaxscope.schema.messages import Bytes, Message
 
 PAGES = Path(__file__).parent / "pages"
 # A file a family; imported when rules are asked for.
-FAMILIES = (
+MODULES = (
     "arguments",
     "statics",
     "functions",
@@ -151,7 +151,7 @@ def _nothing(run: Run) -> Iterator[Finding]:
 
 def rules() -> dict[str, Rule]:
     """Return all rules by code, in order."""
-    for family in FAMILIES:
+    for family in MODULES:
         importlib.import_module(f"jaxscope.rules.{family}")
     return dict(sorted(_rules.items()))
 

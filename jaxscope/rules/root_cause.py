@@ -1,6 +1,5 @@
 """Which recompiles come of one change of size: an odd batch is met by every function and every eager
-operation that
-it passes through, and is one thing to put right."""
+operation that it passes through, and is one thing to put right."""
 
 from __future__ import annotations
 

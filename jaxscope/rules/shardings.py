@@ -1,6 +1,5 @@
 """JX503, JX504, JX508: shardings that differ from the requested ones, dimensions that are not divisible,
-arguments
-that are moved in each call."""
+arguments that are moved in each call."""
 
 from __future__ import annotations
 

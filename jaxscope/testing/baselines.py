@@ -28,8 +28,7 @@ class Baselines:
 
     Args:
       update: none (compare), new (write missing ones), all (write every one), trim (compare, and remove those
-        of tests
-        that no longer exist).
+        of tests that no longer exist).
       root: the directory that file names are relative to.
 
     Raises:

@@ -60,7 +60,8 @@ class TestRecording:
     """What one test compiles while it is entered; the functions of ``jaxscope`` are attributes.
 
     Attributes:
-      failure: why a try of the test failed. What it compiled is not compiled again in the next try.
+      failure: why an earlier attempt of the test failed (``--reruns``). JAX keeps its programs, so a later attempt
+        compiles nothing and must fail, too.
       entered, raised: did the test begin, and end with an exception?
 
     Raises:
@@ -132,7 +133,7 @@ class TestRecording:
             return "the test is not recorded"
         if self._ended:
             return "the test began or ended a recording of its own (jaxscope.record)"
-        return recorded_part.blind(self._session, self._failed_parts)
+        return recorded_part.why_unreliable(self._session, self._failed_parts)
 
     def read(self) -> Opened:
         """Return the whole recording so far, including earlier tests, with findings."""

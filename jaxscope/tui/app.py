@@ -127,7 +127,10 @@ class App(Verbs):
         self._collector: Collector | None = None
 
     def _fatal_error(self) -> None:
-        """End the view after an error of ours. Textual would print every frame with its values."""
+        """Close the interface after an internal error, and keep the error for the caller.
+
+        Textual's own method would print all local variables.
+        """
         self.failed = sys.exc_info()[1]
         if os.environ.get("JAXSCOPE_DEBUG") == "1":
             super()._fatal_error()

@@ -34,8 +34,7 @@ class Lined(Protocol):
 
 class Lines:
     """The lines of one text that does not change: bytes of UTF-8, neither cut into pieces nor decoded until
-    they are
-    looked at. (To decode 100 MB is one step of Python's, and nothing else goes on meanwhile.)"""
+    they are looked at. (To decode 100 MB is one step of Python's, and nothing else goes on meanwhile.)"""
 
     def __init__(self, text: str | bytes) -> None:
         self.data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")

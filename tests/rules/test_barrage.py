@@ -61,7 +61,10 @@ def test_a_tenth_of_all_seconds_makes_a_finding_on_a_quick_and_on_a_slow_machine
         log.compiled(WHILE, key(leaf("x", 1), function_object=body), (0.0, 0.0, 0.2 * scale), line=13)
     log.end()
     [f] = barrage(run)
-    assert f.source.line == 12 and "a loop's body or a branch, is a new object each time" in words.title(f)
+    assert (
+        f.source.line == 12
+        and "the loop body (or branch) is a new function object each time" in words.title(f)
+    )
     assert words.fix_text(f).startswith("jit ")
 
 

@@ -53,8 +53,7 @@ def record(
     env: dict | None = None, timeout: float = 240, check: bool = True, **options,
 ) -> Recorded:  # fmt: skip
     """Run ``program`` (a text or a file) recorded by ``jaxscope.record``, into ``folder``; ``number`` tells
-    its files
-    from those of others there.
+    its files from those of others there.
 
     The recording starts before the program's first line and ends with the process.
     """

@@ -113,7 +113,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def executions_at_least(self) -> int | None:
-        """Return how often it surely runs in one call; None: unknown."""
+        """Return its least number of executions in one call: 0 inside a conditional; None: unknown."""
         return 0 if self.branches else self.executions
 
 

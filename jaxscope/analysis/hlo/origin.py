@@ -43,7 +43,10 @@ def primitive(op_name: str) -> str:
 
 
 def is_generated(tail: str) -> bool:
-    """Return whether the text states that the partitioner inserted an instruction, as XLA does since JAX 0.12."""
+    """Return whether the text states that the partitioner inserted the instruction.
+
+    XLA writes this since JAX 0.12; older texts give False.
+    """
     return any(mark in tail for mark in _GENERATED)
 
 

@@ -30,8 +30,7 @@ class Program(msgspec.Struct, frozen=True):
         the axes are not known.
       flops: of dots and convolutions in one call on one device (module ``cost``); None: the text was not
         read. flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32``
-        where they
-        differ.
+        where they differ.
       flops_unknown: why ``flops`` is not exact, where the text was read.
       moved_bytes: that one call surely moves between memory and cores (module ``traffic``).
       cycles: of one call, as a TPU's compiler estimates them (module ``cycles``); None: it does not.

@@ -17,10 +17,9 @@ class Clearings:
         self._misses = -1
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
-        """Read the counters at the beginning of a miss. Return (entries, capacity) of caches that are nearly
-        full.
+        """Note, at the beginning of a miss, whether the caches were cleared since the last one (``count``).
 
-        ``traces``: the signature of the call was not in the cache.
+        Return the caches that are nearly full, as (entries, capacity). ``traces``: whether the call will trace.
         """
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):

@@ -16,7 +16,7 @@ TEMPLATES = {
     "in-parentheses": " ({parts})",
     "others-were-late": "; {n} were too late ({code}), the others",
     "fix-or-allow-more-compilations": "{fix}, or allow more compilations",
-    "fix-one-jit": "put functions that are called one after the other under one jit",
+    "fix-one-jit": "write one function that calls them, and jit that function",
     "fix-equal-calls": "keep what the finding names the same in every call",
     "unknown-seconds": "how long tracing, lowering and compiling took is unknown",
     "too-many-seconds": "tracing, lowering and compiling took {spent}, {limit} allowed; the slowest: {slowest}",
@@ -83,8 +83,10 @@ TEMPLATES = {
     "no-longer-donated": "{argument} is no longer donated: {before} reused in the baseline",
     "one-array-was": "1 array was",
     "arrays-were": "{n} arrays were",
-    "fewer-donated": "{now} of the donated arrays of {argument} are reused, {before} in the baseline",
-    "donated-in-vain": "{arrays} of {argument} donated without effect, {before} in the baseline",
+    "fewer-donated": (
+        "XLA reuses the memory of {now} donated arrays of {argument}; in the baseline it reused {before}"
+    ),
+    "donated-in-vain": "{arrays} of {argument} donated without effect, in the baseline {before}",
     "wasted-per-device": "{text} ({bytes} more per device)",
     "donation-status": "{path}: {status}{reason}",
     "donation-reason": ", {reason}",

@@ -37,7 +37,9 @@ TEMPLATES = {
         "give the operands of this line matching shardings (jax.lax.with_sharding_constraint, in_shardings)"
     ),
     "fix-keep-axes": "remove this sharding constraint, or keep the array sharded over {axes} in it",
-    "fix-keep-array-sharded": "remove this sharding constraint, or keep the array sharded in it",
+    "fix-keep-array-sharded": (
+        "remove this sharding constraint, or write a PartitionSpec in it that keeps the array sharded"
+    ),
     "fix-constrain-as-before": (
         "remove this sharding constraint, or use the sharding that the array has before it"
     ),

@@ -16,7 +16,7 @@ TEMPLATES = {
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit come from one line ({names}){again}",
     "of-them-again": "; {n}, because {why}",
-    "because-of-bodies": "the function that they run, a loop's body or a branch, is a new object each time",
+    "because-of-bodies": "the loop body (or branch) is a new function object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-cause": "{cause}",
     "because-made-anew": "the functions that they run are new objects each time",
@@ -57,7 +57,7 @@ TEMPLATES = {
     "fix-one-key-type": "create all keys the same way: jax.random.key(seed), with one impl",
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
     "fix-growing-tree": "keep one structure: an array of the final size instead of a collection that grows",
-    "fix-same-tree": "pass the same containers with the same keys in every call",
+    "fix-same-tree": "pass the same containers, with the same dict keys and lengths, in every call",
     "fix-same-call-form": "pass {path} the same way in every call",
     # -- fixes: static values ----------------------------------------------------------------------------
     "fix-ordinary-argument": "pass {path} as an ordinary argument: take it out of {option}",
@@ -196,7 +196,15 @@ TEMPLATES = {
     ),
     # -- fixes: a state that comes back ------------------------------------------------------------------
     "fix-start-typed": "start {path} as {typed}",
-    "fix-place-first": "jax.device_put {path} to where it will be placed ({where}) before the first call",
+    "fix-place-first": (
+        "before the first call, place {path} as later calls have it ({where}): jax.device_put(x, sharding)"
+    ),
+    "fix-commit-first": (
+        "before the first call, put {path} on its device: jax.device_put(x, device); in later calls it is committed"
+    ),
+    "fix-uncommitted-result": (
+        "start {path} without a device: jnp.asarray(x); in later calls it is not committed to one"
+    ),
     "fix-start-as-returned": "start {path} as the function returns it",
 }
 

@@ -21,7 +21,7 @@ TEMPLATES = {
     "bytes-on-each-device": "{bytes} on each device",
     "bytes-on-all-devices": "{bytes} on all devices together",
     "size-unknown": "its size is unknown",
-    "fix-smaller-blocks": "make the blocks that its kernel keeps in {space} smaller",
+    "fix-smaller-blocks": "use smaller blocks in the Pallas kernel of this program: they must fit into {space}",
     "fix-smaller-pieces": (
         "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), save less for the backward"
         " pass (jax.checkpoint), or shard its arrays over more devices"

@@ -13,8 +13,7 @@ from jaxscope.schema.findings import Finding
 
 class Placed(msgspec.Struct, frozen=True):
     """``file``: with ``/``, below the base where it is, else absolute; None where there is no file (code from
-    a
-    string, no line known). Not yet escaped. ``line`` from 1."""
+    a string, no line known). Not yet escaped. ``line`` from 1."""
 
     finding: Finding
     file: str | None
