@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from jaxscope.analysis.hlo import branches, shapes
+from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
+from jaxscope.schema.keys import Frame
 
 _PRODUCTS = ("dot", "convolution")
 WORK = (*_PRODUCTS, *(f"{opcode}-start" for opcode in _PRODUCTS))
@@ -103,16 +107,10 @@ def total_flops(
     total: dict[str, list[tuple[branches.Path, int]]] = {}
     unknown: dict[str, None] = {}
     kernels: Counter[str] = Counter()
-    for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
-        once = flops(graph, where, instruction)
-        if instruction.opcode in CUSTOM_CALLS:
-            target = unquote(attribute(instruction.tail, "custom_call_target") or "")
-            if target.startswith(_MOVES):
-                continue
-            once = _of_gemm(where, instruction) if target.startswith(_GEMMS) else None
-            if once is None:
-                kernels[target[:60] or "without a name"] += 1
-                continue
+    for where, instruction, once, kernel in _work(graph):
+        if kernel is not None:
+            kernels[kernel] += 1
+            continue
         times = executions.get(where.name)
         if times is None:
             unknown["the text does not state the trip count of a loop with matrix products"] = None
@@ -133,6 +131,58 @@ def total_flops(
         unknown["the branches of a conditional have different matrix products"] = None
     least = {kind: branches.smallest(rows) for kind, rows in total.items()}
     return Total(least, found, next(iter(unknown), None))
+
+
+def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | None, str | None]]:
+    """Yield each dot, convolution and custom call that may compute, with the flops of one execution.
+
+    The last value is the name of a custom kernel whose flops are unknown.
+    """
+    for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
+        if instruction.opcode not in CUSTOM_CALLS:
+            yield where, instruction, flops(graph, where, instruction), None
+            continue
+        target = unquote(attribute(instruction.tail, "custom_call_target") or "")
+        if target.startswith(_MOVES):
+            continue
+        once = _of_gemm(where, instruction) if target.startswith(_GEMMS) else None
+        yield where, instruction, once, (target[:60] or "without a name") if once is None else None
+
+
+class LineFlops(msgspec.Struct, frozen=True):
+    """The flops of the dots and convolutions of one line of the user, in one call of a program.
+
+    Attributes:
+      flops: with the largest branch of each conditional; None: a product of the line has an unknown count.
+    """
+
+    source: Frame
+    flops: int | None
+
+
+def by_line(
+    graph: CallGraph,
+    attribution: Attribution,
+    executions: Mapping[str, int | None],
+    paths: Mapping[str, branches.Path],
+) -> list[LineFlops]:
+    """Return the flops by the user's line, in the order of the text; products without a line are left out."""
+    rows: dict[tuple[str, int], list[tuple[branches.Path, int | None]]] = {}
+    frames: dict[tuple[str, int], Frame] = {}
+    for where, instruction, once, _ in _work(graph):
+        frame = attribution.line(where, instruction)
+        if frame is None:
+            continue
+        times = executions.get(where.name)
+        count = None if once is None or times is None else once * times
+        frames.setdefault((frame.file, frame.line), frame)
+        rows.setdefault((frame.file, frame.line), []).append((paths.get(where.name, ()), count))
+    found = []
+    for place, counted in rows.items():
+        known = [(path, n) for path, n in counted if n is not None]
+        whole = len(known) == len(counted)
+        found.append(LineFlops(frames[place], branches.largest(known) if whole else None))
+    return found
 
 
 def _left_out(kernels: Counter[str]) -> str:

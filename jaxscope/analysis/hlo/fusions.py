@@ -62,6 +62,13 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
     sources: list[Frame]
     executions: int | None
 
+    @property
+    def moved_bytes(self) -> int | None:
+        """Return the bytes that it reads and writes in one call of the program; None: unknown."""
+        if self.bytes_in is None or self.bytes_out is None or self.executions is None:
+            return None
+        return (self.bytes_in + self.bytes_out) * self.executions
+
 
 class Fusions(msgspec.Struct, frozen=True):
     """List the fusions that run.

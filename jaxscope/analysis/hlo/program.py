@@ -32,6 +32,7 @@ class Program(msgspec.Struct, frozen=True):
         read. flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32``
         where they differ.
       flops_unknown: why ``flops`` is not exact, where the text was read.
+      flops_by_line: the flops of the same by the user's line; those without a line are in none.
       moved_bytes: that one call surely moves between memory and cores (module ``traffic``).
       cycles: of one call, as a TPU's compiler estimates them (module ``cycles``); None: it does not.
       wrapped_elementwise: fusions that hold a single elementwise operation.
@@ -58,6 +59,7 @@ class Program(msgspec.Struct, frozen=True):
     flops_by_type: dict[str, int] | None = None
     flops_unknown: str | None = None
     moved_bytes: int | None = None
+    flops_by_line: list[cost.LineFlops] = []
 
     # Under these names the figures are in the JSON report: exact, or None; then their bounds.
 
@@ -162,6 +164,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         flops_by_type=counted.least,
         flops_unknown=counted.unknown,
         moved_bytes=traffic.Traffic(graph, executions).total(),
+        flops_by_line=cost.by_line(graph, attribution, executions, paths),
     )
 
 

@@ -101,14 +101,7 @@ def _list(names: Sequence[str]) -> str:
 def fusions(texts: Texts) -> list[Fusion]:
     """Those that run, what moves most memory first."""
     found = texts.hlo.fusions.each if texts.hlo is not None else []
-    return sorted(found, key=lambda f: (-(traffic(f) or 0), f.name))
-
-
-def traffic(f: Fusion) -> int | None:
-    """Bytes it reads and writes in one call of the program."""
-    if f.bytes_in is None or f.bytes_out is None or f.executions is None:
-        return None
-    return (f.bytes_in + f.bytes_out) * f.executions
+    return sorted(found, key=lambda f: (-(f.moved_bytes or 0), f.name))
 
 
 def fusion_columns(places: Places) -> list[Column[Fusion]]:
@@ -120,7 +113,7 @@ def fusion_columns(places: Places) -> list[Column[Fusion]]:
         Column("fusion", lambda f, _: [(f.name, "bold")], 24),
         Column("kind", lambda f, _: f.kind, 7),
         Column("runs", lambda f, _: executions(f.executions), 6, right=True, unknown="the number of iterations of a loop is unknown"),
-        Column("moves", lambda f, _: size(traffic(f)), 10, right=True, unknown="a size, or how often it runs, is unknown"),
+        Column("moves", lambda f, _: size(f.moved_bytes), 10, right=True, unknown="a size, or how often it runs, is unknown"),
         Column("line", lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")], 20, wide=90, unknown="the compiler kept no source line for it"),
         Column("holds", holds),
     ]  # fmt: skip

@@ -1,0 +1,55 @@
+"""Sum what a compiled program does by the user's line: fusions, their bytes, bytes sent, flops."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.analysis.hlo.program import Program
+
+
+class LineCost(msgspec.Struct):
+    """What one call of a program does for one line of the user, on one device.
+
+    Attributes:
+      fusions: those that hold instructions of the line.
+      moved_bytes: read and written by the fusions that hold more of this line than of any other; None: unknown.
+      collectives: the kinds of the line's collectives, each with its number.
+      sent_bytes: by the collectives of the line; None: unknown.
+      flops: of the dots and convolutions of the line; None: unknown.
+    """
+
+    fusions: int = 0
+    moved_bytes: int | None = 0
+    collectives: dict[str, int] = {}
+    sent_bytes: int | None = 0
+    flops: int | None = 0
+
+
+Place = tuple[str, int]  # file, 1-based line
+
+
+def of_program(program: Program) -> dict[Place, LineCost]:
+    """Return the cost of each line of the user that the program has an instruction with a cost of."""
+    found: dict[Place, LineCost] = {}
+
+    def at(file: str, line: int) -> LineCost:
+        return found.setdefault((file, line), LineCost())
+
+    for fusion in program.fusions.each:
+        for n, frame in enumerate(fusion.sources):
+            cost = at(frame.file, frame.line)
+            cost.fusions += 1
+            if n == 0:
+                cost.moved_bytes = _sum(cost.moved_bytes, fusion.moved_bytes)
+    for collective in program.collectives:
+        if collective.source is not None:
+            cost = at(collective.source.file, collective.source.line)
+            cost.collectives[collective.kind] = cost.collectives.get(collective.kind, 0) + 1
+            cost.sent_bytes = _sum(cost.sent_bytes, collective.sent_bytes)
+    for line in program.flops_by_line:
+        at(line.source.file, line.source.line).flops = line.flops
+    return found
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
