@@ -16,7 +16,8 @@ from jaxscope.present.spans import Span, plain
 from jaxscope.present.text import Places, count, size
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.report.shards import drawing
+from jaxscope.report.shards import drawing, grid_of
+from jaxscope.schema.keys import Sharding
 
 SHOWN = 8
 MESSAGE_LINES = 20
@@ -179,24 +180,26 @@ def _most(t: model.Sum) -> str:
 
 def _meshes(s: Snapshot) -> Iterator[Line]:
     """Print which device holds which slice, once per layout, for the largest array with that layout."""
+    for g, sharding, shape in layouts(s):
+        yield line(
+            (escape(g.path, 120), "bold"),
+            f"  {forms(g)}",
+            (f"  {escape(sharding.text, 120)}", "dim"),
+            indent=2,
+            hang=4,
+        )
+        yield from drawing(sharding, shape)
+
+
+def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
+    """Yield the largest named array of each layout that splits it, with its sharding and shape."""
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]
         if g.sharding is None or g.path is None or len(shape) != len(g.shape or ()):
             continue
         layout = (g.sharding.text, g.sharding.devices, len(shape))
-        drawn = (
-            []
-            if layout in shown or g.replication == len(sh.device_ids(g.sharding.devices) or ())
-            else [*drawing(g.sharding, shape)]
-        )
+        split = layout not in shown and g.replication != len(sh.device_ids(g.sharding.devices) or ())
         shown.add(layout)
-        if drawn:
-            yield line(
-                (escape(g.path, 120), "bold"),
-                f"  {forms(g)}",
-                (f"  {escape(g.sharding.text, 120)}", "dim"),
-                indent=2,
-                hang=4,
-            )
-            yield from drawn
+        if split and grid_of(g.sharding, shape) is not None:
+            yield g, g.sharding, shape

@@ -214,4 +214,5 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
         cells = [r[i] + " " * (widths[i] - cell_len(r[i])) for i in used[:-1]] + (
             [r[used[-1]]] if used else []
         )
-        yield line("  ".join(cells).rstrip(), indent=4, hang=4)
+        row = line("  ".join(cells).rstrip(), indent=4, hang=4)
+        yield row._replace(cells=tuple(r[i] for i in used))

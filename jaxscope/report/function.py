@@ -78,7 +78,7 @@ def _function(
     if number is not None:
         facts += [k.nearest_facts for _, _, k in found if k is not None and k.nearest_facts is not None]
     rows = [key_rows(f) for f in facts]
-    same, varying = _groups(rows, everything=everything)
+    same, varying = groups_of(rows, everything=everything)
     before = 0
     for n, c, comparison in found:
         if before and n != before + 1:
@@ -92,9 +92,9 @@ def _function(
         title = {1: "Cache key", 2: "Same in both keys"}.get(len(rows), f"Same in all {len(rows)} keys")
         yield line((title, "title"))
         yield from _table(
-            [(label, _text(names, rows[0]), False) for label, names in same], everything=everything
+            [(label, text_of(names, rows[0]), False) for label, names in same], everything=everything
         )
-    yield from _shardings(run, f, shown, number, places, everything=everything)
+    yield from shardings(run, f, shown, number, places, everything=everything)
     yield from _program(run, shown, places, everything=everything)
     yield from _target_programs(run, f, places, everything=everything)
     slow = [c for c in f.compilations if c.reached == ["fast_path"]]
@@ -102,7 +102,7 @@ def _function(
         yield from _slow(run, slow, places, everything=everything)
 
 
-def _shardings(
+def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
@@ -213,11 +213,13 @@ def _key(
             yield line((compared_with, "dim"), (cause, "warning"), indent=4, hang=4)
     now = key_rows(comparison.facts)
     was = key_rows(comparison.nearest_facts) if comparison.nearest_facts is not None else now
-    table = [(label, _text(names, now), any(changed(x, was, now) for x in names)) for label, names in varying]
+    table = [
+        (label, text_of(names, now), any(changed(x, was, now) for x in names)) for label, names in varying
+    ]
     yield from _table(table, everything=everything)
 
 
-def _groups(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
+def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     """Return (groups of rows equal in every key, groups of rows that vary); each group is shown as one row.
 
     If there are many rows, rows below one argument that change together form a group.
@@ -249,7 +251,7 @@ def _groups(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     return same, varying
 
 
-def _text(names: Sequence[str], row: Row) -> str:
+def text_of(names: Sequence[str], row: Row) -> str:
     if len(names) == 1:
         return row.get(names[0], "not recorded" if names[0] in OF_EVERY_CALL else "absent")
     if names[0].startswith("setting "):

@@ -31,12 +31,14 @@ class Line(NamedTuple):
     """One paragraph: wrapped at the console's width, each of its lines indented by ``indent``.
 
     ``hang`` indents the second and further lines by that much more; ``right`` stands at the right edge.
+    ``cells``: of a row of a table, its columns without the spaces that align them.
     """
 
     text: Text
     indent: int = 0
     hang: int = 0
     right: Text | None = None
+    cells: tuple[str, ...] = ()
 
 
 BLANK = Line(Text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -15,34 +16,52 @@ from jaxscope.schema.keys import Sharding
 MOST_ROWS, MOST_COLUMNS = 32, 8
 
 
-def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
-    """Print a column per coordinate of the last mesh axis and a row per coordinate of the others.
+class Grid(NamedTuple):
+    """The shards of an array on its mesh.
 
-    Without a mesh, a row per device. Nothing if the slices are unknown or one device holds the whole array.
+    Attributes:
+      heads: of the columns, the coordinates of the last mesh axis; empty where there is one column.
+      rows: the coordinates of the other axes, and the cells of a row.
+      devices: how many devices hold a part.
+    """
+
+    heads: list[str]
+    rows: list[tuple[str, list[sh.Cell]]]
+    devices: int
+
+
+def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
+    """Return a column per coordinate of the last mesh axis and a row per coordinate of the others.
+
+    Without a mesh, a row per device. None if the slices are unknown or one device holds the whole array.
     """
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:
-        return
+        return None
     by_device = {c.device: c for c in cells}
     grid = sh.grid(s)
     wide = [(name, size) for name, size in grid.axes if size > 1] if grid is not None else []
     if grid is None or not wide:
-        heads: list[str] = []
-        rows = [("", [f"{c.device} {slices(c, shape)}"]) for c in cells]
-    else:
-        *down, (across, columns) = wide if len(wide) > 1 else [*wide, ("", 1)]
-        heads = [f"{escape(across, 30)} {k}" for k in range(columns)] if across else []
-        rows = [
-            (
-                label,
-                [
-                    f"{d} {slices(by_device[d], shape)}"
-                    for d in grid.devices[k * columns : (k + 1) * columns]
-                    if d in by_device
-                ],
-            )
-            for k, label in enumerate(_labels(down))
-        ]
+        return Grid([], [("", [c]) for c in cells], len(cells))
+    *down, (across, columns) = wide if len(wide) > 1 else [*wide, ("", 1)]
+    heads = [f"{escape(across, 30)} {k}" for k in range(columns)] if across else []
+    rows = [
+        (
+            label,
+            [by_device[d] for d in grid.devices[k * columns : (k + 1) * columns] if d in by_device],
+        )
+        for k, label in enumerate(_labels(down))
+    ]
+    return Grid(heads, rows, len(cells))
+
+
+def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
+    """Print ``grid_of`` as aligned columns; nothing if it is None."""
+    grid = grid_of(s, shape)
+    if grid is None:
+        return
+    heads = grid.heads
+    rows = [(label, [f"{c.device} {slices(c, shape)}" for c in cells]) for label, cells in grid.rows]
     shown = [(label, texts[:MOST_COLUMNS]) for label, texts in rows[:MOST_ROWS]]
     table = [["", *heads[:MOST_COLUMNS]], *([label, *texts] for label, texts in shown)]
     widths = [
@@ -55,7 +74,7 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
             ).rstrip()
             yield line((text, "" if k else "dim"), indent=4)
     if len(rows) > MOST_ROWS or len(heads) > MOST_COLUMNS:
-        yield line((f"{len(cells):,} devices: not all are shown", "dim"), indent=4)
+        yield line((f"{grid.devices:,} devices: not all are shown", "dim"), indent=4)
 
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jaxscope.analysis import programs as texts
 from jaxscope.errors import UsageError
 from jaxscope.log import store
+from jaxscope.model import timeline
 from jaxscope.model.load import load
 from jaxscope.model.run import Run
 from jaxscope.present import findings as words
@@ -182,7 +183,7 @@ def test_an_editor_is_given_no_pipe_and_no_directory(tmp_path):
 
 def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
     run = load(typical)
-    lane = lanes.lanes(run)[0]
+    lane = timeline.lanes(run)[0]
     bar = "".join(p[0] for p in lanes.bar(lane, lanes.Axis(60.0), 60))
     assert len(bar) == 60
     assert bar.startswith("·········░██")  # its first trace began 9 s into the run
@@ -191,7 +192,7 @@ def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
 
 def test_a_failed_compilation_is_on_the_timeline(tmp_path):
     run = load(runs_to_see.failed(tmp_path / "run"))
-    bar = "".join(p[0] for p in lanes.bar(lanes.lanes(run)[0], lanes.Axis(9.0), 9))
+    bar = "".join(p[0] for p in lanes.bar(timeline.lanes(run)[0], lanes.Axis(9.0), 9))
     assert bar == "·░█│████·", "two tries, the second begins with a tick"
 
 
@@ -201,7 +202,7 @@ def test_times_of_a_damaged_log_are_drawn_at_the_edge_of_the_timeline(typical, n
     drawn = next(f for f in run.functions.values() if f.user and f.compilations)
     c = next(c for c in drawn.compilations if c.compiled is not None)
     c.compiled = msgspec.structs.replace(c.compiled, t_ns=ns)
-    assert {len(lanes.bar(lane, lanes.Axis(60.0), 60)) for lane in lanes.lanes(run)} == {60}
+    assert {len(lanes.bar(lane, lanes.Axis(60.0), 60)) for lane in timeline.lanes(run)} == {60}
 
 
 def test_a_dead_program_says_what_it_died_of_first(tmp_path):

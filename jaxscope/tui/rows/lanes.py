@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from jaxscope.model.causes import recompilations
-from jaxscope.model.records import Function, cached_until_changed
-from jaxscope.model.run import Run
+from jaxscope.model.timeline import PHASES, Lane
 from jaxscope.present.text import function_name, seconds
 from jaxscope.tui.cells import Cell, Column, Part
 
-PHASES = ("trace", "lower", "compile", "hit")
 GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
 SHORTEST_S = 1e-3  # a part of the run that is drawn
-_NONE = np.empty((0, 4))
-_LONGEST_NS = 1 << 62  # a damaged log has numbers that no array of integers takes
-
-
-class Lane(msgspec.Struct, frozen=True, eq=False):
-    """One function on the time axis; ``None``: all functions that are not the user's.
-
-    Attributes:
-      spans: [n, 4], begin and end (ns into the run), index of the phase, whether a compilation begins with
-        it.
-    """
-
-    function: Function | None
-    members: Sequence[Function]
-    seconds: float
-    recompiles: int
-    spans: NDArray[np.float64]
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -63,63 +40,6 @@ class Axis(msgspec.Struct, frozen=True):
     def moved(self, by: float, whole: float) -> Axis:
         """Return the axis shifted by the fraction ``by`` of its length, kept between 0 and ``whole``."""
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
-
-
-def lanes(run: Run) -> list[Lane]:
-    """Return a lane for each of the user's functions, slowest first, then one for all other functions."""
-    begin = run.began_ns
-    opened: dict[str, list[tuple[float, float, int, int]]] = {}
-    for p in run.in_progress():
-        if run.last_ns is not None and p.phase in PHASES:
-            span = _time(p.since_ns), _time(run.last_ns), PHASES.index(p.phase), p.phase == "trace"
-            opened.setdefault(p.compilation.function.id, []).append(span)
-
-    def spans(functions: Sequence[Function]) -> NDArray[np.float64]:
-        if begin is None:
-            return _NONE
-        parts = [_ended(f) for f in functions] + [np.array(opened[f.id]) for f in functions if f.id in opened]
-        found: NDArray[np.float64] = np.concatenate(parts) - np.array([_time(begin), _time(begin), 0, 0])
-        return found
-
-    made = []
-    others: list[Function] = []
-    for f in run.functions.values():
-        if f.compilations and f.user:
-            made.append(Lane(f, [f], f.seconds, len(recompilations(f)), spans([f])))
-        elif f.compilations:
-            others.append(f)
-    made.sort(key=lambda lane: (-lane.seconds, lane.function.id if lane.function else ""))
-    if others:
-        made.append(Lane(None, others, sum(f.seconds for f in others), 0, spans(others)))
-    return made
-
-
-@cached_until_changed
-def _ended(f: Function) -> NDArray[np.float64]:
-    """Return start and end of each ended phase (wall clock, ns).
-
-    A phase starts where the one before it ended.
-    """
-    made = []
-    for c in f.compilations:
-        first = 1
-        for phase, event, spent in (
-            ("trace", c.traced, c.trace_seconds),
-            ("lower", c.lowered, c.lower_seconds),
-            ("compile", c.compiled, c.compile_seconds),
-        ):
-            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
-            ended = event or failed
-            if ended is not None and spent:
-                shown = "hit" if phase == "compile" and c.persistent_hit else phase
-                end = _time(ended.t_ns)
-                made.append((end - spent * 1e9, end, PHASES.index(shown), first))
-                first = 0
-    return np.array(made) if made else _NONE
-
-
-def _time(ns: int) -> float:
-    return float(min(max(ns, -_LONGEST_NS), _LONGEST_NS))
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:

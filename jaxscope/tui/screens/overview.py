@@ -8,6 +8,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.widget import Widget
 
+from jaxscope.model import timeline
 from jaxscope.model.run import Run
 from jaxscope.present.text import count
 from jaxscope.schema.findings import NOTE, Finding
@@ -36,7 +37,7 @@ class Overview(View):
 
     def panes(self) -> Iterable[Widget]:
         self.axis: lanes.Axis | None = None  # the part of the run that is drawn; None: all of it
-        self.lanes: TableView[lanes.Lane] = TableView(
+        self.lanes: TableView[timeline.Lane] = TableView(
             lanes.columns(lanes.Axis(0.0)), lanes.ident, title="Compile time", id="lanes",
             empty="Nothing was compiled yet. Did the program import jax?",
             about="When each function was traced, lowered and compiled. A tick or a number marks the start of a compilation. Enter opens the function.",
@@ -65,7 +66,7 @@ class Overview(View):
     def fill(self) -> None:
         run, feed = self.feed.run, self.feed
         self._draw_axis()
-        found = lanes.lanes(run)
+        found = timeline.lanes(run)
         self.lanes.show(found)
         if not feed.running:
             self.lanes.empty = "Nothing was compiled. Did the program import jax and call a jitted function?"

@@ -1,0 +1,242 @@
+"""Make the sections of a report that are about the run as a whole: how it ended, what recompiling took, what was not recorded.
+
+Each is a stream of lines, empty where there is nothing to show. The text report and the HTML report share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+from jaxscope.model import ledger, payers
+from jaxscope.model.causes import recompilations
+from jaxscope.model.load import state
+from jaxscope.model.records import Function
+from jaxscope.model.run import Run
+from jaxscope.present.causes import cause_count, explanations
+from jaxscope.present.escape import escape
+from jaxscope.present.failures import donations, removed, uncaught
+from jaxscope.present.failures import out_of_memory as out_of_memory_ended
+from jaxscope.present.functions import by_site, circumstances, work
+from jaxscope.present.runs import compilation_name, gaps, unfinished
+from jaxscope.present.spans import Span
+from jaxscope.present.text import Places, count, function_name, listed, seconds
+from jaxscope.report import function_summary
+from jaxscope.report.layout import BLANK, Line, line
+from jaxscope.rules import registry
+
+LONG = 0.1  # share of all seconds: recompiles outside the user's functions are shown from it on
+
+
+def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
+    """Show the exception that ended the program, and for a deleted array the functions that may have donated
+    it.
+
+    Out of memory has a section of its own and is left out, unless ``out_of_memory`` is set.
+    """
+    main = run.main
+    died = main.died if main is not None else None
+    if died is None or (out_of_memory_ended(died) and not out_of_memory):
+        return
+    where = places.frame(died.stack[0]) if died.stack else None
+    yield line(*uncaught(died), (f"  ({where})" if where else "", "path"), hang=2)
+    for spans in donations(run, died.message, places):
+        yield line(*spans, indent=2, hang=2)
+
+
+def removed_name(run: Run) -> list[Span]:
+    """Return what replaces the name whose removal from JAX ended the program; empty if that is not what did."""
+    return removed(run.main.died) if run.main is not None and run.main.died is not None else []
+
+
+def no_problems(run: Run) -> Line:
+    """Return the line for a run without findings."""
+    died = run.main is not None and run.main.died is not None
+    ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
+    return line("No problems found." if ended else "No problems found so far.")
+
+
+def recompile_seconds(run: Run) -> Iterator[Line]:
+    """Show the seconds spent recompiling the user's functions, by kind of cause."""
+    spent: dict[str, tuple[int, float]] = {}
+    again = [c for f in run.functions.values() if f.user for c in recompilations(f)]
+    for e in ledger.entries(run, again):
+        n, total = spent.get(e.cause, (0, 0.0))
+        spent[e.cause] = n + e.count, total + e.seconds
+    if spent:
+        ranking = sorted(spent.items(), key=lambda item: (-item[1][1], item[0]))
+        several = len(ranking) > 1
+        causes = ", ".join(
+            cause_count(kind, n) + (f" {seconds(t)}" if several else "") for kind, (n, t) in ranking
+        )
+        total = sum(t for _, t in spent.values())
+        # Seconds of parallel threads and processes add up to more than the time that passed.
+        elapsed = run.compiling_seconds
+        parallel = ", some of it in parallel" if elapsed is not None and total > elapsed else ""
+        yield line((seconds(total), "bold"), f" spent recompiling{parallel} ({causes})", hang=2)
+    outside = payers.recompiled_outside(run)
+    if outside:
+        again_seconds = seconds(sum(c.seconds for c in outside))
+        times = count(len(outside), "compilation")
+        yield line(
+            (again_seconds, "bold"),
+            f" spent recompiling operations outside jit and functions of libraries ({times})",
+            hang=2,
+        )
+
+
+def without_advice(run: Run, places: Places) -> Iterator[Line]:
+    """Show the lines that took a tenth of all compile time or more and that no finding is about: needed once."""
+    total = payers.total_seconds(run)
+    entries = payers.unadvised(run, registry.findings(run))
+    shown = [entry for entry in entries if entry.seconds >= LONG * total > 0]
+    if shown:
+        parts = []
+        for entry in shown:
+            names = [function_name(f) for f in entry.functions]
+            if entry.operations:
+                names.append(count(entry.operations, "operation outside jit", "operations outside jit"))
+            again = f", {seconds(entry.again)} of it again" if entry.again >= LONG * entry.seconds else ""
+            where = places.frame(entry.line)
+            parts.append(
+                f"{listed(names)} {seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
+                + (f" ({where})" if where else "")
+            )
+        yield BLANK
+        yield line(
+            ("First compilations (not recompiles) that took a tenth of all compile time or more: ", "dim"),
+            "; ".join(parts),
+            hang=2,
+        )
+
+
+def each_step(run: Run, places: Places) -> Iterator[Line]:
+    """Show what each turn of the training loop runs, where operations outside jit are part of it."""
+    step = payers.step(run)
+    if step is not None and step.operations:
+        yield BLANK
+        yield line(
+            f"A step, the loop at {places.frame(step.loop)}, is {count(len(step.programs), 'program')} and at least "
+            f"{count(step.operations, 'eager operation')}.",
+            hang=2,
+        )
+
+
+def inside_others(f: Function) -> bool:
+    """Return whether ``f`` was only ever traced as a part of other functions' programs."""
+    return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
+
+
+def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
+    """Return the ``wanted`` functions that have any activity, the slowest first."""
+    active = [
+        f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
+    ]
+    return sorted(active, key=lambda f: (-f.seconds, -f.compiled, f.id))
+
+
+def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[Line]:
+    running = directory is not None and state(run, directory) == "running"
+    lines = unfinished(run, places, running=running)
+    if lines:
+        yield BLANK
+    for spans in lines:
+        yield line(*spans, hang=2)
+
+
+def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Show library-internal and eager compilations: one line per group; with ``everything`` one per function."""
+    for title, what, wanted in (
+        ("Eager operations", "operations", lambda f: f.seen.eager),
+        ("Inside libraries", "functions", lambda f: f.seen.library and not f.seen.eager),
+    ):
+        functions = ranked(run, wanted)
+        compilations = [c for f in functions for c in f.compilations]
+        compiled = sum(f.compiled for f in functions)
+        if not compilations:
+            continue
+        spent = sum(f.seconds for f in functions)
+        sites = by_site(compilations, places)
+        most = ", ".join(f"{s} ({n:,}x, {seconds(t)})" for s, t, n in sites[: function_summary.SITES])
+        more = (
+            f" and {count(len(sites) - function_summary.SITES, 'more line')}"
+            if len(sites) > function_summary.SITES
+            else ""
+        )
+        yield line(
+            (title, "bold"),
+            f"  {count(compiled, 'compilation')}"
+            + (f" of {len(functions):,} {what}" if len(functions) > 1 else ""),
+            (f"  {most}{more}" if most else "", "dim"),
+            right=(seconds(spent), "bold"),
+            hang=4,
+        )
+        yield from slowest_recompile(run, functions, places, indent=4)
+        if everything:
+            for f in functions:
+                yield line(
+                    function_name(f),
+                    (f"  {work(f)}", "dim"),
+                    (
+                        f"  at {', '.join(s for s, _, _ in by_site(f.compilations, places)[: function_summary.SITES])}",
+                        "dim",
+                    ),
+                    indent=4,
+                    hang=4,
+                )
+
+
+def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
+    """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or
+    more.
+
+    The sum in the report's head counts the same ones: where a library compiles an operation once for each of its
+    layers, none of these is a recompile.
+    """
+    least = LONG * payers.total_seconds(run)
+    ids = {f.id for f in functions}
+    slow = [c for c in payers.recompiled_outside(run) if c.function.id in ids and c.seconds >= least > 0]
+    if not slow:
+        return
+    c = max(slow, key=lambda c: c.seconds)
+    more = (
+        f"; {len(slow) - 1:,} more of these recompiles took a tenth of all compile time or longer"
+        if len(slow) > 1
+        else ""
+    )
+    yield line(
+        ("costliest recompile outside your functions: ", "warning"),
+        (compilation_name(run, c), "name"),
+        f"  {explanations(run, c)[0]}",
+        (f"  ({circumstances(c, places)}){more}", "dim"),
+        indent=indent,
+        hang=2,
+    )
+
+
+def nothing_recorded(run: Run, directory: RunDir | None) -> str:
+    if directory is not None and not directory.events.is_dir():
+        return f"The run is incomplete: it has no {escape(directory.events.name)}/ directory."
+    if run.exited is not None and run.exited.exit_code:
+        return "No process recorded anything: did the program fail before it imported jax?"
+    return "No process recorded anything: did the program import jax?"
+
+
+def blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
+    schema = directory.meta.get("schema", store.SCHEMA) if directory is not None else store.SCHEMA
+    other_schema = schema != store.SCHEMA
+    if not (run.degraded or run.unknown or run.damaged or run.unreadable or other_schema):
+        return
+    yield BLANK
+    if other_schema:
+        yield line(
+            ("Not understood  ", "warning"),
+            f"the run has schema {escape(str(schema), 40)}, this jaxscope reads schema {store.SCHEMA}: some of it"
+            " may be misread",
+            hang=4,
+        )
+    for spans in gaps(run):
+        yield line(*spans, hang=4)
+    if any(lost.seam != "stderr" for lost in run.degraded):
+        yield line(("what this affects: jaxscope doctor", "dim"), indent=4)
