@@ -26,6 +26,7 @@ copybutton_only_copy_prompt_lines = True
 
 html_theme = "sphinx_book_theme"
 html_title = "jaxscope"
+html_extra_path = ["llms.txt"]
 html_theme_options = {"show_navbar_depth": 1, "use_download_button": False}
 
 

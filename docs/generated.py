@@ -25,12 +25,14 @@ HEADINGS = {"## ": "## ", "### ": "### "}
 
 def write(source: Path) -> None:
     """Write all generated pages below ``source``, the directory of ``conf.py``."""
-    from jaxscope.report import contract
+    from jaxscope.report import brief, contract, show, trial
 
     _rules(source / "rules")
     _configuration(source / "reference")
     _messages(source / "reference")
-    _put(source / "reference" / "report.schema.json", json.dumps(contract.schema(), indent=1) + "\n")
+    for name, module in {"report": contract, "brief": brief, "show": show, "try": trial}.items():
+        text = json.dumps(module.schema(), indent=1) + "\n"
+        _put(source / "reference" / f"{name}.schema.json", text)
 
 
 def _put(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import difflib
 import importlib
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -43,6 +44,11 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "See what happened": [
         ("report", "print what was compiled, how long it took and why it recompiled", "jaxscope report"),
+        (
+            "show",
+            "print one part of the JSON report, by its path",
+            "jaxscope show latest findings/JX101/0",
+        ),
         ("view", "open a run in the terminal interface", "jaxscope view"),
         ("hlo", "analyse a compiled text from anywhere", "jaxscope hlo step.hlo.txt --mesh data=8"),
         (
@@ -51,6 +57,11 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
             "jaxscope dump latest train_step -o out",
         ),
         ("diff", "compare two runs, or two compilations", "jaxscope diff train-1 latest"),
+        (
+            "try",
+            "run a program before and after a patch: better, worse or equal",
+            "jaxscope try --patch FIX.diff train.py",
+        ),
     ],
     "Check in CI": [
         (
@@ -62,12 +73,15 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     "Manage": [
         ("runs", "list recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
         ("targets", "list the accelerators to compile for, with their figures", "jaxscope targets"),
+        ("skill", "print a SKILL.md for a coding agent", "jaxscope skill"),
         ("rule", "explain a finding and how to fix it", "jaxscope rule JX101"),
         ("doctor", "print versions, and what jaxscope can record with the installed JAX", "jaxscope doctor"),
     ],
 }
+FORMATS = ("--format", "--output-format")
+TAKES_A_PROGRAM = ("run", "launch", "try")
 HIDDEN = {"_follow": "run"}  # verb -> the module that adds it
-_MODULES = {verb: verb for group in VERBS.values() for verb, _, _ in group} | HIDDEN
+_MODULES = {verb: verb for group in VERBS.values() for verb, _, _ in group} | HIDDEN | {"try": "trial"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -108,7 +122,7 @@ def command(argv: list[str]) -> int:
                 sys.stdout.flush()
         return code
     except JaxscopeError as e:
-        _complain(e)
+        _complain(e, argv)
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -119,7 +133,7 @@ def command(argv: list[str]) -> int:
         if e.filename is not None:
             return _unexpected(e, argv)
         _drop_stdout()
-        _complain(JaxscopeError(f"the output cannot be written: {e.strerror or e}", slug="unwritable"))
+        _complain(JaxscopeError(f"the output cannot be written: {e.strerror or e}", slug="unwritable"), argv)
         return USAGE
     except Exception as e:
         return _unexpected(e, argv)
@@ -133,14 +147,14 @@ def _unexpected(e: Exception, argv: Sequence[str]) -> int:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             traceback.print_exception(e)
     if isinstance(e, MemoryError):
-        _complain(JaxscopeError("not enough memory for this command", slug="memory"))
+        _complain(JaxscopeError("not enough memory for this command", slug="memory"), argv)
         return USAGE
     words = " ".join(f"{type(e).__name__}: {e}".split())[:MAX_WORDS]
     verb = argv[0] if argv else ""
     hint = (
         f"please report it to jaxscope's maintainers, with what JAXSCOPE_DEBUG=1 jaxscope {verb} ... prints"
     )
-    _complain(JaxscopeError(f"internal error of jaxscope: {words}", hint=hint, slug="internal"))
+    _complain(JaxscopeError(f"internal error of jaxscope: {words}", hint=hint, slug="internal"), argv)
     return USAGE
 
 
@@ -207,9 +221,31 @@ def _instead(argv: list[str]) -> str:
     return f"did you mean: jaxscope {near[0]}" if near else f"the commands are: {', '.join(verbs)}"
 
 
-def _complain(e: JaxscopeError) -> None:
+def wants_json(argv: Sequence[str]) -> bool:
+    """Return whether a command line requests JSON, also one that has an error."""
+    verb = argv[0] if argv else ""
+    if verb in TAKES_A_PROGRAM:
+        # What follows the script is the program's.
+        argv = list(itertools.takewhile(lambda word: word != "--" and not word.endswith(".py"), argv))
+    forms = {f"{option}=json" for option in FORMATS}
+    pairs = itertools.pairwise(argv)
+    return (
+        verb == "show" or any(w in forms for w in argv) or any(a in FORMATS and b == "json" for a, b in pairs)
+    )
+
+
+def _complain(e: JaxscopeError, argv: Sequence[str]) -> None:
+    """Print an error on stderr: as text, or as a line of JSON where the command line requests JSON."""
     from jaxscope.present.escape import escape
 
+    if wants_json(argv):
+        import json
+
+        error = {"slug": e.slug, "message": e.message, "hint": e.hint}
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(json.dumps({"schema": 1, "error": error}) + "\n")
+            sys.stderr.flush()
+        return
     # The slug finds the error in the documentation ("Errors") and in reports of others.
     name = "" if e.slug in UNNAMED else f" [{e.slug}]"
     text = f"jaxscope: {escape(e.message)}{name}\n" + (f"  {escape(e.hint)}\n" if e.hint else "")

@@ -25,7 +25,8 @@ examples:
   jaxscope report --rank 37                one process of a job of many
   jaxscope report --all                    also compilations of libraries and of eager operations
   jaxscope report --format json -o run.json
-  jaxscope report --schema                 the JSON Schema of that file
+  jaxscope report --format json --brief    the verdict, findings and fixes in at most 8 KB, for an agent
+  jaxscope report --schema                 the JSON Schema of the JSON report; with --brief, of the brief one
 """
 
 
@@ -45,6 +46,11 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--all", action="store_true", help="show everything, read program texts of any size")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument(
+        "--brief",
+        action="store_true",
+        help="with --format json: at most 8 KB; jaxscope show prints the rest, one part at a time",
+    )
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the JSON report")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)
@@ -56,13 +62,17 @@ def handle(args: argparse.Namespace) -> int:
     from jaxscope.report.console import console
 
     if args.schema:
-        from jaxscope.report import contract
+        from jaxscope.report import brief, contract
         from jaxscope.report.json_report import dumps
 
         if args.run:
             raise UsageError("--schema is the same for every run: leave RUN out", slug="usage")
-        deliver(dumps(contract.schema()), args.output)
+        deliver(dumps(brief.schema() if args.brief else contract.schema()), args.output)
         return 0
+    if args.brief and args.format != "json":
+        raise UsageError(
+            "--brief is for the JSON report", hint="jaxscope report --format json --brief", slug="usage"
+        )
     directory = chosen(args.run, args.rank)
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
@@ -77,6 +87,13 @@ def handle(args: argparse.Namespace) -> int:
                 hint="jaxscope report --format json | jq '.compilations[] | select(.function | startswith(\"NAME\"))'",
                 slug="usage",
             )
+        if args.brief:
+            from jaxscope.report import brief
+            from jaxscope.report.text import which
+
+            short = brief.brief(run, directory, which(directory).strip(), job)
+            deliver(brief.dumps(short), args.output)
+            return 0
         deliver(pieces(run, directory, job), args.output)
         return 0
     buffer = io.StringIO()

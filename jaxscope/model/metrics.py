@@ -8,7 +8,7 @@ limit compares one figure with a number.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -194,14 +194,17 @@ class Metric(msgspec.Struct, frozen=True):
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
             return None
-        found = []
+        found = self.differences(old, new)
+        return [d for d in found if abs(d.after - d.before) > tolerance * d.before]
+
+    def differences(self, old: Figures, new: Figures) -> Iterator[Difference]:
+        """Yield each figure that is known on both sides, equal ones too, in the order of ``new``."""
         for name in dict.fromkeys([*new, *old]):
             x, y = old.get(name, self.missing), new.get(name, self.missing)
-            if x is not None and y is not None and abs(y - x) > tolerance * x:
+            if x is not None and y is not None:
                 unit = BYTES if name == "bytes_accessed" else self.unit
                 worse = y > x if self.better == LESS else None
-                found.append(Difference(self.spelled.format(name), x, y, unit, worse))
-        return found
+                yield Difference(self.spelled.format(name), x, y, unit, worse)
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:

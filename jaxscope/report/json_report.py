@@ -6,7 +6,7 @@ import datetime
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -108,16 +108,18 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     yield "buckets", (_bucket(v) for v in observed_sizes.varying(run))
     yield "arrays", arrays.as_json(run)
     yield "transfers", transfers.as_json(run)
-    yield (
-        "findings",
-        itertools.chain(
-            (contract.Finding.of(f) for f in ranks.findings(job)),
-            (contract.Finding.of(f, variants.sub_run(f, parts)) for f in variants.findings(parts)),
-        ),
-    )
+    yield "findings", findings(parts, job)
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)
     yield "ranks", ranks.as_json(job)
+
+
+def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
+    """Yield the entries of ``findings``: those of the ranks of ``job``, then those of the run and its sub-runs."""
+    for f in ranks.findings(job):
+        yield contract.Finding.of(f)
+    for f in variants.findings(parts):
+        yield contract.Finding.of(f, variants.sub_run(f, parts))
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
@@ -184,6 +186,14 @@ def dumps(value: Any) -> str:
     NaN and infinities, which JSON has not, become null.
     """
     return _text(value) + "\n"
+
+
+def compact(value: Any) -> str:
+    """Return the same JSON as ``dumps`` in one line without spaces, without the end of the line."""
+    try:
+        return _ascii(msgspec.json.encode(value).decode())
+    except UnicodeEncodeError:
+        return _ascii(json.dumps(msgspec.to_builtins(value), separators=(",", ":")))
 
 
 def _paying_line(p: payers.Payer) -> contract.PayingLine:

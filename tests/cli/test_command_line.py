@@ -4,6 +4,7 @@ import argparse
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -63,6 +64,54 @@ def test_a_mistake_gets_exit_code_2_and_a_hint_on_stderr(jaxscope, run, argv, hi
     code, out, err = jaxscope(*argv)
     assert (code, out) == (2, "")
     assert err.startswith("jaxscope: ") and hint in err and "Traceback" not in err and "\x1b" not in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "slug"),
+    [
+        (["report", "--format", "json", "no-such-run"], "run-not-found"),
+        (["report", "--format=json", "--brief", "no-such-run"], "run-not-found"),
+        (["report", "--format", "json", "--brif"], "usage"),
+        (["check", "--output-format", "json", "--no-recompiles-after", "x"], "gate-after"),
+        (["show", "latest", "findings/JX999"], "no-such-path"),
+        (["show"], "usage"),
+        (["try", "--format", "json", "train.py"], "usage"),
+    ],
+)
+def test_an_error_is_one_line_of_json_where_json_is_requested(jaxscope, run, argv, slug):
+    code, out, err = jaxscope(*argv)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert json.loads(err)["error"]["slug"] == slug
+    assert json.loads(err).keys() == {"schema", "error"}
+
+
+def test_what_follows_the_script_is_the_programs_and_requests_no_json(jaxscope):
+    code, _, err = jaxscope("try", "--pach", "x", "train.py", "--format", "json")
+    assert code == 2 and err.startswith("jaxscope: try: ")
+
+
+def test_the_brief_report_and_show_are_commands(jaxscope, run):
+    code, out, err = jaxscope("report", "--format", "json", "--brief")
+    assert (code, err) == (0, "") and out.count("\n") == 1
+    words = json.loads(out)["next"][0]["command"].split()[1:]
+    code, out, err = jaxscope(*words)
+    assert (code, err) == (0, "") and json.loads(out)["value"]["code"] == "JX103"
+    assert json.loads(jaxscope("show", "latest", "run/exit_code")[1])["value"] == 0
+    assert jaxscope("report", "--brief")[0] == 2
+    assert json.loads(jaxscope("report", "--brief", "--schema")[1])["title"] == "jaxscope brief report"
+
+
+def test_the_skill_names_only_commands_and_options_that_exist(jaxscope):
+    code, page, err = jaxscope("skill")
+    assert (code, err) == (0, "") and page.startswith("---\nname: jaxscope\n")
+    assert len(page) < 6000
+    commands = re.findall(r"\bjaxscope ((?!try\b)[a-z]+)((?: (?!#)[^\n`]+)?)", page.partition("\n# ")[2])
+    assert {verb for verb, _ in commands} >= {"run", "report", "show", "rule"}
+    for verb, words in commands:
+        page = jaxscope(verb, "--help")[1]
+        assert page.startswith(f"usage: jaxscope {verb}"), verb
+        for option in re.findall(r"(?<= )--?[a-z-]+", words.partition(".py")[0]):
+            assert option in page, (verb, option)
 
 
 def test_the_report_goes_to_stdout(jaxscope, run):
@@ -347,9 +396,13 @@ def test_a_full_disk_is_a_message(run, home):
             done = subprocess.run(
                 [sys.executable, "-m", "jaxscope", *words], stdout=full, stderr=subprocess.PIPE, text=True
             )
-        assert done.returncode == 2 and done.stderr == (
-            "jaxscope: the output cannot be written: No space left on device [unwritable]\n"
-        )
+        message = "the output cannot be written: No space left on device"
+        assert done.returncode == 2
+        if "json" in words:
+            error = {"slug": "unwritable", "message": message, "hint": None}
+            assert json.loads(done.stderr) == {"schema": 1, "error": error}
+        else:
+            assert done.stderr == f"jaxscope: {message} [unwritable]\n"
 
 
 def test_a_message_names_us_once(jaxscope):

@@ -1,0 +1,62 @@
+"""``jaxscope show``: one part of the JSON report, by its path."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from jaxscope.cli.output import chosen, deliver, job_of
+from jaxscope.cli.progress import reading
+
+DESCRIPTION = """\
+Print one part of the JSON report of a run as JSON, at most 4 KB of it: what the path leads to (value), what
+lies below it (left_out, below) and the commands that lead on (next). A path is made of keys, positions and
+names: of a function (train_step, train.py:88), of its compilations (their numbers), of findings (code,
+then position), of programs (the beginning of the id). Ids are followed: compilations/2/program is the
+program. `/` in a name is written ~1.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope show latest                                        the keys of the report
+  jaxscope show latest findings                               the codes, and how many of each
+  jaxscope show latest findings/JX101/0                       one finding with its evidence
+  jaxscope show latest findings/JX101/0/evidence/0/compilation
+  jaxscope show latest functions/train_step/compilations/2/key
+  jaxscope show latest functions/train.py:88/programs/0 --all
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``show``."""
+    parser = subparsers.add_parser(
+        "show", help="one part of the JSON report", description=DESCRIPTION, epilog=EXAMPLES
+    )
+    parser.add_argument("run", metavar="RUN", help="a run's name, its directory, or latest")
+    parser.add_argument(
+        "path", nargs="?", default="", metavar="PATH", help="where in the report (default: its keys)"
+    )
+    parser.add_argument(
+        "--rank", type=int, metavar="N", help="of a job of many processes: the report of this one"
+    )
+    parser.add_argument("--all", action="store_true", help="the whole value, however long")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    parser.set_defaults(handler=handle)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print it."""
+    from jaxscope.model.load import load
+    from jaxscope.report import show
+    from jaxscope.report.drill import Document
+    from jaxscope.report.json_report import compact
+    from jaxscope.report.text import which
+
+    directory = chosen(args.run, args.rank)
+    directory.everything = args.all
+    with reading(f"reading {directory.path.name}") as progress:
+        run = load(directory, progress)
+    job = job_of(args.run, directory, run) if args.rank is None else None
+    found = show.show(Document(run, directory, job), args.path, which(directory).strip(), everything=args.all)
+    deliver(compact(found) + "\n", args.output)
+    return 0

@@ -1,0 +1,242 @@
+"""``jaxscope try``: run a program before and after a change, and say whether it got better."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from jaxscope.cli import Parser, options, worktrees
+from jaxscope.cli.worktrees import Repository
+from jaxscope.errors import JaxscopeError, UsageError
+from jaxscope.launch import command
+from jaxscope.launch.command import Command
+from jaxscope.log import store
+from jaxscope.log.store import RunDir
+
+if TYPE_CHECKING:
+    from jaxscope.report.trial import Side
+
+USAGE = "jaxscope try [options] (script.py | -m module | -c code) [args...]"
+DESCRIPTION = """\
+Run a program as it is and with a change, each in a checkout of its own in a temporary directory, and judge
+each figure: better, worse or equal. The figures are counts (recompiles, compilations, copies), bytes and,
+with --target, bounds on the time of a call; seconds are not compared, so a busy machine changes nothing. The
+output of both on stdout is compared, too.
+
+"Before" is your checkout with its uncommitted changes and new files; files that git ignores are absent in
+both. Your checkout is not changed. The program gets no stdin. Both recordings are kept, for jaxscope diff
+and show.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope try --patch FIX.diff train.py --lr 0.1         before, and with the patch
+  jaxscope try --ref faster train.py                      before, and another branch, tag or commit
+  jaxscope try --patch FIX.diff --format json train.py    for an agent, or CI
+  jaxscope try --ref faster --target v5e:4x4 train.py     compare what a TPU's compiler makes of it, too
+
+exit codes:
+  0  better: some figures are better, none is worse, the outputs are equal
+  1  worse, or the outputs differ, or the program fails with the change
+  2  the command line is wrong, or the patch does not apply
+  3  equal: no figure differs
+  4  mixed: some are better, some are worse
+"""
+END = 2000  # characters of the program's stderr that are shown where it failed
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add ``try``; the words are split by ``options.split``, as those of ``run``."""
+    verb = subparsers.add_parser("try", help="compare before and after", add_help=False, prefix_chars="\0")
+    verb.add_argument("words", nargs=argparse.REMAINDER)
+    verb.set_defaults(handler=handle)
+
+
+def parser() -> Parser:
+    """Return the parser of the options before the program."""
+    parser = Parser(prog="jaxscope try", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument(
+        "--patch", metavar="FILE", type=Path, help="the change as a diff, as git diff writes it"
+    )
+    change.add_argument("--ref", metavar="COMMIT", help="the changed version: a branch, a tag or a commit")
+    parser.add_argument(
+        "--target", action="append", metavar="TARGET", help="as jaxscope run --target (repeatable)"
+    )
+    parser.add_argument("--step-function", metavar="NAME", help="as jaxscope run --step-function")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-5,
+        metavar="SHARE",
+        help="numbers in the outputs may differ by this share of their value (default: 1e-5)",
+    )
+    parser.add_argument("--all", action="store_true", help="also print figures of functions that are equal")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON Schema of the JSON, and run nothing"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
+    return parser
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Run the program twice, print the comparison, and return the exit code of its verdict."""
+    from jaxscope.cli.output import deliver
+    from jaxscope.report import trial
+    from jaxscope.report.json_report import dumps
+
+    reader = parser()
+    ours, words = options.split(args.words, reader)
+    try:
+        opts = reader.parse_args(ours)
+    except SystemExit:  # --help
+        return 0
+    if opts.schema:
+        deliver(dumps(trial.schema()), opts.output)
+        return 0
+    if opts.patch is None and opts.ref is None:
+        raise UsageError(
+            "try: give the change as --patch FILE or --ref COMMIT",
+            hint="see: jaxscope try --help",
+            slug="usage",
+        )
+    if opts.patch is not None and not opts.patch.is_file():
+        raise UsageError(
+            f"there is no file {opts.patch}", hint="git diff > FIX.diff writes one", slug="no-patch"
+        )
+    program = command.parse(words)
+    with _ended_in_order(), worktrees.repository() as repository:
+        now = repository.uncommitted()
+        before = _run(repository, now, None, _label_of_now(repository, now), program, opts)
+        if opts.patch is not None:
+            after = _run(repository, now, opts.patch.resolve(), f"with {opts.patch.name}", program, opts)
+        else:
+            commit = repository.commit_of(opts.ref)
+            after = _run(repository, commit, None, opts.ref, program, opts)
+    found = trial.compare(before, after, opts.tolerance)
+    if opts.format == "json":
+        deliver(dumps(found.page), opts.output)
+    else:
+        _print(found, opts)
+    return trial.EXIT_CODES[found.page.verdict]
+
+
+def _print(found: Any, opts: argparse.Namespace) -> None:
+    import io
+
+    from jaxscope.cli.output import deliver
+    from jaxscope.report import trial
+    from jaxscope.report.console import console
+    from jaxscope.report.layout import put
+
+    to_file = opts.output is not None and str(opts.output) != "-"
+    buffer = io.StringIO()
+    put(console(buffer if to_file else sys.stdout), trial.lines(found, everything=opts.all))
+    if to_file:
+        deliver(buffer.getvalue(), opts.output)
+
+
+def _label_of_now(repository: Repository, commit: str) -> str:
+    return "HEAD" if commit == repository.commit_of("HEAD") else "HEAD with uncommitted changes"
+
+
+def _run(
+    repository: Repository,
+    commit: str,
+    patch: Path | None,
+    label: str,
+    program: Command,
+    opts: argparse.Namespace,
+) -> Side:
+    """Check a version out, run the program there, and read its run while the files are there.
+
+    Raises:
+      JaxscopeError: nothing was recorded, or code of the user's own checkout ran.
+    """
+    from jaxscope.model.load import load
+    from jaxscope.report import trial, variants
+    from jaxscope.report.text import which
+
+    record = RunDir(store.fresh(store.clean_name(f"try-{program.stem}")))
+    with repository.checked_out(commit, patch) as folder:
+        if not folder.is_dir():
+            raise UsageError(
+                f"{label} has no directory {repository.below}",
+                hint="start it in another directory",
+                slug="usage",
+            )
+        words = [_in_tree(program.words[0], repository), *program.words[1:]]
+        environment = {**os.environ, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
+        path = [*repository.python_path(), *filter(None, [os.environ.get("PYTHONPATH")])]
+        if path:
+            environment["PYTHONPATH"] = os.pathsep.join(path)
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxscope", "run", "--no-tui", "-q", "-o", str(record.path),
+             *_passed_on(opts), *words],
+            cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        )  # fmt: skip
+        output, errors = (b.decode("utf-8", "replace") for b in (done.stdout, done.stderr))
+        if done.returncode:
+            sys.stderr.write(f"{label}: exit code {done.returncode}\n{errors[-END:]}\n")
+        if not record.recorded:
+            raise JaxscopeError(
+                f"{label}: nothing was recorded (exit code {done.returncode}): {errors.strip()[-END:]}",
+                hint="does it import jax? Files that git ignores, such as data, are absent in the checkout",
+                slug="try-not-recorded",
+            )
+        run = load(record)
+        _own_checkout_unused(run, repository)
+        findings = variants.findings(variants.of(run, record))
+    return trial.Side(label, which(record).strip(), run, findings, done.returncode, output)
+
+
+def _passed_on(opts: argparse.Namespace) -> list[str]:
+    words = [word for target in opts.target or () for word in ("--target", target)]
+    words += ["--wait-targets"] if opts.target else []
+    return [*words, "--step-function", opts.step_function] if opts.step_function else words
+
+
+def _in_tree(word: str, repository: Repository) -> str:
+    """Return the script's path; an absolute one in the user's checkout becomes that in ``tree``."""
+    path = Path(word)
+    if path.is_absolute() and path.is_relative_to(repository.root):
+        return str(repository.tree / path.relative_to(repository.root))
+    return word
+
+
+def _own_checkout_unused(run: Any, repository: Repository) -> None:
+    """Check that no function of the run is of a tracked file of the user's checkout: it has no change.
+
+    Raises:
+      JaxscopeError: one is.
+    """
+    for f in run.functions.values():
+        path = Path(f.seen.file or "")
+        if f.user and path.is_absolute() and path.is_relative_to(repository.root):
+            raise JaxscopeError(
+                f"the program imported {path} of your checkout, in place of the version to try",
+                hint="an installed package that leads back to the checkout: give its directory in PYTHONPATH",
+                slug="try-own-checkout",
+            )
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Make SIGTERM raise an exception, so that the temporary checkouts are removed."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

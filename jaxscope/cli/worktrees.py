@@ -1,0 +1,200 @@
+"""Check out versions of a git repository into a temporary directory, without changing the user's checkout.
+
+Objects that git makes for uncommitted changes go to the temporary directory, too: the repository only
+lists the worktree while it exists. Hooks of the repository are not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from jaxscope.errors import UsageError
+from jaxscope.log import store
+
+_QUIET = ("-c", "core.hooksPath=" + os.devnull, "-c", "advice.detachedHead=false", "-c", "gc.auto=0")
+_FROM_GIT = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")  # set inside a hook or an alias
+_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (
+        ("NAME", "jaxscope"),
+        ("EMAIL", "jaxscope@localhost"),
+        ("DATE", "2000-01-01T00:00:00Z"),
+    )
+}
+
+
+class Repository:
+    """The repository of the current directory, and room for its worktrees.
+
+    Attributes:
+      root: the top of the user's checkout.
+      below: the current directory, relative to it.
+      tree: where every version is checked out, one after the other: paths in outputs and in programs are
+        the same.
+    """
+
+    def __init__(self, root: Path, below: Path, room: Path) -> None:
+        self.root, self.below, self.tree = root, below, room / "tree"
+        self._room = room
+        own = self.git("rev-parse", "--git-path", "objects").strip()
+        self._env = {
+            "GIT_OBJECT_DIRECTORY": str(room / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(root / own),
+        }
+        (room / "objects").mkdir()
+
+    def git(self, *words: str, at: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+        """Run git and return its output.
+
+        Raises:
+          UsageError: it fails; the message is git's.
+        """
+        done = subprocess.run(
+            ["git", *_QUIET, *words],
+            cwd=at or self.root,
+            env={**_environment(), **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            text = os.fsdecode(done.stderr or done.stdout).strip()
+            raise UsageError(f"git {words[0]} failed: {text}", hint=f"in {at or self.root}", slug="git")
+        return os.fsdecode(done.stdout)
+
+    def commit_of(self, ref: str) -> str:
+        """Return the id of the commit that ``ref`` names.
+
+        Raises:
+          UsageError: it names none.
+        """
+        try:
+            return self.git(
+                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
+            ).strip()
+        except UsageError as e:
+            raise UsageError(
+                f"there is no commit {ref!r} in {self.root}",
+                hint="give a branch, a tag or a commit; the checkout needs at least one commit",
+                slug="no-such-ref",
+            ) from e
+
+    def uncommitted(self) -> str:
+        """Return the id of a commit of the checkout as it is: with changes and with new files, but for those
+        that git ignores.
+
+        It is HEAD where there are none.
+        """
+        head = self.commit_of("HEAD")
+        index = self._room / "index"
+        with contextlib.suppress(OSError):  # an empty index works as well, more slowly
+            shutil.copyfile(self.root / self.git("rev-parse", "--git-path", "index").strip(), index)
+        env = {**self._env, "GIT_INDEX_FILE": str(index)}
+        self.git("add", "--all", ".", env=env)
+        tree = self.git("write-tree", env=env).strip()
+        if tree == self.git("rev-parse", f"{head}^{{tree}}").strip():
+            return head
+        return self.git(
+            "commit-tree", tree, "-p", head, "-m", "uncommitted", env={**env, **_IDENTITY}
+        ).strip()
+
+    @contextlib.contextmanager
+    def checked_out(self, commit: str, patch: Path | None = None) -> Iterator[Path]:
+        """Check ``commit`` out into ``tree``, apply ``patch`` to it, and remove it at the end.
+
+        Yields the directory that is the current one there.
+
+        Raises:
+          UsageError: the patch does not apply.
+        """
+        self.git("worktree", "add", "--quiet", "--detach", str(self.tree), commit, env=self._env)
+        try:
+            if patch is not None:
+                self._apply(patch)
+            yield self.tree / self.below
+        finally:
+            with contextlib.suppress(UsageError):
+                self.git("worktree", "remove", "--force", str(self.tree))
+            shutil.rmtree(self.tree, ignore_errors=True)
+            with contextlib.suppress(UsageError):
+                self.git("worktree", "prune")
+
+    def _apply(self, patch: Path) -> None:
+        words = ("apply", "--whitespace=nowarn", "--recount")
+        try:
+            self.git(*words, str(patch), at=self.tree, env=self._env)
+        except UsageError as e:
+            if self.below == Path():
+                raise _does_not_apply(patch, e) from e
+            try:  # a patch whose paths begin at the current directory
+                self.git(
+                    *words, f"--directory={self.below.as_posix()}", str(patch), at=self.tree, env=self._env
+                )
+            except UsageError:
+                raise _does_not_apply(patch, e) from e
+
+    def python_path(self) -> list[str]:
+        """Return the entries of ``sys.path`` that are in the checkout, as paths in ``tree``; those of
+        packages that are installed from the checkout (``pip install -e``), too."""
+        entries = [Path(entry) for entry in sys.path[1:] if entry]
+        for name, module in list(sys.modules.items()):
+            mapping = getattr(module, "MAPPING", None)  # of setuptools
+            if name.startswith("__editable__") and isinstance(mapping, dict):
+                entries += [Path(path).parent for path in mapping.values() if isinstance(path, str)]
+        there = [self.tree / e.relative_to(self.root) for e in entries if e.is_relative_to(self.root)]
+        return [str(path) for path in dict.fromkeys(there) if path.is_dir()]
+
+
+def _does_not_apply(patch: Path, e: UsageError) -> UsageError:
+    return UsageError(
+        f"{patch} does not apply: {e.message.partition(': ')[2]}",
+        hint="make it against the files as they are now: git diff > FIX.diff, then git stash",
+        slug="patch-does-not-apply",
+    )
+
+
+def _environment() -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if name not in _FROM_GIT}
+    return {**env, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+
+@contextlib.contextmanager
+def repository() -> Iterator[Repository]:
+    """Yield the repository of the current directory; its temporary room is removed at the end.
+
+    Raises:
+      UsageError: the current directory is in no git repository, or there is no git.
+    """
+    here = store.here().resolve()
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "--show-toplevel"],
+            cwd=here,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError as e:
+        raise UsageError("try needs git, which is not installed", slug="no-git") from e
+    if done.returncode:
+        raise UsageError(
+            f"{here} is in no git repository",
+            hint="jaxscope try compares versions of a checkout; without git: jaxscope run before and after,"
+            " then jaxscope diff",
+            slug="no-repository",
+        )
+    root = Path(os.fsdecode(done.stdout).rstrip("\n")).resolve()
+    room = Path(tempfile.mkdtemp(prefix="jaxscope-try-")).resolve()
+    try:
+        yield Repository(root, here.relative_to(root), room)
+    finally:
+        shutil.rmtree(room, ignore_errors=True)

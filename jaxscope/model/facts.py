@@ -1,0 +1,158 @@
+"""Judge the figures of two runs of a program: better, worse or equal, each one.
+
+The figures are counts, bytes and the bounds of targets, which two runs of one program have in common.
+Seconds are not compared. Functions are matched by ``model.diff``; the figures of a function's programs are
+those of ``model.metrics``, of each the largest: a function with fewer programs is compared with all that
+it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from jaxscope.model import metrics, payers, target_programs, transfers
+from jaxscope.model.causes import recompilations
+from jaxscope.model.diff import FunctionDiff, RunDiff, programs_of
+from jaxscope.model.metrics import BYTES, COUNT, Difference, Figures, Metric, ProgramMetrics
+from jaxscope.model.records import Function, Program
+from jaxscope.model.run import Run
+from jaxscope.model.transfers import TO_DEVICE, TO_HOST
+
+BETTER, WORSE, EQUAL, MIXED = "better", "worse", "equal", "mixed"
+SECONDS = "seconds"  # of a bound
+
+
+def _memory(m: metrics.SavedMetrics) -> Figures | None:
+    memory = m.memory or {}
+    return {name: memory[name] for name in ("peak", "temp") if name in memory} or None
+
+
+def _wire(m: metrics.SavedMetrics) -> Figures | None:
+    traffic = m.traffic if isinstance(m, ProgramMetrics) else None
+    return None if traffic is None else {axes: t.wire_bytes for axes, t in traffic.items()}
+
+
+def _bound(m: metrics.SavedMetrics) -> Figures | None:
+    bounds = m.bounds if isinstance(m, ProgramMetrics) else None
+    return None if bounds is None else {"least": bounds.least}
+
+
+MEMORY = Metric("memory", BYTES, metrics.LESS, _memory, metrics.MEMORY.tolerance, "{}_bytes", None)
+WIRE = Metric("wire", BYTES, metrics.LESS, _wire, spelled="wire_bytes over {}")
+BOUND = Metric("bound", SECONDS, metrics.LESS, _bound, metrics.WORK.tolerance, "{}_seconds", None)
+COUNTS = Metric("counts", COUNT, metrics.LESS, lambda m: None, missing=None)
+TRANSFERRED = Metric("transferred", BYTES, metrics.LESS, lambda m: None, missing=None)
+OF_PROGRAMS = (MEMORY, metrics.WORK, WIRE, metrics.CONSTANTS, metrics.UPCASTS, metrics.CALLBACKS, BOUND)
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One figure before and after.
+
+    Attributes:
+      part: the metric's name.
+      figure: its name, the values and the unit.
+      verdict: BETTER, WORSE or EQUAL.
+      function: the function that it is of; None: of the run.
+      target: the accelerator that its program was compiled for; None: the devices that ran it.
+    """
+
+    part: str
+    figure: Difference
+    verdict: str
+    function: Function | None = None
+    target: str | None = None
+
+
+def facts(found: RunDiff) -> list[Fact]:
+    """Return the facts of both runs, then those of the user's functions that both have."""
+    both = [f for f in found.functions if f.before is not None and f.after is not None and f.function.user]
+    return [
+        *_judged(COUNTS, _counts(found.before), _counts(found.after)),
+        *_judged(TRANSFERRED, _transferred(found.before), _transferred(found.after)),
+        *(fact for f in both for fact in _of_function(found, f)),
+    ]
+
+
+def verdict(found: Iterable[Fact]) -> str:
+    """Return BETTER or WORSE if the facts that differ agree, MIXED if they do not, EQUAL if none differs."""
+    seen = {f.verdict for f in found} - {EQUAL}
+    return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
+
+
+def _judged(
+    metric: Metric,
+    before: Figures | None,
+    after: Figures | None,
+    function: Function | None = None,
+    target: str | None = None,
+) -> Iterator[Fact]:
+    if before is None or after is None:
+        return
+    for d in metric.differences(before, after):
+        same = abs(d.after - d.before) <= metric.tolerance * abs(d.before)
+        yield Fact(metric.name, d, EQUAL if same else WORSE if d.worse else BETTER, function, target)
+
+
+def _counts(run: Run) -> dict[str, float]:
+    functions = run.functions.values()
+    return {
+        "recompiles": sum(len(recompilations(f)) for f in functions if f.user),
+        "recompiles_outside_jit": len(payers.recompiled_outside(run)),
+        "compilations": sum(f.compiled for f in functions),
+        "lowerings": sum(f.lowerings for f in functions),
+        "traces": sum(f.traces for f in functions),
+        "fast_path_misses": sum(f.fast_path_misses for f in functions if f.user),
+        **_transfers(run, "transfers", "count"),
+    }
+
+
+def _transferred(run: Run) -> dict[str, float]:
+    return _transfers(run, "bytes", "bytes")
+
+
+def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
+    if not transfers.counted(run):
+        return {}
+    found = transfers.transfers(run)
+    return {
+        f"{name}_{way}": sum(getattr(t, attribute) or 0 for t in found if t.direction == direction)
+        for way, direction in (("to_host", TO_HOST), ("to_devices", TO_DEVICE))
+    }
+
+
+def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
+    assert f.before is not None and f.after is not None
+    before, after = (
+        {"compilations": x.compiled, "recompiles": len(recompilations(x))} for x in (f.before, f.after)
+    )
+    yield from _judged(COUNTS, before, after, f.function)
+    old, new = _by_target(found.before, f.before), _by_target(found.after, f.after)
+    for target in old:
+        if target in new:
+            were = [metrics.of(found.before, p) for p in old[target]]
+            are = [metrics.of(found.after, p) for p in new[target]]
+            for metric in OF_PROGRAMS:
+                yield from _judged(metric, _largest(metric, were), _largest(metric, are), f.function, target)
+
+
+def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
+    found: dict[str | None, list[Program]] = {None: programs_of(run, f)}
+    for g, programs in target_programs.of_run(run):
+        for p in programs if g is f else ():
+            found.setdefault(p.target, []).append(p)
+    return {target: programs for target, programs in found.items() if programs}
+
+
+def _largest(metric: Metric, programs: Sequence[ProgramMetrics]) -> Figures | None:
+    """Return each figure's largest value in ``programs``; None if the figures of one are unknown."""
+    found: dict[str, float | None] = {}
+    for program in programs:
+        figures = metric.extract(program)
+        if figures is None:
+            return None
+        for name, value in figures.items():
+            known = found.get(name, value)
+            found[name] = None if value is None or known is None else max(value, known)
+    return found

@@ -1,0 +1,92 @@
+"""Keep JSON within a number of bytes: cut texts, and leave out what has no room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from jaxscope.report.json_report import compact
+
+T = TypeVar("T")
+MARK = "..."
+LEAST = 200  # bytes: a container is not shown in part where less room is left
+
+
+def size(value: Any) -> int:
+    """Return the bytes of ``value`` as JSON."""
+    return len(compact(value))
+
+
+def cut(text: str, most: int) -> str:
+    """Return the beginning of ``text`` that takes at most ``most`` bytes as JSON, quotes included."""
+    if len(text) <= most and size(text) <= most:
+        return text
+    low, high = 0, min(len(text), most)
+    while low < high:  # the escapes of a character take 1 to 12 bytes
+        middle = (low + high + 1) // 2
+        if size(text[:middle] + MARK) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low] + MARK
+
+
+def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | None = None) -> list[T]:
+    """Return the first of ``values`` that together take at most ``room`` bytes as a list.
+
+    Args:
+      shorter: makes a smaller value of one that does not fit.
+    """
+    kept: list[T] = []
+    for value in values:
+        took = size(value) + 1
+        if took > room and shorter is not None:
+            value = shorter(value)
+            took = size(value) + 1
+        if took > room:
+            break
+        kept.append(value)
+        room -= took
+    return kept
+
+
+def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
+    """Return as much of ``value``, plain data, as takes ``room`` bytes.
+
+    Keys of an object and the last entries of a list are left out, smaller ones are kept first; a text is cut.
+    ``left_out`` gets the path of each part that is not complete.
+    """
+    if size(value) <= room:
+        return value
+    left_out.append(path)
+    if isinstance(value, str):
+        return cut(value, room)
+    if isinstance(value, list):
+        kept = first_that_fit(value, room - 2)
+        if not kept and value and room > LEAST:
+            kept = [fitted(value[0], room - 4, f"{path}/0", [])]
+        return kept
+    if not isinstance(value, dict):
+        return None
+    return _some_keys(value, room, path, left_out)
+
+
+def _some_keys(value: dict[str, Any], room: int, path: str, left_out: list[str]) -> dict[str, Any]:
+    room -= 2
+    kept: dict[str, Any] = {}
+    took = {key: size(key) + size(x) + 2 for key, x in value.items()}
+    for key in sorted(value, key=lambda key: (isinstance(value[key], (dict, list)), took[key])):
+        if took[key] <= room:
+            kept[key] = value[key]
+            room -= took[key]
+    left_out.pop()  # its keys are named instead
+    for key, x in value.items():
+        if key in kept:
+            continue
+        below = f"{path}/{key.replace('~', '~0').replace('/', '~1')}".lstrip("/")
+        if room > LEAST and size(key) < LEAST // 2:
+            kept[key] = fitted(x, room - size(key) - 2, below, left_out)
+            room -= size(key) + size(kept[key]) + 2
+        else:
+            left_out.append(below)
+    return {key: kept[key] for key in value if key in kept}

@@ -1,0 +1,327 @@
+"""The JSON report in at most 8 KB: verdict, findings with their fixes, figures, and the next commands.
+
+``jaxscope show`` prints the rest, one part at a time.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from jaxscope import __version__
+from jaxscope.log.store import RunDir
+from jaxscope.model import metrics, payers
+from jaxscope.model import transfers as run_transfers
+from jaxscope.model.causes import recompilations
+from jaxscope.model.load import state
+from jaxscope.model.ranks import Job
+from jaxscope.model.records import Function
+from jaxscope.model.run import Run
+from jaxscope.present.causes import explanations
+from jaxscope.present.failures import removed, uncaught
+from jaxscope.present.runs import compiling, ending
+from jaxscope.present.spans import plain
+from jaxscope.present.text import count
+from jaxscope.report import contract
+from jaxscope.report.bounded import cut, first_that_fit, size
+from jaxscope.report.drill import Document, escaped, finding_paths
+from jaxscope.report.json_report import SCHEMA, compact
+from jaxscope.report.show import Command
+from jaxscope.schema.findings import ERROR, NOTE, WARNING
+from jaxscope.schema.keys import Frame
+
+MOST_BYTES = 8192
+TEXT_BYTES = 400  # of one text
+NAME_BYTES = 200
+ARGUMENTS_BYTES = 600  # of the arguments of a fix
+FUNCTIONS_BYTES = 1500
+COMMANDS_BYTES = 2000
+FUNCTIONS = 5
+
+
+class BriefRun(contract.Entry):
+    """The program. ``name`` is what commands take as RUN."""
+
+    name: str
+    program: str
+    state: str | None
+    ending: str
+    exit_code: int | None
+    signal: int | None
+    seconds: float | None
+    jax: str | None
+    platform: str | None
+    devices: int
+    processes: int
+
+
+class Figures(contract.Entry):
+    """Figures of the whole run.
+
+    Attributes:
+      compiling_seconds: wall time of tracing, lowering and compiling in the main process.
+      recompiles: of the user's functions; ``recompiles_outside_jit``: of operations outside jit and of
+        libraries.
+      fast_path_misses: calls that left JAX's fast path and compiled nothing.
+      largest_peak_bytes: memory of the program that needs most, on one device.
+      transfers: copies between host and devices; null: they were not counted.
+      waiting_seconds: the time in which the program waited for copies to the host.
+      degraded: parts that could not be recorded.
+    """
+
+    compiling_seconds: float | None
+    compilations: int
+    recompiles: int
+    recompiling_seconds: float
+    recompiles_outside_jit: int
+    fast_path_misses: int
+    persistent_cache_hits: int
+    programs: int
+    largest_peak_bytes: int | None
+    transfers: int | None
+    waiting_seconds: float | None
+    degraded: int
+
+
+class BriefFinding(contract.Entry):
+    """One finding, as in ``findings`` of the JSON report, without its evidence.
+
+    Attributes:
+      path: where the whole finding is: ``jaxscope show RUN PATH``.
+      incomplete: the names of the fields here that were cut, or left out (then null).
+    """
+
+    path: str
+    id: str
+    code: str
+    severity: str
+    certainty: str
+    title: str
+    function: str | None
+    source: Frame | None
+    seconds: float | None
+    fix: str | None
+    fix_kind: str | None
+    fix_arguments: dict[str, Any] | None
+    incomplete: list[str]
+
+
+class BriefFunction(contract.Entry):
+    """One of the user's functions. ``recompiled``: why, the costliest time."""
+
+    path: str
+    source: Frame | None
+    compilations: int
+    recompiles: int
+    seconds: float
+    recompiled: str | None
+
+
+class Counts(contract.Entry):
+    """How many findings there are; ``shown``: of them in ``findings``."""
+
+    error: int
+    warning: int
+    note: int
+    shown: int
+
+
+class Brief(contract.Entry):
+    """The document.
+
+    Attributes:
+      verdict: what happened and what it cost, in sentences.
+      functions: the user's slowest functions.
+      next: commands, the most useful one first.
+    """
+
+    schema: int
+    jaxscope: str
+    verdict: str
+    run: BriefRun
+    figures: Figures
+    counts: Counts
+    findings: list[BriefFinding]
+    functions: list[BriefFunction]
+    next: list[Command]
+
+
+def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
+    """Return the brief report, at most MOST_BYTES long with the end of its line.
+
+    Args:
+      name: the run, as a command takes it.
+      job: the ranks of which ``run`` is one.
+    """
+    document = Document(run, directory, job)
+    found = document.findings()
+    severities = Counter(f.severity for f in found)
+    page = Brief(
+        SCHEMA,
+        __version__,
+        cut(" ".join(_verdict(run, directory, found)), 2 * TEXT_BYTES),
+        _run(run, directory, name),
+        _figures(run),
+        Counts(severities[ERROR], severities[WARNING], severities[NOTE], 0),
+        [],
+        [],
+        [],
+    )
+    page.next = first_that_fit(_next(run, directory, name, found), COMMANDS_BYTES)
+    page.functions = first_that_fit(_functions(run, document), FUNCTIONS_BYTES)
+    page.findings = first_that_fit(_findings(found), MOST_BYTES - size(page) - 20, _shorter)
+    page.counts.shown = len(page.findings)
+    return page
+
+
+def dumps(page: Brief) -> str:
+    """Return the text of ``page``."""
+    return compact(page) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a brief report."""
+    found: dict[str, Any] = msgspec.json.schema(Brief)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "jaxscope brief report",
+        **found,
+    }
+
+
+def _verdict(run: Run, directory: RunDir, found: Sequence[contract.Finding]) -> Iterator[str]:
+    main = run.main
+    died = main.died if main is not None else None
+    if died is not None:
+        yield f"The program died: {plain(removed(died)) or plain(uncaught(died))}."
+    if not run.processes:
+        yield "Nothing was recorded: the program did not import jax."
+        return
+    if not run.compilations:
+        yield "Nothing was compiled."
+    if spent := plain(compiling(run)):
+        yield f"{spent}."
+    first = next(iter(found), None)
+    if first is not None:
+        at = f" ({first.source.file}:{first.source.line})" if first.source is not None else ""
+        yield f"{count(len(found), 'finding')}; the first: {cut(first.title, TEXT_BYTES)}{at}."
+    elif run.compilations:
+        yield "No problems found."
+
+
+def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
+    started = run.main.started if run.main is not None else None
+    exited = run.exited
+    return BriefRun(
+        name=cut(name, NAME_BYTES),
+        program=cut(_program(run, directory), TEXT_BYTES),
+        state=state(run, directory),
+        ending=cut(ending(run, directory)[0], TEXT_BYTES),
+        exit_code=exited.exit_code if exited is not None else None,
+        signal=exited.signal if exited is not None else None,
+        seconds=run.seconds,
+        jax=None if started is None or started.jax is None else cut(started.jax, NAME_BYTES),
+        platform=None if run.platform is None else cut(run.platform, NAME_BYTES),
+        devices=len(run.devices),
+        processes=len(run.processes),
+    )
+
+
+def _program(run: Run, directory: RunDir) -> str:
+    """Return the program's words as a shell takes them, without the interpreter."""
+    argv = directory.meta.get("argv")
+    return shlex.join(w for w in argv if isinstance(w, str)) if isinstance(argv, list) else ""
+
+
+def _figures(run: Run) -> Figures:
+    functions = run.functions.values()
+    again = [c for f in functions if f.user for c in recompilations(f)]
+    peaks = [metrics.sizes(p.compiled)[1] for p in run.programs.values()]
+    transfers = None if not run_transfers.counted(run) else run_transfers.transfers(run)
+    return Figures(
+        compiling_seconds=run.compiling_seconds,
+        compilations=sum(f.compiled for f in functions),
+        recompiles=len(again),
+        recompiling_seconds=sum(c.seconds for c in again),
+        recompiles_outside_jit=len(payers.recompiled_outside(run)),
+        fast_path_misses=sum(f.fast_path_misses for f in functions),
+        persistent_cache_hits=sum(f.persistent_cache_hits for f in functions),
+        programs=len(run.programs),
+        largest_peak_bytes=max((n for n in peaks if n is not None), default=None),
+        transfers=None if transfers is None else sum(t.count or 0 for t in transfers),
+        waiting_seconds=None if transfers is None else sum(t.blocked_seconds or 0.0 for t in transfers),
+        degraded=len(run.degraded),
+    )
+
+
+def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
+    for f, path in zip(found, finding_paths(found), strict=True):
+        incomplete: list[str] = []
+
+        def text(name: str, f: contract.Finding = f, incomplete: list[str] = incomplete) -> Any:
+            whole = getattr(f, name)
+            short = None if whole is None else cut(whole, TEXT_BYTES)
+            if short != whole:
+                incomplete.append(name)
+            return short
+
+        title, fix, function = text("title"), text("fix"), text("function")
+        arguments: dict[str, Any] | None = f.fix_arguments
+        if size(arguments) > ARGUMENTS_BYTES:
+            arguments = None
+            incomplete.append("fix_arguments")
+        yield BriefFinding(
+            path, f.id, f.code, f.severity, f.certainty, title, function, f.source, f.seconds, fix,
+            f.fix_kind, arguments, incomplete,
+        )  # fmt: skip
+
+
+def _shorter(f: BriefFinding) -> BriefFinding:
+    """Return ``f`` without what is long, its title cut: line, function, fix."""
+    return msgspec.structs.replace(
+        f,
+        title=cut(f.title, NAME_BYTES),
+        function=None,
+        source=None,
+        fix=None,
+        fix_arguments=None,
+        incomplete=["title", "function", "source", "fix", "fix_arguments"],
+    )
+
+
+def _functions(run: Run, document: Document) -> Iterator[BriefFunction]:
+    active = [f for f in run.functions.values() if f.user and f.compilations]
+    for f in sorted(active, key=lambda f: (-f.seconds, f.id))[:FUNCTIONS]:
+        again = recompilations(f)
+        worst = max(again, key=lambda c: c.seconds, default=None)
+        yield BriefFunction(
+            path=f"functions/{escaped(document.function_name(f))}",
+            source=_defined(f),
+            compilations=f.compiled,
+            recompiles=len(again),
+            seconds=f.seconds,
+            recompiled=None if worst is None else cut(explanations(run, worst)[0], NAME_BYTES),
+        )
+
+
+def _defined(f: Function) -> Frame | None:
+    return None if f.seen.file is None or f.seen.line is None else Frame(f.seen.file, f.seen.line, f.name)
+
+
+def _next(run: Run, directory: RunDir, name: str, found: Sequence[contract.Finding]) -> Iterator[Command]:
+    for f, path in list(zip(found, finding_paths(found), strict=True))[:3]:
+        where = f"{f.code}, {cut(f.title, NAME_BYTES)}"
+        yield Command(f"jaxscope show {name} {path}", where)
+    if len(found) > 1:
+        yield Command(f"jaxscope show {name} findings", "all findings")
+    yield Command(f"jaxscope show {name} functions", "all functions; add a path to go on")
+    program = _program(run, directory)
+    if found and program and not program.startswith("-"):
+        yield Command(
+            f"jaxscope try --patch FIX.diff {program}",
+            "whether a patch helps: the program before and after it",
+        )

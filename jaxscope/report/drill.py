@@ -1,0 +1,291 @@
+"""Follow a path into the JSON report: ``functions/train_step/compilations/2/key``.
+
+The values are those of the report and come from the same functions. Only what lies on the path is computed.
+
+A segment is a key, the position in a list, or a name: of a function (``train_step``, ``train.py:88``), a
+compilation (``train_step#2``; below a function its number), a program (the beginning of its id) or a finding
+(its code, then its position; or its id). An id leads to what it names: ``.../program/collectives``. In a key,
+``/`` is written ``~1`` and ``~`` is written ``~0``, as in a JSON Pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+import msgspec
+
+from jaxscope.errors import UsageError
+from jaxscope.log.store import RunDir
+from jaxscope.model.function_lookup import find_compilations, find_functions
+from jaxscope.model.ranks import Job
+from jaxscope.model.records import Compilation, Function, Program
+from jaxscope.model.run import Run
+from jaxscope.report import contract, json_report, targets, variants
+from jaxscope.report.programs import program_json
+
+# Keys that hold the id of an entry, and the list of the report that it is in.
+REFERENCES = {
+    "function": "functions",
+    "program": "programs",
+    "of": "programs",
+    "compilation": "compilations",
+    "compilations": "compilations",
+    "compared_with": "compilations",
+    "after_compilation": "compilations",
+    "confirmed_by": "compilations",
+    "ended_by": "compilations",
+    "inside": "compilations",
+}
+NAMED = 8  # names in a hint
+
+
+class Collection:
+    """A list of entries with names; an entry is computed when it is requested.
+
+    Args:
+      names: the names, in the order of the report.
+      entry: returns the entry with a name, also with another name of it; None if there is none.
+    """
+
+    def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:
+        self.names = names
+        self.entry = entry
+
+
+class Entry:
+    """One entry of a list, with lists that the report has elsewhere.
+
+    Attributes:
+      value: the entry as plain data.
+      links: by name, a function that returns a Collection.
+    """
+
+    def __init__(self, value: Any, links: dict[str, Callable[[], Collection]] | None = None) -> None:
+        self.value = msgspec.to_builtins(value)
+        self.links = links or {}
+
+
+class Document:
+    """The report of one run.
+
+    Args:
+      job: the ranks of which ``run`` is one.
+    """
+
+    def __init__(self, run: Run, directory: RunDir | None = None, job: Job | None = None) -> None:
+        self._run, self._directory, self._job = run, directory, job
+        self.names: Sequence[str] = contract.Report.__struct_fields__
+        self._findings: list[contract.Finding] | None = None
+
+    def child(self, name: str) -> Any:
+        """Return the value of one key of the report; None if there is no such key."""
+        special: dict[str, Callable[[], Collection]] = {
+            "functions": self._functions,
+            "compilations": self._compilations,
+            "programs": self._programs,
+            "findings": self._found,
+            "sub_runs": self._sub_runs,
+        }
+        if name in special:
+            return special[name]()
+        if name not in self.names:
+            return None
+        found = json_report.sections(self._run, self._directory, self._job)
+        value = next(value for key, value in found if key == name)
+        # A part that was not recorded is null: an empty Entry distinguishes it from a missing key.
+        return Entry(
+            msgspec.to_builtins(value if value is None or not hasattr(value, "__next__") else [*value])
+        )
+
+    def by_id(self, section: str, name: str) -> Any:
+        """Return the entry of ``section`` with this id; None if there is none."""
+        known: dict[str, Container[str]] = {
+            "functions": self._run.functions,
+            "compilations": self._run.compilations,
+            "programs": {**self._run.programs, **self._run.retargeted},
+        }
+        return self.child(section).entry(name) if name in known[section] else None
+
+    def sub_run(self, number: int) -> Document:
+        """Return the report of the sub-run at this position."""
+        part = variants.of(self._run, self._directory)[number + 1]
+        return Document(part.run, part.directory)
+
+    def findings(self) -> list[contract.Finding]:
+        """Return all findings, in the order of the report."""
+        if self._findings is None:
+            parts = variants.of(self._run, self._directory)
+            self._findings = [*json_report.findings(parts, self._job)]
+        return self._findings
+
+    def function_name(self, f: Function) -> str:
+        """Return the shortest name that leads to ``f`` alone: its name, or its id."""
+        name = f.display_name
+        alone = [g for g in self._run.functions.values() if g.display_name == name] == [f]
+        return name if alone and f.user else f.id
+
+    def _functions(self) -> Collection:
+        every = sorted(self._run.functions.values(), key=lambda f: (-f.seconds, f.id))
+        return Collection([self.function_name(f) for f in every], self._function)
+
+    def _function(self, name: str) -> Entry:
+        found = find_functions(self._run, name)
+        if len(found) > 1:
+            names = ", ".join(escaped(f.id) for f in found[:NAMED])
+            raise UsageError(
+                f"{name!r} means {len(found):,} functions",
+                hint=f"give one of: {names}",
+                slug="several-functions",
+            )
+        return self.function(found[0])
+
+    def function(self, f: Function) -> Entry:
+        numbered = dict(self._run.numbered(f))
+        programs = dict.fromkeys(c.program for c in f.compilations if c.program in self._run.programs)
+        return Entry(
+            json_report.function_json(f),
+            {
+                "compilations": lambda: Collection(
+                    [str(n) for n in numbered],
+                    lambda text: self._compilation(numbered.get(int(text) if text.isdecimal() else 0)),
+                ),
+                "programs": lambda: Collection([p[:12] for p in programs if p], self._program),
+                "findings": lambda: self._some_findings([x for x in self.findings() if x.function == f.id]),
+            },
+        )
+
+    def _compilations(self) -> Collection:
+        every = sorted(self._run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
+        return Collection([c.id for c in every], self._compilation_named)
+
+    def _compilation_named(self, name: str) -> Entry | None:
+        if name in self._run.compilations:
+            return self._compilation(self._run.compilations[name])
+        functions, number = find_compilations(self._run, name)
+        return self._compilation(dict(self._run.numbered(functions[0])).get(number or 0))
+
+    def _compilation(self, c: Compilation | None) -> Entry | None:
+        return None if c is None else Entry(json_report.compilation_json(self._run, c, self._run.number(c)))
+
+    def _programs(self) -> Collection:
+        return Collection([*sorted(self._run.programs), *sorted(self._run.retargeted)], self._program)
+
+    def _program(self, name: str) -> Entry | None:
+        known: dict[str, Program] = {**self._run.retargeted, **self._run.programs}
+        found = (
+            [known[name]] if name in known else [p for i, p in known.items() if name and i.startswith(name)]
+        )
+        if len(found) != 1:
+            return None
+        p = found[0]
+        here = self._run.programs.get(p.id) is p
+        return Entry(program_json(p, self._run.texts_of(p)) if here else targets.program_json(self._run, p))
+
+    def _found(self) -> Collection:
+        by_code: dict[str, list[contract.Finding]] = {}
+        for f in self.findings():
+            by_code.setdefault(f.code, []).append(f)
+        numbered = self._some_findings(self.findings())
+
+        def entry(name: str) -> Any:
+            if name in by_code:
+                return self._some_findings(by_code[name])
+            return next((Entry(f) for f in self.findings() if f.id == name), None) or numbered.entry(name)
+
+        return Collection([*by_code], entry)
+
+    def _some_findings(self, found: Sequence[contract.Finding]) -> Collection:
+        def entry(name: str) -> Entry | None:
+            return Entry(found[int(name)]) if name.isdecimal() and int(name) < len(found) else None
+
+        return Collection([str(n) for n in range(len(found))], entry)
+
+    def _sub_runs(self) -> Collection:
+        number = len(variants.of(self._run, self._directory)) - 1
+
+        def entry(name: str) -> Document | None:
+            return self.sub_run(int(name)) if name.isdecimal() and int(name) < number else None
+
+        return Collection([str(n) for n in range(number)], entry)
+
+
+def finding_paths(found: Sequence[contract.Finding]) -> list[str]:
+    """Return the path of each finding, ``findings/JX101/0``."""
+    seen: dict[str, int] = {}
+    paths = []
+    for f in found:
+        n = seen.get(f.code, 0)
+        seen[f.code] = n + 1
+        paths.append(f"findings/{f.code}/{n}")
+    return paths
+
+
+def escaped(segment: str) -> str:
+    """Write a key or name as one segment of a path."""
+    return segment.replace("~", "~0").replace("/", "~1")
+
+
+def segments(path: str) -> list[str]:
+    return [s.replace("~1", "/").replace("~0", "~") for s in path.split("/") if s]
+
+
+def follow(document: Document, path: str) -> Any:
+    """Return what ``path`` leads to: a Document, a Collection, an Entry, or plain data in an Entry.
+
+    Raises:
+      UsageError: it leads nowhere; the hint names what there is.
+    """
+    here: Any = document
+    done: list[str] = []
+    key = ""
+    for segment in segments(path):
+        if isinstance(here, Document):
+            document = here
+        elif (
+            isinstance(here, Entry) and isinstance(here.value, dict) and here.value.get("sub_run") is not None
+        ):
+            document = document.sub_run(here.value["sub_run"])
+        key = key if segment.isdecimal() else segment
+        found = _child(here, segment)
+        if found is None:
+            raise UsageError(
+                f"there is no {segment!r} below {'/'.join(done) or 'the report'}",
+                hint=_there_are(below(here)),
+                slug="no-such-path",
+            )
+        if isinstance(found, Entry) and isinstance(found.value, str) and key in REFERENCES:
+            found = document.by_id(REFERENCES[key], found.value) or found
+        done.append(escaped(segment))
+        here = found
+    return here
+
+
+def _child(here: Any, segment: str) -> Any:
+    if isinstance(here, Document):
+        return here.child(segment)
+    if isinstance(here, Collection):
+        return here.entry(segment)
+    if segment in here.links:
+        return here.links[segment]()
+    if isinstance(here.value, dict):
+        return Entry(here.value[segment]) if segment in here.value else None
+    if isinstance(here.value, list) and segment.isdecimal() and int(segment) < len(here.value):
+        return Entry(here.value[int(segment)])
+    return None
+
+
+def below(here: Any) -> Sequence[str]:
+    """Return the segments that can follow."""
+    if isinstance(here, (Document, Collection)):
+        return here.names
+    if isinstance(here.value, dict):
+        return list(dict.fromkeys([*here.value, *here.links]))
+    return [str(n) for n in range(len(here.value))] if isinstance(here.value, list) else []
+
+
+def _there_are(names: Sequence[str]) -> str:
+    if not names:
+        return "nothing lies below it"
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return f"there are: {', '.join(map(escaped, names[:NAMED]))}{more}"

@@ -1,0 +1,147 @@
+"""One part of the JSON report, in a bounded number of bytes: what ``jaxscope show`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from jaxscope import __version__
+from jaxscope.report import contract, drill
+from jaxscope.report.bounded import cut, first_that_fit, fitted, size
+from jaxscope.report.drill import Collection, Document, Entry, escaped
+from jaxscope.report.json_report import SCHEMA
+
+MOST_BYTES = 4096  # of what is printed without --all
+LIST_BYTES, NEXT_BYTES = 700, 400  # of these, at most, for the paths below and for the commands
+LONGEST = 1 << 62
+
+
+class Command(contract.Entry):
+    """A command that leads on, and what it prints."""
+
+    command: str
+    shows: str
+
+
+class Shown(contract.Entry):
+    """What a path leads to.
+
+    Attributes:
+      path: the path from the top of the report.
+      value: the value there. Without ``--all`` it is at most a few kilobytes: ``complete`` is false where
+        keys, entries or ends of texts are left out.
+      entries: how many entries the list there has; null where it is no list.
+      left_out: paths of what is not shown, the first ones; each is an argument of ``jaxscope show``.
+      below: paths of lists that belong to it and stand elsewhere in the report.
+      next: commands that lead on.
+    """
+
+    schema: int
+    jaxscope: str
+    path: str
+    value: Any
+    complete: bool
+    entries: int | None
+    left_out: list[str]
+    below: list[str]
+    next: list[Command]
+
+
+def show(document: Document, path: str, name: str, *, everything: bool = False) -> Shown:
+    """Return what ``path`` leads to in ``document``.
+
+    Args:
+      name: the run, as a command takes it.
+      everything: without a limit of bytes.
+
+    Raises:
+      UsageError: it leads nowhere.
+    """
+    here = drill.follow(document, path)
+    at = "/".join(escaped(s) for s in drill.segments(path))
+    if size(at) > LIST_BYTES:
+        at = cut(at, LIST_BYTES)
+    links = [f"{at}/{escaped(link)}" for link in here.links] if isinstance(here, Entry) else []
+    commands = _next(here, at, name)
+    found = Shown(SCHEMA, __version__, at, None, True, _entries(here), [], links, commands)
+    if everything:
+        found.value = _value(here, at, LONGEST, found.left_out)
+        found.complete = not found.left_out
+        return found
+    left_out: list[str] = []
+    found.below = first_that_fit(links, LIST_BYTES)
+    found.next = first_that_fit(commands, NEXT_BYTES)
+    room = MOST_BYTES - size(found) - LIST_BYTES - 2
+    found.value = _value(here, at, max(0, room), left_out)
+    found.complete = not left_out
+    found.left_out = first_that_fit(left_out, LIST_BYTES)
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of what ``jaxscope show`` prints."""
+    found: dict[str, Any] = msgspec.json.schema(Shown)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope show", **found}
+
+
+def _entries(here: Any) -> int | None:
+    if isinstance(here, Entry):
+        return len(here.value) if isinstance(here.value, list) else None
+    return len(here.names) if isinstance(here, Collection) else None
+
+
+def _value(here: Any, path: str, room: int, left_out: list[str]) -> Any:
+    if isinstance(here, Entry):
+        return fitted(here.value, room, path, left_out)
+    if isinstance(here, Document):
+        if room == LONGEST:
+            return {name: _whole(here.child(name)) for name in here.names}
+        return [{"path": f"{path}/{name}".lstrip("/")} for name in here.names]
+    if room == LONGEST:
+        return _whole(here)
+    kept = first_that_fit(_listed(here, path), room - 2)
+    left_out += [f"{path}/{escaped(name)}" for name in here.names[len(kept) :]]
+    return kept
+
+
+def _listed(here: Collection, path: str) -> Iterator[dict[str, Any]]:
+    """Yield the path of each entry with the numbers and texts that the entry has, longer ones left out."""
+    for name in here.names:
+        at = f"{path}/{escaped(name)}"
+        entry = here.entry(name)
+        if isinstance(entry, Collection):
+            yield {"path": at, "entries": len(entry.names)}
+        elif isinstance(entry, Entry) and isinstance(entry.value, dict):
+            short = {
+                k: v for k, v in entry.value.items() if not isinstance(v, (dict, list)) and v is not None
+            }
+            yield {"path": at, **fitted(short, 400, at, [])}
+        else:
+            yield {"path": at}
+
+
+def _whole(here: Any) -> Any:
+    if isinstance(here, Entry):
+        return here.value
+    if isinstance(here, Document):
+        return {name: _whole(here.child(name)) for name in here.names}
+    return [_whole(here.entry(name)) for name in here.names]
+
+
+def _next(here: Any, path: str, name: str) -> list[Command]:
+    """Return the commands that lead on from a finding: its evidence, and the page of its rule."""
+    value = here.value if isinstance(here, Entry) else None
+    if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
+        return []
+    commands = []
+    for n, e in enumerate(value["evidence"]):
+        key = next((key for key in ("compilation", "program") if e[key] is not None), None)
+        if key is not None:
+            what = (
+                "the call that missed the cache, with its causes" if key == "compilation" else "the program"
+            )
+            commands.append(Command(f"jaxscope show {name} {path}/evidence/{n}/{key}", what))
+            break
+    return [*commands, Command(f"jaxscope rule {value['code']}", "the rule, with a program before and after")]

@@ -1,0 +1,305 @@
+"""Print and serialize what ``jaxscope try`` finds: the facts of a program before and after a change."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import msgspec
+
+from jaxscope import __version__
+from jaxscope.model import diff, facts
+from jaxscope.model.facts import BETTER, EQUAL, MIXED, WORSE, Fact
+from jaxscope.model.run import Run
+from jaxscope.present import differences
+from jaxscope.present.findings import title
+from jaxscope.present.text import Places, count, function_name
+from jaxscope.report import contract
+from jaxscope.report.bounded import cut
+from jaxscope.report.json_report import SCHEMA
+from jaxscope.report.layout import BLANK, Line, line
+from jaxscope.report.show import Command
+from jaxscope.schema.findings import Finding
+
+LINE_BYTES = 300
+FAILED, DIFFERS = "failed", "outputs differ"
+EXIT_CODES = {BETTER: 0, WORSE: 1, DIFFERS: 1, FAILED: 1, EQUAL: 3, MIXED: 4}
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
+_ROLES = {BETTER: "good", WORSE: "error", EQUAL: "dim"}
+_NAMES = {
+    "recompiles": "recompiles of your functions",
+    "recompiles_outside_jit": "recompiles outside your functions",
+    "fast_path_misses": "calls off JAX's fast path",
+    "transfers_to_host": "copies to the host",
+    "transfers_to_devices": "copies to devices",
+    "bytes_to_host": "bytes copied to the host",
+    "bytes_to_devices": "bytes copied to devices",
+    "peak_bytes": "peak memory",
+    "least_seconds": "least time of a call",
+}
+
+
+class Side(NamedTuple):
+    """One of the two runs. ``findings``: those while its files existed; ``name``: as commands take it."""
+
+    label: str
+    name: str
+    run: Run
+    findings: Sequence[Finding]
+    exit_code: int
+    output: str
+
+
+class OneFact(contract.Entry):
+    """One figure. ``verdict``: better, worse or equal; ``function``: null for a figure of the run."""
+
+    name: str
+    function: str | None
+    target: str | None
+    unit: str
+    before: float
+    after: float
+    verdict: str
+
+
+class FirstDifference(contract.Entry):
+    """The first line of the outputs that differs; null: the other output is longer."""
+
+    line: int
+    before: str | None
+    after: str | None
+
+
+class Outputs(contract.Entry):
+    """What both programs printed on stdout.
+
+    Attributes:
+      equal: the same text, or numbers that differ by at most ``tolerance``, a share, in the same words.
+      identical: the same text.
+      largest_difference: of a number, as a share; null: the words differ, or no number is finite.
+    """
+
+    equal: bool
+    identical: bool
+    tolerance: float
+    largest_difference: float | None
+    first_difference: FirstDifference | None
+
+
+class OneFinding(contract.Entry):
+    """A finding that only one side has."""
+
+    code: str
+    function: str | None
+    title: str
+
+
+class OneSide(contract.Entry):
+    """One of the two runs. ``run``: its name, for other commands."""
+
+    label: str
+    run: str
+    exit_code: int
+
+
+class Trial(contract.Entry):
+    """The document.
+
+    Attributes:
+      verdict: better, worse, equal, mixed; ``outputs differ`` or ``failed`` where that decides.
+      facts: of the run, then of the functions that both versions have.
+      findings_gone, findings_new: findings that only the first or only the second has.
+    """
+
+    schema: int
+    jaxscope: str
+    verdict: str
+    before: OneSide
+    after: OneSide
+    outputs: Outputs
+    facts: list[OneFact]
+    findings_gone: list[OneFinding]
+    findings_new: list[OneFinding]
+    findings_left: int
+    next: list[Command]
+
+
+class Compared(NamedTuple):
+    """The document, and what the text report needs besides."""
+
+    page: Trial
+    facts: list[Fact]
+    before: Side
+    after: Side
+
+
+def compare(before: Side, after: Side, tolerance: float) -> Compared:
+    """Compare the two runs and their outputs.
+
+    Args:
+      tolerance: the share by which numbers in the outputs may differ.
+    """
+    found = facts.facts(diff.runs(before.run, after.run))
+    outputs = compare_outputs(before.output, after.output, tolerance)
+    gone, new = _only(before, after), _only(after, before)
+    page = Trial(
+        SCHEMA,
+        __version__,
+        _verdict(before, after, found, outputs),
+        OneSide(before.label, before.name, before.exit_code),
+        OneSide(after.label, after.name, after.exit_code),
+        outputs,
+        [_fact(f) for f in found],
+        [_finding(before.run, f) for f in gone],
+        [_finding(after.run, f) for f in new],
+        len(after.findings) - len(new),
+        [
+            Command(f"jaxscope diff {before.name} {after.name}", "what changed in each program"),
+            Command(f"jaxscope report --format json --brief {after.name}", "what is left to improve"),
+        ],
+    )
+    return Compared(page, found, before, after)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the document."""
+    found: dict[str, Any] = msgspec.json.schema(Trial)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope try", **found}
+
+
+def _verdict(before: Side, after: Side, found: Sequence[Fact], outputs: Outputs) -> str:
+    if after.exit_code:
+        return FAILED
+    if before.exit_code:
+        return BETTER  # it ends without an error now; its figures were cut short before
+    return facts.verdict(found) if outputs.equal else DIFFERS
+
+
+def _fact(f: Fact) -> OneFact:
+    d = f.figure
+    function = None if f.function is None else f.function.display_name
+    return OneFact(d.what, function, f.target, d.unit, d.before, d.after, f.verdict)
+
+
+def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
+    """Return what a finding has in common with the same finding of the other version, where lines moved."""
+    function = run.functions.get(f.function or "")
+    return f.code, None if function is None else function.name, f.path
+
+
+def _only(side: Side, other: Side) -> list[Finding]:
+    there = Counter(_identity(other.run, f) for f in other.findings)
+    found = []
+    for f in side.findings:
+        key = _identity(side.run, f)
+        if there[key]:
+            there[key] -= 1
+        else:
+            found.append(f)
+    return found
+
+
+def _finding(run: Run, f: Finding) -> OneFinding:
+    function = run.functions.get(f.function or "")
+    return OneFinding(f.code, None if function is None else function.display_name, cut(title(f), LINE_BYTES))
+
+
+def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
+    """Compare two outputs: their words, and their numbers within ``tolerance``, a share."""
+    if before == after:
+        return Outputs(True, True, tolerance, 0.0, None)
+    largest: float | None = 0.0
+    first = None
+    equal = True
+    for n, (x, y) in enumerate(zip_longest(before.splitlines(), after.splitlines()), 1):
+        if x == y:
+            continue
+        by = None if x is None or y is None else _largest_difference(x, y)
+        largest = None if by is None or largest is None else max(by, largest)
+        within = by is not None and by <= tolerance
+        if first is None and not within:
+            first = FirstDifference(n, *(None if s is None else cut(s, LINE_BYTES) for s in (x, y)))
+        equal = equal and within
+    return Outputs(equal, False, tolerance, largest, first)
+
+
+def _largest_difference(x: str, y: str) -> float | None:
+    """Return the largest difference of two numbers at one place, as a share; None: other words differ."""
+    if _NUMBER.sub("0", x).split() != _NUMBER.sub("0", y).split():
+        return None
+    largest = 0.0
+    for a, b in zip(map(float, _NUMBER.findall(x)), map(float, _NUMBER.findall(y)), strict=True):
+        if a == b or (a != a and b != b):
+            continue
+        share = abs(a - b) / max(abs(a), abs(b))
+        if not share < float("inf"):
+            return None
+        largest = max(largest, share)
+    return largest
+
+
+# -- text -------------------------------------------------------------------------------------------------
+
+
+def lines(found: Compared, *, everything: bool = False) -> Iterator[Line]:
+    """Yield the page: the verdict, the outputs, the facts that differ, the findings that went or came.
+
+    ``everything``: also the facts of functions that are equal.
+    """
+    page = found.page
+    role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")
+    yield line((page.verdict, role), f": {page.before.label} → {page.after.label}", hang=2)
+    for side in (page.before, page.after):
+        if side.exit_code:
+            yield line((f"exit code {side.exit_code} ", "error"), f"with {side.label}", indent=2, hang=2)
+    yield line(*_outputs(page.outputs), indent=2, hang=4)
+    yield BLANK
+    places = Places(found.after.run)
+    shown = [f for f in found.facts if everything or f.function is None or f.verdict != EQUAL]
+    for f in shown:
+        yield line(
+            (f"{f.verdict:<7}", _ROLES[f.verdict]), f"{_name(f, places)}: {_values(f)}", indent=2, hang=9
+        )
+    if len(shown) < len(found.facts):
+        rest = count(len(found.facts) - len(shown), "more figure")
+        yield line((f"equal  {rest} of functions: --all shows them", "dim"), indent=2)
+    for mark, style, findings in (("-", "good", page.findings_gone), ("+", "error", page.findings_new)):
+        if findings:
+            yield BLANK
+        for finding in findings:
+            yield line((f"{mark} {finding.code}", style), f"  {finding.title}", indent=2, hang=4)
+    yield BLANK
+    for command in page.next:
+        yield line(command.command, (f"   {command.shows}", "dim"), hang=4)
+
+
+def _outputs(o: Outputs) -> Iterator[Any]:
+    if o.identical:
+        yield "the outputs are equal"
+    elif o.equal:
+        share = f"{o.largest_difference:.1e}"
+        yield f"the outputs are equal but for numbers that differ by at most {share} of their value"
+    else:
+        yield ("the outputs differ", "error")
+        if o.first_difference is not None:
+            d = o.first_difference
+            texts = ["nothing" if t is None else repr(t) for t in (d.before, d.after)]
+            yield f" first in line {d.line:,}: {texts[0]} → {texts[1]}"
+        if o.largest_difference is not None:
+            yield f" (numbers by up to {o.largest_difference:.1e} of their value; --tolerance allows more)"
+
+
+def _name(f: Fact, places: Places) -> str:
+    name = _NAMES.get(f.figure.what) or differences.name(f.part, f.figure)
+    target = f" for {f.target}" if f.target is not None else ""
+    return name if f.function is None else f"{function_name(f.function)}, {name}{target}"
+
+
+def _values(f: Fact) -> str:
+    d = f.figure
+    if d.unit == facts.SECONDS:
+        return f"{d.before:.3g} s → {d.after:.3g} s" if d.before != d.after else f"{d.before:.3g} s"
+    return differences.change(d) if d.before != d.after else differences.amount(d.after, d.unit)
