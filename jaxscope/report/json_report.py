@@ -115,7 +115,8 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
-    """Yield the entries of ``findings``: those of the ranks of ``job``, then those of the run and its sub-runs."""
+    """Yield the entries of ``findings``: those of the ranks of ``job``, then those of the run and its
+    sub-runs."""
     for f in ranks.findings(job):
         yield contract.Finding.of(f)
     for f in variants.findings(parts):
@@ -189,11 +190,25 @@ def dumps(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """Return the same JSON as ``dumps`` in one line without spaces, without the end of the line."""
+    """Return JSON in one line without spaces, without the end of the line.
+
+    In place of a lone surrogate, which is of a file name that is not UTF-8 and which some readers of JSON
+    refuse, it has the replacement character.
+    """
     try:
         return _ascii(msgspec.json.encode(value).decode())
     except UnicodeEncodeError:
-        return _ascii(json.dumps(msgspec.to_builtins(value), separators=(",", ":")))
+        return _ascii(msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode())
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_encodable(x) for x in value]
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(x) for key, x in value.items()}
+    return value
 
 
 def _paying_line(p: payers.Payer) -> contract.PayingLine:
@@ -369,7 +384,8 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """Return a cache key with its shardings and settings; ``missed`` has the lines that created its arrays."""
+    """Return a cache key with its shardings and settings; ``missed`` has the lines that created its
+    arrays."""
     made = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 
