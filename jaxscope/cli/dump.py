@@ -7,20 +7,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxscope.cli.output import chosen, functions
+from jaxscope.cli.output import chosen, deliver, functions
 from jaxscope.cli.progress import reading
-from jaxscope.errors import RunNotFound
+from jaxscope.errors import RunNotFound, UsageError
 
 DESCRIPTION = """\
 Write what was recorded of each compilation as files a person can open: the StableHLO that JAX made
 (NAME.1.stablehlo.mlir), what XLA made of it (NAME.1.hlo.txt), and the cache key (NAME.1.key.json). The
 number is the one `jaxscope report` shows. Without FUNCTION: all functions of yours.
+
+With --perfetto, write the run as a timeline instead: the phases of every call, steps, waits for copies and
+the bytes of live arrays; the ranks of a job are processes. ui.perfetto.dev and chrome://tracing open it.
 """
 EXAMPLES = """\
 examples:
   jaxscope dump -o out                       everything of the latest run
   jaxscope dump latest train_step -o out     one function
   jaxscope dump latest 'train_step#2' -o out one compilation of it
+  jaxscope dump --perfetto run.json          the latest run as a timeline
 """
 
 
@@ -36,7 +40,10 @@ def add_parser(subparsers: Any) -> None:
         "function", nargs="?", metavar="FUNCTION[#n]", help="a name, file:line; #n for one compilation"
     )
     parser.add_argument(
-        "-o", "--output", metavar="DIR", type=Path, required=True, help="the directory to write to"
+        "-o", "--output", metavar="DIR", type=Path, help="the directory to write the texts and keys to"
+    )
+    parser.add_argument(
+        "--perfetto", metavar="FILE", type=Path, help="write a timeline in the Trace Event Format"
     )
     parser.add_argument(
         "--all", action="store_true", help="library-internal and eager functions too, and texts of any size"
@@ -45,7 +52,44 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Write the files and print their names. Return 1 if there is nothing to write."""
+    """Write the files and print their names. Return 1 if there is nothing to write.
+
+    Raises:
+      UsageError: the command line does not say where to write.
+    """
+    if args.output is None and args.perfetto is None:
+        raise UsageError(
+            "dump: the following arguments are required: -o/--output, or --perfetto",
+            hint="see: jaxscope dump --help",
+            slug="usage",
+        )
+    if args.perfetto is not None:
+        _timeline(args)
+    return 0 if args.output is None else _texts(args)
+
+
+def _timeline(args: argparse.Namespace) -> None:
+    """Write the processes of the run, of all ranks of a job, as a timeline."""
+    from jaxscope.log import store
+    from jaxscope.model.load import load
+    from jaxscope.present.escape import escape
+    from jaxscope.report import timeline
+
+    directory = chosen(args.run)
+    whole = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
+    named = whole is not None and store.find(args.run).path == directory.path  # RUN is one rank
+    recorded = []
+    for each in store.rank_runs(whole) if whole is not None and not named else [directory]:
+        with reading(f"reading {each.path.name}") as progress:
+            rank = int(each.path.name) if whole is not None and each.path.name.isdecimal() else None
+            recorded.append(timeline.Recorded(load(each, progress), each, rank))
+    deliver(timeline.pieces(recorded), args.perfetto)
+    if str(args.perfetto) != "-":
+        print(escape(str(args.perfetto)))  # noqa: T201
+
+
+def _texts(args: argparse.Namespace) -> int:
+    """Write texts and keys. Return 1 if there is nothing to write."""
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape
     from jaxscope.present.text import count

@@ -78,7 +78,7 @@ def parser() -> Parser:
         metavar="SHARE",
         help="numbers in the outputs may differ by this share of their value (default: 1e-5)",
     )
-    parser.add_argument("--all", action="store_true", help="also print figures of functions that are equal")
+    parser.add_argument("--all", action="store_true", help="also the figures of functions that are equal")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of the JSON, and run nothing"
@@ -91,7 +91,7 @@ def handle(args: argparse.Namespace) -> int:
     """Run the program twice, print the comparison, and return the exit code of its verdict."""
     from jaxscope.cli.output import deliver
     from jaxscope.report import trial
-    from jaxscope.report.json_report import dumps
+    from jaxscope.report.json_report import compact, dumps
 
     reader = parser()
     ours, words = options.split(args.words, reader)
@@ -121,9 +121,9 @@ def handle(args: argparse.Namespace) -> int:
         else:
             commit = repository.commit_of(opts.ref)
             after = _run(repository, commit, None, opts.ref, program, opts)
-    found = trial.compare(before, after, opts.tolerance)
+    found = trial.compare(before, after, opts.tolerance, everything=opts.all)
     if opts.format == "json":
-        deliver(dumps(found.page), opts.output)
+        deliver(compact(found.page) + "\n", opts.output)
     else:
         _print(found, opts)
     return trial.EXIT_CODES[found.page.verdict]
@@ -139,7 +139,7 @@ def _print(found: Any, opts: argparse.Namespace) -> None:
 
     to_file = opts.output is not None and str(opts.output) != "-"
     buffer = io.StringIO()
-    put(console(buffer if to_file else sys.stdout), trial.lines(found, everything=opts.all))
+    put(console(buffer if to_file else sys.stdout), trial.lines(found))
     if to_file:
         deliver(buffer.getvalue(), opts.output)
 

@@ -322,6 +322,6 @@ def _next(run: Run, directory: RunDir, name: str, found: Sequence[contract.Findi
     program = _program(run, directory)
     if found and program and not program.startswith("-"):
         yield Command(
-            f"jaxscope try --patch FIX.diff {program}",
+            f"jaxscope try --format json --patch FIX.diff {program}",
             "whether a patch helps: the program before and after it",
         )

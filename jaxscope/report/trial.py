@@ -110,7 +110,9 @@ class Trial(contract.Entry):
 
     Attributes:
       verdict: better, worse, equal, mixed; ``outputs differ`` or ``failed`` where that decides.
-      facts: of the run, then of the functions that both versions have.
+      facts: of the run, then of the functions that both versions have; without ``--all``, of the functions only
+        those that differ.
+      facts_equal: how many of the functions' facts are left out.
       findings_gone, findings_new: findings that only the first or only the second has.
     """
 
@@ -121,6 +123,7 @@ class Trial(contract.Entry):
     after: OneSide
     outputs: Outputs
     facts: list[OneFact]
+    facts_equal: int
     findings_gone: list[OneFinding]
     findings_new: list[OneFinding]
     findings_left: int
@@ -132,17 +135,18 @@ class Compared(NamedTuple):
 
     page: Trial
     facts: list[Fact]
-    before: Side
     after: Side
 
 
-def compare(before: Side, after: Side, tolerance: float) -> Compared:
+def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
     """Compare the two runs and their outputs.
 
     Args:
       tolerance: the share by which numbers in the outputs may differ.
+      everything: with the facts of functions that are equal.
     """
     found = facts.facts(diff.runs(before.run, after.run))
+    shown = [f for f in found if everything or f.function is None or f.verdict != EQUAL]
     outputs = compare_outputs(before.output, after.output, tolerance)
     gone, new = _only(before, after), _only(after, before)
     page = Trial(
@@ -152,7 +156,8 @@ def compare(before: Side, after: Side, tolerance: float) -> Compared:
         OneSide(before.label, before.name, before.exit_code),
         OneSide(after.label, after.name, after.exit_code),
         outputs,
-        [_fact(f) for f in found],
+        [_fact(f) for f in shown],
+        len(found) - len(shown),
         [_finding(before.run, f) for f in gone],
         [_finding(after.run, f) for f in new],
         len(after.findings) - len(new),
@@ -161,7 +166,7 @@ def compare(before: Side, after: Side, tolerance: float) -> Compared:
             Command(f"jaxscope report --format json --brief {after.name}", "what is left to improve"),
         ],
     )
-    return Compared(page, found, before, after)
+    return Compared(page, shown, after)
 
 
 def schema() -> dict[str, Any]:
@@ -244,11 +249,8 @@ def _largest_difference(x: str, y: str) -> float | None:
 # -- text -------------------------------------------------------------------------------------------------
 
 
-def lines(found: Compared, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the page: the verdict, the outputs, the facts that differ, the findings that went or came.
-
-    ``everything``: also the facts of functions that are equal.
-    """
+def lines(found: Compared) -> Iterator[Line]:
+    """Yield the page: the verdict, the outputs, the facts, the findings that went or came."""
     page = found.page
     role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")
     yield line((page.verdict, role), f": {page.before.label} → {page.after.label}", hang=2)
@@ -258,13 +260,12 @@ def lines(found: Compared, *, everything: bool = False) -> Iterator[Line]:
     yield line(*_outputs(page.outputs), indent=2, hang=4)
     yield BLANK
     places = Places(found.after.run)
-    shown = [f for f in found.facts if everything or f.function is None or f.verdict != EQUAL]
-    for f in shown:
+    for f in found.facts:
         yield line(
             (f"{f.verdict:<7}", _ROLES[f.verdict]), f"{_name(f, places)}: {_values(f)}", indent=2, hang=9
         )
-    if len(shown) < len(found.facts):
-        rest = count(len(found.facts) - len(shown), "more figure")
+    if page.facts_equal:
+        rest = count(page.facts_equal, "more figure")
         yield line((f"equal  {rest} of functions: --all shows them", "dim"), indent=2)
     for mark, style, findings in (("-", "good", page.findings_gone), ("+", "error", page.findings_new)):
         if findings:

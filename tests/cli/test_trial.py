@@ -110,7 +110,7 @@ def test_a_patch_that_helps_is_better_and_a_comment_changes_nothing(repository, 
     assert known["recompiles", None] == known["recompiles", "step"] == (2, 0, "better")
     assert known["compilations", "step"] == (3, 1, "better")
     assert known["transfers_to_host", None] == (3, 3, "equal")
-    assert known["peak_bytes", "step"][2] == "equal"
+    assert ("peak_bytes", "step") not in known and page["facts_equal"] > 3
     assert [f["code"] for f in page["findings_gone"]] == ["JX101"] and not page["findings_new"]
     # 3.0 was printed before and 5.0 is printed now: the numbers differ, the words do not.
     assert (code, page["verdict"]) == (1, "outputs differ"), err

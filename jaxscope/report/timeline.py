@@ -1,0 +1,223 @@
+"""A run as a timeline in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format)
+describes it. Every process of the run, of all ranks of a job, is a process of the timeline. Its tracks are
+the phases (trace, lower, compile) of each call, the steps, the waits for copies by line, and the bytes of
+live arrays. Times are microseconds since the first process began.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jaxscope.log import reader
+from jaxscope.log.store import RunDir
+from jaxscope.model import arrays
+from jaxscope.model.causes import recompiled
+from jaxscope.model.records import Compilation, Process
+from jaxscope.model.run import Run
+from jaxscope.present.causes import explanations
+from jaxscope.present.escape import escape
+from jaxscope.present.text import Places, function_name
+from jaxscope.report.json_report import compact
+from jaxscope.schema import events as ev
+
+Json = dict[str, Any]
+STEPS_TRACK, WAITS_TRACK, PHASES_TRACK = 1, 100, 1000  # thread ids; several tracks of a kind count up
+TOUCHING_NS = (
+    20_000  # a phase that ends so much later than the one around it ends with it: clocks are read in turn
+)
+LONGEST_NS = 1 << 62
+
+
+class Recorded(NamedTuple):
+    """One recording: a run, or what one rank of a job recorded."""
+
+    run: Run
+    directory: RunDir
+    rank: int | None = None
+
+
+class Slice(NamedTuple):
+    """A part of a track. ``args``: shown when it is selected."""
+
+    begin: int
+    end: int
+    name: str
+    category: str
+    args: Json
+
+
+def pieces(recorded: Sequence[Recorded]) -> Iterator[str]:
+    """Yield the text of the file."""
+    began = [r.run.began_ns for r in recorded if r.run.began_ns is not None]
+    zero = min(began, default=0)
+    yield '{"displayTimeUnit":"ms","traceEvents":[\n'
+    comma = ""
+    for event in _events(recorded, zero):
+        yield f"{comma}{compact(event)}"
+        comma = ",\n"
+    yield "\n]}\n"
+
+
+def _events(recorded: Sequence[Recorded], zero: int) -> Iterator[Json]:
+    number = 0
+    for part in recorded:
+        counted = _counted(part)
+        places = Places(part.run)
+        for process in part.run.processes.values():
+            number += 1
+            yield from _named(number, "process_name", {"name": _process_name(part, process)})
+            yield from _named(number, "process_sort_index", {"sort_index": number})
+            found = [
+                *_tracks(PHASES_TRACK, "phases", _phases(part.run, process, places)),
+                *_tracks(STEPS_TRACK, "steps", _steps(counted.steps.get(process.id, []))),
+            ]
+            for n, (line, waits) in enumerate(_waits(counted.transfers.get(process.id, []), places).items()):
+                found += _tracks(WAITS_TRACK + n, f"waits at {line}", waits)
+            for thread, name, slices in found:
+                yield from _named(number, "thread_name", {"name": name}, thread)
+                yield from _named(number, "thread_sort_index", {"sort_index": thread}, thread)
+                for s in slices:
+                    yield {
+                        "ph": "X", "name": s.name, "cat": s.category, "pid": number, "tid": thread,
+                        "ts": _us(s.begin - zero), "dur": _us(s.end - s.begin), "args": s.args,
+                    }  # fmt: skip
+            for snapshot in process.snapshots:
+                size = arrays.read(process, snapshot).bytes
+                if size is not None:
+                    yield {
+                        "ph": "C", "name": "live arrays", "pid": number, "tid": 0,
+                        "ts": _us(snapshot.t_ns - zero), "args": {"bytes": size},
+                    }  # fmt: skip
+
+
+def _named(process: int, what: str, args: Json, thread: int = 0) -> Iterator[Json]:
+    yield {"ph": "M", "name": what, "pid": process, "tid": thread, "ts": 0, "args": args}
+
+
+def _us(ns: int) -> float:
+    return round(min(max(ns, -LONGEST_NS), LONGEST_NS) / 1000, 3)
+
+
+def _process_name(part: Recorded, process: Process) -> str:
+    rank = "" if part.rank is None else f"rank {part.rank}: "
+    main = " " if process is part.run.main else " child "
+    return escape(f"{rank}{part.directory.name}{main}(pid {process.pid})", 200)
+
+
+class _Counted(NamedTuple):
+    """Events that a run only keeps the last of: by process, in order of time."""
+
+    steps: dict[str, list[tuple[int, int]]]  # (time, steps so far)
+    transfers: dict[str, list[ev.Transferred]]
+
+
+def _counted(part: Recorded) -> _Counted:
+    processes = {log: process.id for log, process in part.run.logs()}
+    marks: dict[str, list[tuple[int, int]]] = {}
+    calls: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    transfers: dict[str, list[ev.Transferred]] = {}
+    for log, event in reader.Reader(part.directory).stream():
+        process = processes.get(log)
+        if process is None:
+            continue
+        if isinstance(event, ev.Step):
+            marks.setdefault(process, []).append((event.t_ns, event.index))
+        elif isinstance(event, ev.Called):
+            calls.setdefault(process, {}).setdefault(event.function, []).append((event.t_ns, event.count))
+        elif isinstance(event, ev.Transferred) and event.seconds:
+            transfers.setdefault(process, []).append(event)
+    steppers = [f.id for f in part.run.functions.values() if f.step]
+    for process, by_function in calls.items():
+        if process not in marks:
+            chosen = next((f for f in steppers if f in by_function), next(iter(by_function)))
+            marks[process] = by_function[chosen]
+    return _Counted(marks, transfers)
+
+
+def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
+    """Yield a slice from each time at which the number of steps is known to the next one."""
+    for (begin, before), (end, after) in itertools.pairwise(counted):
+        if after > before and end > begin:
+            name = f"step {after:,}" if after == before + 1 else f"steps {before + 1:,} to {after:,}"
+            yield Slice(begin, end, name, "step", {"steps": after - before})
+
+
+def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
+    """Return the waits for copies by line. The log has sums: a slice is as long as the waits since the sum
+    before, and ends with the last of them."""
+    slices: dict[str, list[Slice]] = {}
+    before: dict[object, ev.Transferred] = {}
+    for e in found:
+        key = e.direction, e.via, e.site
+        last = before.get(key)
+        spent = (e.seconds or 0.0) - ((last.seconds or 0.0) if last is not None else 0.0)
+        count = e.count - (last.count if last is not None else 0)
+        end = e.last_ns or e.t_ns
+        begin = max(end - int(min(spent, 1e9) * 1e9), last.last_ns if last is not None else e.first_ns)
+        before[key] = e
+        if spent > 0 and begin < end:
+            line = places.frame(e.site) or "an unknown line"
+            args = {"copies": count, "seconds": spent, "direction": e.direction}
+            slices.setdefault(line, []).append(Slice(begin, end, escape(e.via or "copy", 80), "wait", args))
+    return slices
+
+
+def _phases(run: Run, process: Process, places: Places) -> Iterator[Slice]:
+    opened = {p.compilation.id: p for p in run.in_progress()}
+    for c in run.compilations.values():
+        if c.process is not process:
+            continue
+        args = _about(run, c, places)
+        name = function_name(c.function)
+        for phase, event, spent in (
+            ("trace", c.traced, c.trace_seconds),
+            ("lower", c.lowered, c.lower_seconds),
+            ("compile", c.compiled, c.compile_seconds),
+        ):
+            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
+            ended = event or failed
+            if ended is not None and spent:
+                shown = "load" if phase == "compile" and c.persistent_hit else phase
+                yield Slice(
+                    ended.t_ns - int(min(spent, 1e9) * 1e9), ended.t_ns, f"{shown} {name}", phase, args
+                )
+        if c.id in opened and run.last_ns is not None:
+            p = opened[c.id]
+            yield Slice(
+                p.since_ns, max(run.last_ns, p.since_ns), f"{p.phase} {name} (not ended)", p.phase, args
+            )
+
+
+def _about(run: Run, c: Compilation, places: Places) -> Json:
+    args: Json = {"function": function_name(c.function), "line": places.frame(c.site), "step": c.step}
+    number = run.number(c)
+    if number is not None:
+        args["compilation"] = number
+    if c.function.user and recompiled(c):
+        args["recompiled"] = escape(explanations(run, c)[0], 300)
+    return {key: value for key, value in args.items() if value is not None}
+
+
+def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
+    """Distribute slices over as few tracks as need be: two on one track are apart, or one is inside the
+    other."""
+    tracks: list[tuple[int, str, list[Slice]]] = []
+    open_ends: list[list[int]] = []  # of each track, the ends of the slices that are open, the innermost last
+    for s in sorted(found, key=lambda s: (s.begin, -s.end)):
+        for n, ends in enumerate([*open_ends, None]):
+            if ends is None:
+                ends = []
+                open_ends.append(ends)
+                tracks.append((first + n, name if not n else f"{name} {n + 1}", []))
+            while ends and ends[-1] <= s.begin:
+                ends.pop()
+            if not ends or s.end <= ends[-1] + TOUCHING_NS:
+                end = min(s.end, ends[-1]) if ends else s.end
+                ends.append(end)
+                tracks[n][2].append(s._replace(end=end))
+                break
+    return tracks
